@@ -1,0 +1,28 @@
+# Every target sets up its own .venv when it is missing or out of date.
+PY := .venv/bin/python
+STAMP := .venv/.ready
+
+.PHONY: demo test test-deep lint bench docs clean
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(PY) || python3 -m venv .venv
+	$(PY) -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $(STAMP)
+
+demo: $(STAMP)
+	$(PY) -m gradsmith check examples/first_gradient.py --exit-zero
+
+lint: $(STAMP)
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+test: lint
+	$(PY) -m pytest -n 2 -m "not deep"
+
+test-deep: lint
+	$(PY) -m pytest -n 2
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,1 @@
+"""gradsmith: the workbench for people who write their own gradients in PyTorch."""
