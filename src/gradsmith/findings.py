@@ -1,0 +1,348 @@
+"""The one currency of gradsmith: a Finding; and the Report that holds Findings and verdicts.
+
+Everything that looks at user code returns Findings, everything shown to a person is rendered from them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+Severity = Literal["error", "warning", "info"]
+Lens = Literal["lint", "check", "profile"]
+Blame = Literal["user", "pytorch", "gradsmith"]
+Applicability = Literal["safe", "unsafe"]
+Verdict = Literal["verified", "refuted", "unverified", "skipped"]
+InputsFrom = Literal["given", "declared", "recorded", "guessed", "none"]
+
+SCHEMA = 1
+_RANK: dict[str, int] = {"error": 0, "warning": 1, "info": 2}
+
+
+class GradsmithError(Exception):
+    """The call was wrong, or gradsmith cannot go on. The text is one sentence a user can act on."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Replace the text between two positions (lines from 1, columns from 0, in characters) by `replacement`."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    replacement: str
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """How to see the finding again without gradsmith: a seed and a snippet of plain PyTorch."""
+
+    seed: int = 0
+    inputs: str = ""
+    snippet: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One defect in one place. `rule`, `code` and `severity` are stamped by the catalogue when left empty."""
+
+    message: str
+    rule: str = ""
+    code: str = ""
+    severity: Severity | Literal[""] = ""
+    function: str | None = None
+    argument: str | None = None
+    path: str | None = None
+    line: int | None = None
+    column: int | None = None
+    end_line: int | None = None
+    end_column: int | None = None
+    cell: int | None = None
+    snippet: str = ""
+    lenses: tuple[Lens, ...] = ()
+    cause: str | None = None
+    blame: Blame = "user"
+    advice: str | None = None
+    edits: tuple[Edit, ...] = ()
+    applicability: Applicability | None = None
+    symptoms: tuple[Finding, ...] = ()
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    reproduce: Reproduction | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Stable across edits elsewhere in the file: made of the rule, the names and the text of the line."""
+        name = Path(self.path).name if self.path else ""
+        parts = (self.rule, name, self.function or "", self.argument or "", " ".join(self.snippet.split()))
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able; numbers that JSON lacks (nan, inf) become strings."""
+        out: dict[str, Any] = {}
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if f.name == "symptoms":
+                value = [s.to_dict() for s in value]
+            elif f.name == "edits":
+                value = [vars(e) for e in value]
+            elif f.name == "reproduce":
+                value = vars(value) if value else None
+            out[f.name] = jsonable(value)
+        out["fingerprint"] = self.fingerprint
+        return out
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One thing that was to be verified, and what became of it."""
+
+    name: str
+    verdict: Verdict = "unverified"
+    reason: str = ""
+    path: str | None = None
+    line: int | None = None
+    inputs_from: InputsFrom = "none"
+    inputs_code: str = ""
+    gradient: str = "exact"
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    measured: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {f.name: jsonable(getattr(self, f.name)) for f in fields(self)}
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A file or target that could not be looked at, and why."""
+
+    path: str
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"path": self.path, "reason": self.reason}
+
+
+class GradientError(AssertionError):
+    """Raised by `Report.raise_if_failed()`; its text is the report."""
+
+
+@dataclass
+class Report:
+    """Findings and subjects of one run.
+
+    >>> Report(subjects=[Subject("Swish", "verified")]).closing_line()
+    '1 verified'
+    """
+
+    findings: list[Finding] = field(default_factory=list)
+    subjects: list[Subject] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    files: int = 0
+    functions: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Every requested subject is verified and no finding is an error."""
+        return not self.errors and all(s.verdict == "verified" for s in self.subjects)
+
+    @property
+    def errors(self) -> list[Finding]:
+        return [f for f in self.findings if f.severity == "error"]
+
+    def at_least(self, severity: Severity) -> list[Finding]:
+        return [f for f in self.findings if _RANK[f.severity or "info"] <= _RANK[severity]]
+
+    def closing_line(self) -> str:
+        """The sentence that ends every report: verdicts of the subjects, else the count of findings."""
+        return _verdict_line(self.subjects) if self.subjects else self._count_line()
+
+    def _count_line(self) -> str:
+        if not self.functions and not self.findings:
+            return "nothing to check: no custom gradient found"
+        counts = [(sum(f.severity == s for f in self.findings), s) for s in ("error", "warning", "info")]
+        words = [plural(n, s) if s != "info" else f"{n} info" for n, s in counts if n]
+        where = f"{plural(self.functions, 'custom gradient')} in {plural(self.files, 'file')}"
+        return f"{', '.join(words) if words else 'all clean'} ({where})"
+
+    def raise_if_failed(self) -> None:
+        """Raise `GradientError` with the full report unless `ok`."""
+        if not self.ok:
+            raise GradientError("\n" + str(self))
+
+    def to_dict(self) -> dict[str, Any]:
+        from gradsmith import __version__
+
+        return {
+            "schema": SCHEMA,
+            "gradsmith": __version__,
+            "findings": [f.to_dict() for f in self.findings],
+            "subjects": [s.to_dict() for s in self.subjects],
+            "skipped": [s.to_dict() for s in self.skipped],
+            "files": self.files,
+            "functions": self.functions,
+            "notes": list(self.notes),
+        }
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> Report:
+        """The inverse of `to_dict`: results travel between processes as JSON, never as pickle."""
+        return Report(
+            findings=[_finding_from(d) for d in data["findings"]],
+            subjects=[Subject(**d) for d in data["subjects"]],
+            skipped=[Skipped(**d) for d in data["skipped"]],
+            files=data.get("files", 0),
+            functions=data.get("functions", 0),
+            notes=list(data.get("notes", ())),
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the report; the ending of `path` chooses the format (.json, .sarif, .xml, else text)."""
+        from gradsmith.report import format_for, render
+
+        Path(path).write_text(render(self, format_for(str(path))), encoding="utf-8")
+
+    def __str__(self) -> str:
+        from gradsmith.report import render
+
+        return render(self, "full")
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+    def extended(self, other: Report) -> Report:
+        """Both reports as one, with what two lenses saw of the same defect merged."""
+        return Report(
+            findings=fold(merge([*self.findings, *other.findings])),
+            subjects=[*self.subjects, *other.subjects],
+            skipped=[*self.skipped, *(s for s in other.skipped if s not in self.skipped)],
+            files=max(self.files, other.files),
+            functions=max(self.functions, other.functions),
+            notes=[*self.notes, *(n for n in other.notes if n not in self.notes)],
+        )
+
+
+def merge(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding per defect: what several lenses saw of (rule, function, argument) becomes one.
+
+    The run-time message wins over the source's, because it carries numbers; the source's position wins, because it
+    names the line. Lint alone may report one rule on several lines of one function, and those stay apart.
+    """
+    out: list[Finding] = []
+    for finding in findings:
+        twin = next((i for i, other in enumerate(out) if _same_defect(other, finding)), None)
+        if twin is None:
+            out.append(finding)
+        else:
+            out[twin] = _joined(out[twin], finding)
+    return sorted(out, key=_reading_order)
+
+
+def fold(findings: Sequence[Finding]) -> list[Finding]:
+    """Put findings that are only symptoms under the finding whose rule explains them (same function)."""
+    from gradsmith.catalog import explained_by
+
+    out = list(findings)
+    for finding in sorted(findings, key=lambda f: len(explained_by(f.rule)), reverse=True):
+        roots = [r for r in out if r is not finding and r.rule in explained_by(finding.rule) and _same_place(r, finding)]
+        if not roots or finding not in out or finding.rule == roots[0].rule:
+            continue
+        root = roots[0]
+        severity = min(root.severity, finding.severity, key=lambda s: _RANK[s or "info"])
+        symptoms = (*root.symptoms, replace(finding, symptoms=()), *finding.symptoms)
+        out[out.index(root)] = replace(root, symptoms=symptoms, severity=severity)
+        out.remove(finding)
+    return out
+
+
+def explained_symptoms(finding: Finding) -> tuple[str, ...]:
+    return tuple(s.rule for s in finding.symptoms)
+
+
+def jsonable(value: Any) -> Any:
+    """`value` as JSON knows it: tuples to lists, nan and inf to strings, anything strange to its repr."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(k): jsonable(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [jsonable(v) for v in value]
+    return repr(value)
+
+
+def plural(count: int, noun: str) -> str:
+    """
+    >>> plural(1, "file"), plural(2, "file")
+    ('1 file', '2 files')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _verdict_line(subjects: Sequence[Subject]) -> str:
+    words = []
+    for verdict, shown in (("verified", "verified"), ("refuted", "refuted"), ("unverified", "NOT verified")):
+        hits = [s for s in subjects if s.verdict == verdict]
+        reasons = list(dict.fromkeys(s.reason for s in hits if s.reason)) if verdict == "unverified" else []
+        if hits:
+            words.append(f"{len(hits)} {shown}" + (f" ({'; '.join(reasons)})" if reasons else ""))
+    if skipped := sum(s.verdict == "skipped" for s in subjects):
+        words.append(f"{skipped} skipped")
+    return ", ".join(words)
+
+
+def _same_defect(a: Finding, b: Finding) -> bool:
+    if a.rule != b.rule or not _same_place(a, b) or set(a.lenses) == set(b.lenses) == {"lint"}:
+        return False
+    return a.argument == b.argument or a.argument is None or b.argument is None
+
+
+def _same_place(a: Finding, b: Finding) -> bool:
+    if a.function != b.function:
+        return False
+    return a.path is None or b.path is None or Path(a.path).name == Path(b.path).name
+
+
+def _joined(a: Finding, b: Finding) -> Finding:
+    seen, read = (a, b) if "lint" not in a.lenses else (b, a)
+    return replace(
+        seen,
+        severity=min(a.severity, b.severity, key=lambda s: _RANK[s or "info"]),
+        argument=a.argument or b.argument,
+        **{name: getattr(read, name) for name in _PLACE} if read.line is not None else {},
+        lenses=tuple(lens for lens in ("lint", "check", "profile") if lens in {*a.lenses, *b.lenses}),
+        advice=seen.advice or read.advice,
+        edits=read.edits or seen.edits,
+        applicability=read.applicability or seen.applicability,
+        symptoms=(*a.symptoms, *b.symptoms),
+        evidence={**read.evidence, **seen.evidence},
+        reproduce=seen.reproduce or read.reproduce,
+    )
+
+
+_PLACE = ("path", "line", "column", "end_line", "end_column", "cell", "snippet")
+
+
+def _reading_order(finding: Finding) -> tuple[str, int, int, int]:
+    return (finding.path or "", finding.cell or 0, finding.line or 0, _RANK[finding.severity or "info"])
+
+
+def _finding_from(data: Mapping[str, Any]) -> Finding:
+    values = {k: v for k, v in data.items() if k != "fingerprint"}
+    values["lenses"] = tuple(values["lenses"])
+    values["symptoms"] = tuple(_finding_from(s) for s in values["symptoms"])
+    values["edits"] = tuple(Edit(**e) for e in values["edits"])
+    values["reproduce"] = Reproduction(**values["reproduce"]) if values["reproduce"] else None
+    return Finding(**values)
