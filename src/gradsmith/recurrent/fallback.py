@@ -1,0 +1,70 @@
+"""The last rung of the ladder: the loop a careful user would write. Always right, never O(T^2), any device, any step.
+
+`x[t]` in a loop costs O(T^2) in backward, because each select writes a gradient as long as the whole sequence
+(T=4096, B=4, H=64: 1757 ms with `x[t]`, 94 ms with `unbind`). `unbind` has one backward for all steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .structure import Flat, describe, flatten
+
+Step = Callable[..., Any]
+
+
+def unpack(result: Any, who: str) -> tuple[Any, Any]:
+    if not (isinstance(result, tuple | list) and len(result) == 2):
+        raise TypeError(f"{who}: step must return (y, state), but returned {type(result).__name__}.")
+    return result[0], result[1]
+
+
+def check_state(before: Flat, after: Flat, who: str) -> None:
+    """A state must keep its structure and shapes, or there is no loop over it."""
+    if before.spec != after.spec:
+        raise ValueError(f"{who}: step must return a state of the structure it was given, {before.spec}, not {after.spec}.")
+    for name, old, new in zip(before.names, before.leaves, after.leaves):
+        if old.shape != new.shape:
+            raise ValueError(
+                f"{who}: {name} has shape {describe(old)}, but step returned shape {describe(new)} for it;"
+                f" the state must keep its shape over time."
+            )
+
+
+def call_step(step: Step, x: list[torch.Tensor], state: Any, params: tuple[Any, ...], x_spec: Any, who: str) -> Any:
+    """One step of the user's own code, refusing in-place changes of what belongs to the loop."""
+    owned = flatten(state, "state", who)
+    versions = [leaf._version for leaf in owned.leaves]
+    x_versions = [leaf._version for leaf in x]
+    y, new_state = unpack(step(pytree.tree_unflatten(x, x_spec), state, *params), who)
+    for name, leaf, version in zip(owned.names, owned.leaves, versions):
+        if leaf._version != version:
+            raise ValueError(f"{who}: step changes {name} in place; return a new tensor instead (h = h + ..., not h += ...).")
+    if any(leaf._version != version for leaf, version in zip(x, x_versions)):
+        raise ValueError(f"{who}: step changes its input x in place; make a new tensor instead.")
+    return y, new_state
+
+
+def unbind_loop(step: Step, x: Flat, state: Any, params: tuple[Any, ...], who: str = "scan") -> tuple[Any, Any]:
+    """Run `step` over time under autograd; returns (y, last state)."""
+    steps = list(zip(*(leaf.unbind(0) for leaf in x.leaves)))
+    before = flatten(state, "state", who)
+    outputs: list[tuple[torch.Tensor, ...]] = []
+    y_spec: Any = None
+    for t, x_t in enumerate(steps):
+        if t == 0:
+            y, state = call_step(step, list(x_t), state, params, x.spec, who)
+            check_state(before, flatten(state, "state", who), who)
+        else:
+            y, state = unpack(step(pytree.tree_unflatten(list(x_t), x.spec), state, *params), who)
+        leaves = flatten(y, "y", who)
+        if y_spec is None:
+            y_spec = leaves.spec
+        outputs.append(leaves.leaves)
+    check_state(before, flatten(state, "state", who), who)
+    stacked = [torch.stack(column) for column in zip(*outputs)]
+    return pytree.tree_unflatten(stacked, y_spec), state

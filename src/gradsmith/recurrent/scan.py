@@ -1,0 +1,99 @@
+"""`scan`: run a step over time, as fast as the step allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils.checkpoint import checkpoint
+
+from .fallback import Step, unbind_loop
+from .structure import Flat, describe, flatten
+
+BACKENDS = ("auto", "c", "torch", "loop")
+
+
+def scan(
+    step: Step,
+    x: Any,
+    state: Any,
+    params: Any = (),
+    *,
+    reverse: bool = False,
+    checkpoint_every: int | None = None,
+    backend: str = "auto",
+) -> tuple[Any, Any]:
+    """Run `y_t, state = step(x_t, state, *params)` over time and return `(y, last_state)`.
+
+    Time is the first dimension of every tensor in `x` and `y`, the batch usually the second. `state`, `x` and `y` may
+    be any nesting of tuples, lists and dicts of tensors. Tensors that `step` reaches by closure get gradients too.
+    `checkpoint_every=k` keeps the state of every k-th step only and recomputes the rest in backward.
+
+    >>> import torch
+    >>> weight = torch.randn(8, 8, requires_grad=True)
+    >>> def step(x_t, h, weight):
+    ...     h = torch.tanh(x_t + h @ weight)
+    ...     return h, h
+    >>> y, last = scan(step, torch.randn(20, 4, 8), torch.zeros(4, 8), (weight,))
+    >>> y.shape, last.shape
+    (torch.Size([20, 4, 8]), torch.Size([4, 8]))
+    """
+    flat_x = check_x(x, "scan")
+    params = params if isinstance(params, tuple | list) else (params,)
+    if backend not in BACKENDS:
+        raise ValueError(f"scan: backend must be one of {', '.join(BACKENDS)}, not {backend!r}.")
+    flatten(state, "state", "scan")
+    flatten(tuple(params), "params", "scan")
+    if reverse:
+        flat_x = Flat(tuple(leaf.flip(0) for leaf in flat_x.leaves), flat_x.names, flat_x.spec)
+    if checkpoint_every is not None:
+        y, last = _in_segments(step, flat_x, state, tuple(params), checkpoint_every, backend)
+    else:
+        y, last = run(step, flat_x, state, tuple(params), backend)
+    return (pytree.tree_map(lambda leaf: leaf.flip(0), y) if reverse else y), last
+
+
+def check_x(x: Any, who: str) -> Flat:
+    """x must have time in front, the same number of steps everywhere, and at least one."""
+    flat = flatten(x, "x", who)
+    if not flat.leaves:
+        raise ValueError(f"{who}: x holds no tensor; give at least one with time as its first dimension.")
+    for name, leaf in zip(flat.names, flat.leaves):
+        if leaf.dim() == 0:
+            raise ValueError(f"{who}: {name} has no time dimension; its shape is (), expected (time, batch, ...).")
+        if leaf.shape[0] != flat.leaves[0].shape[0]:
+            raise ValueError(
+                f"{who}: {flat.names[0]} has {flat.leaves[0].shape[0]} time steps but {name} has {leaf.shape[0]};"
+                f" all parts of x must have the same length."
+            )
+    if flat.leaves[0].shape[0] == 0:
+        raise ValueError(f"{who}: {flat.names[0]} has no time steps (shape {describe(flat.leaves[0])}); T must be at least 1.")
+    return flat
+
+
+def run(step: Step, x: Flat, state: Any, params: tuple[Any, ...], backend: str) -> tuple[Any, Any]:
+    return unbind_loop(step, x, state, params)
+
+
+def _in_segments(
+    step: Step, x: Flat, state: Any, params: tuple[Any, ...], every: int, backend: str
+) -> tuple[Any, Any]:
+    if every < 1:
+        raise ValueError(f"scan: checkpoint_every must be at least 1, not {every}.")
+    pieces: list[Any] = []
+    steps = x.leaves[0].shape[0]
+    segment: Callable[..., Any] = run
+    for start in range(0, steps, every):
+        part = Flat(tuple(leaf[start : start + every] for leaf in x.leaves), x.names, x.spec)
+
+        def again(*leaves: torch.Tensor, state: Any = state, part: Flat = part) -> Any:
+            return segment(step, Flat(leaves, part.names, part.spec), state, params, backend)
+
+        if torch.is_grad_enabled():
+            y, state = checkpoint(again, *part.leaves, use_reentrant=False, state=state, part=part)
+        else:
+            y, state = again(*part.leaves)
+        pieces.append(y)
+    return pytree.tree_map(lambda *parts: torch.cat(parts), *pieces), state

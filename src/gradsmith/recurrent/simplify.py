@@ -1,0 +1,109 @@
+"""Tidy a captured graph: drop copies and multiplications by one, merge equal nodes, read splits as slices."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch import fx
+
+aten = torch.ops.aten
+
+_SAME_VALUE = {
+    aten.alias.default, aten.detach.default, aten.clone.default, aten.lift_fresh_copy.default, aten.lift_fresh.default,
+    aten.contiguous.default, aten._unsafe_view.default,
+}  # fmt: skip
+
+
+def simplify(graph: fx.Graph) -> fx.Graph:
+    for node in list(graph.nodes):
+        if node.op == "call_function":
+            replacement = _simpler(graph, node)
+            if replacement is not None:
+                node.replace_all_uses_with(replacement)
+                graph.erase_node(node)
+    _merge_equal(graph)
+    _sweep(graph)
+    return graph
+
+
+def shape_of(node: fx.Node) -> tuple[int, ...]:
+    return tuple(node.meta["val"].shape)
+
+
+def dtype_of(node: fx.Node) -> torch.dtype:
+    dtype: torch.dtype = node.meta["val"].dtype
+    return dtype
+
+
+def _simpler(graph: fx.Graph, node: fx.Node) -> fx.Node | None:
+    """A node with the same value and less work, or None."""
+    target, args = node.target, node.args
+    if target in _SAME_VALUE and shape_of(node) == shape_of(args[0]):  # type: ignore[arg-type]
+        return args[0]  # type: ignore[return-value]
+    if target is aten._to_copy.default and dtype_of(node) == dtype_of(args[0]):  # type: ignore[arg-type]
+        return args[0]  # type: ignore[return-value]
+    if target in (aten.view.default, aten.reshape.default, aten.expand.default, aten._unsafe_view.default):
+        source = args[0]
+        assert isinstance(source, fx.Node)
+        if shape_of(node) == shape_of(source):
+            return source
+    if target is aten.permute.default:
+        return _fewer_permutes(node)
+    if target in (aten.mul.Tensor, aten.div.Tensor) and args[1] in (1, 1.0) and _same_kind(node, args[0]):
+        return args[0]  # type: ignore[return-value]
+    if target is operator.getitem:
+        return _slice_of_split(graph, node)
+    return None
+
+
+def _same_kind(node: fx.Node, other: Any) -> bool:
+    return isinstance(other, fx.Node) and dtype_of(node) == dtype_of(other) and shape_of(node) == shape_of(other)
+
+
+def _fewer_permutes(node: fx.Node) -> fx.Node | None:
+    source, order = node.args
+    assert isinstance(source, fx.Node)
+    if source.target is aten.permute.default:
+        inner: Any = source.args[1]
+        rank = len(inner)
+        combined = [inner[d % rank] % rank for d in order]  # type: ignore[union-attr, operator]
+        if combined == list(range(rank)):
+            return source.args[0]  # type: ignore[return-value]
+        node.args = (source.args[0], combined)
+    return None
+
+
+def _slice_of_split(graph: fx.Graph, node: fx.Node) -> fx.Node | None:
+    split, index = node.args
+    if getattr(split, "target", None) is not aten.split_with_sizes.default:
+        return None
+    assert isinstance(split, fx.Node)
+    source, sizes, *rest = split.args
+    dim: Any = rest[0] if rest else split.kwargs.get("dim", 0)
+    start = sum(sizes[:index])  # type: ignore[index, arg-type, misc]
+    with graph.inserting_before(node):
+        piece = graph.call_function(aten.slice.Tensor, (source, dim, start, start + sizes[index]))  # type: ignore[index]
+    piece.meta = dict(node.meta)
+    return piece
+
+
+def _merge_equal(graph: fx.Graph) -> None:
+    seen: dict[Any, fx.Node] = {}
+    for node in list(graph.nodes):
+        if node.op != "call_function":
+            continue
+        # repr tells 1 from 1.0 and True, which hash alike.
+        key = (node.target, repr(node.args), repr(sorted(node.kwargs.items())))
+        if key in seen:
+            node.replace_all_uses_with(seen[key])
+            graph.erase_node(node)
+        else:
+            seen[key] = node
+
+
+def _sweep(graph: fx.Graph) -> None:
+    for node in reversed(list(graph.nodes)):
+        if node.op in ("call_function", "get_attr") and not node.users:
+            graph.erase_node(node)

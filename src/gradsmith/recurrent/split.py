@@ -1,0 +1,272 @@
+"""Stage 2: sort the captured operations by when they have to happen.
+
+    once        depends on parameters only
+    hoisted     depends on x only, and is a matrix product or leads to one: one call for all time steps
+    forward     the loop over time
+    backward    the loop back: the gradient of the state, and whatever is cheapest while its operands are in cache
+    after       the gradients that can wait: one matrix product over all T*B rows per weight
+
+On a CPU only matrix products are worth moving out of the loop. Batching pointwise operations over all time steps
+sends every operand through memory and made the layer-norm LSTM slower than a plain loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import fx
+
+from .capture import Joint
+from .mincut import cheapest_to_keep
+from .refused import Refused
+from .rows import Layout, check_rowwise, dims_of, elements, layout_of
+from .simplify import dtype_of
+
+aten = torch.ops.aten
+
+MATRIX_PRODUCTS = frozenset({aten.mm.default})
+_HOISTED_WHOLE = frozenset({aten.embedding.default})
+# Sums over time may be taken before these instead of after: they are linear in what was reduced over the batch.
+_LINEAR = frozenset({
+    aten.permute.default, aten.view.default, aten.reshape.default, aten.expand.default, aten.unsqueeze.default,
+    aten.squeeze.dims, aten.squeeze.dim, aten.sum.dim_IntList, aten.neg.default, aten.slice.Tensor, aten.select.int,
+    aten.cat.default, aten.add.Tensor, aten.sub.Tensor, aten.slice_scatter.default, aten.select_scatter.default,
+    aten.tril.default, aten.triu.default,
+})  # fmt: skip
+_BILINEAR = frozenset({aten.mul.Tensor, aten.mm.default, aten.div.Tensor, aten.bmm.default, aten.where.self})
+
+
+@dataclass
+class Split:
+    """The stages of one captured step; every list is in the order of computation."""
+
+    joint: Joint
+    once: list[fx.Node] = field(default_factory=list)
+    hoisted: list[fx.Node] = field(default_factory=list)
+    forward: list[fx.Node] = field(default_factory=list)
+    saved: list[fx.Node] = field(default_factory=list)
+    kept_states: set[fx.Node] = field(default_factory=set)
+    recomputed: list[fx.Node] = field(default_factory=list)
+    backward: list[fx.Node] = field(default_factory=list)
+    sums: list[fx.Node] = field(default_factory=list)
+    exports: list[fx.Node] = field(default_factory=list)
+    after: list[fx.Node] = field(default_factory=list)
+
+    @property
+    def hoist_results(self) -> list[fx.Node]:
+        """Hoisted values that the loops or the saved set read."""
+        inside = set(self.hoisted)
+        wanted = set(self.forward) | set(self.backward) | set(self.recomputed) | set(self.after)
+        ends = {*self.joint.y, *self.joint.new_state}
+        return [n for n in self.hoisted if n in ends or any(u in wanted and u not in inside for u in n.users)]
+
+
+def split(joint: Joint, in_loop: Callable[[fx.Node], bool], recompute: bool, defer: bool) -> Split:
+    """`in_loop` says which operations the loop can compute; `recompute` trades saved values for work;
+    `defer` moves every gradient that can wait out of the loop (right for a GPU, wrong for a CPU)."""
+    parts = Split(joint)
+    order = [n for n in joint.graph.nodes if n.op == "call_function" or n.op == "get_attr"]
+    depends = _Dependence(joint)
+    needed_forward = _ancestors([*joint.y, *joint.new_state])
+    timeless = {n for n in order if not depends.on(n, "x", "state", "grad") and not _is_row_constant(n, joint.rows)}
+    parts.once = [n for n in order if n in timeless]
+    _check_once(parts, depends)
+    parts.hoisted = _hoisted(order, joint, depends, needed_forward, timeless, in_loop)
+    moved = timeless | set(parts.hoisted)
+    parts.forward = [n for n in order if n in needed_forward and n not in moved]
+    for node in [*parts.hoisted, *parts.forward]:
+        check_rowwise(node, joint.rows)
+    for node in [*joint.y, *joint.new_state]:
+        if layout_of(node, joint.rows) is not Layout.ROWS:
+            raise Refused("an output of the step has no batch dimension")
+    backward = [n for n in order if n not in needed_forward and n not in moved]
+    carried = _ancestors([n for n in joint.d_state if n is not None])
+    _divide_backward(parts, backward, carried, in_loop, defer)
+    _choose_saved(parts, recompute)
+    return parts
+
+
+class _Dependence:
+    """For every node: which kinds of inputs it depends on."""
+
+    def __init__(self, joint: Joint) -> None:
+        kinds: dict[fx.Node, frozenset[str]] = {}
+        for kind, nodes in (
+            ("x", joint.x), ("state", joint.state), ("param", joint.params), ("grad", [*joint.grad_y, *joint.grad_state])
+        ):  # fmt: skip
+            for node in nodes:
+                label = "rowparam" if kind == "param" and layout_of(node, joint.rows) is Layout.ROWS else kind
+                kinds[node] = frozenset({label})
+        for node in joint.graph.nodes:
+            if node.op != "placeholder":
+                kinds[node] = frozenset().union(*(kinds.get(o, frozenset()) for o in node.all_input_nodes))
+        self.kinds = kinds
+
+    def on(self, node: fx.Node, *kinds: str) -> bool:
+        return not self.kinds[node].isdisjoint(kinds)
+
+
+def _ancestors(nodes: list[fx.Node]) -> set[fx.Node]:
+    found: set[fx.Node] = set()
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        if node not in found:
+            found.add(node)
+            stack.extend(node.all_input_nodes)
+    return found
+
+
+def _is_row_constant(node: fx.Node, rows: int) -> bool:
+    """A constant with a row per batch element, such as zeros like the state: made in the loop, where it is a literal."""
+    return layout_of(node, rows) is not Layout.FLAT and not node.all_input_nodes
+
+
+def _check_once(parts: Split, depends: _Dependence) -> None:
+    for node in parts.once:
+        if depends.on(node, "rowparam"):
+            check_rowwise(node, parts.joint.rows)
+
+
+def _hoisted(
+    order: list[fx.Node],
+    joint: Joint,
+    depends: _Dependence,
+    needed: set[fx.Node],
+    timeless: set[fx.Node],
+    in_loop: Callable[[fx.Node], bool],
+) -> list[fx.Node]:
+    def only_x(node: fx.Node) -> bool:
+        return node in needed and depends.on(node, "x") and not depends.on(node, "state", "rowparam", "grad")
+
+    roots = [
+        n for n in order
+        if only_x(n) and (n.target in MATRIX_PRODUCTS or n.target in _HOISTED_WHOLE or (n not in timeless and not in_loop(n)))
+    ]  # fmt: skip
+    chosen = _ancestors(roots)
+    return [n for n in order if n in chosen and n not in timeless]
+
+
+def _divide_backward(
+    parts: Split, backward: list[fx.Node], carried: set[fx.Node], in_loop: Callable[[fx.Node], bool], defer: bool
+) -> None:
+    joint = parts.joint
+    depends = _Dependence(joint)
+    after: set[fx.Node] = set()
+    reduced: set[fx.Node] = set()
+    for node in backward:
+        if node in carried:
+            check_rowwise(node, joint.rows)
+            parts.backward.append(node)
+            continue
+        layout = layout_of(node, joint.rows)
+        late = any(o in after for o in node.all_input_nodes)
+        if layout is Layout.FLAT:
+            _check_linear(node, reduced, joint.rows, depends)
+            reduced.add(node)
+            if _is_batch_sum(node, joint.rows) and not late and not defer and in_loop(node):
+                parts.sums.append(node)
+            after.add(node)
+        elif (
+            layout is Layout.CROSSED or late or node.target in MATRIX_PRODUCTS or not in_loop(node) or
+            (defer and depends.on(node, "grad"))
+        ):  # fmt: skip
+            after.add(node)
+        else:
+            check_rowwise(node, joint.rows)
+            parts.backward.append(node)
+    parts.after = [n for n in backward if n in after and n not in parts.sums]
+
+
+def _is_batch_sum(node: fx.Node, rows: int) -> bool:
+    if node.target is not aten.sum.dim_IntList:
+        return False
+    source: fx.Node = node.args[0]  # type: ignore[assignment]
+    return layout_of(source, rows) is Layout.ROWS and 0 in dims_of(node)
+
+
+def _check_linear(node: fx.Node, reduced: set[fx.Node], rows: int, depends: _Dependence) -> None:
+    """What follows a reduction over the batch runs once, on the sum over time; that is only right if it is linear."""
+    operands = node.all_input_nodes
+    moving = [o for o in operands if layout_of(o, rows) is not Layout.FLAT or o in reduced]
+    if all(o not in reduced for o in operands):
+        if node.target in (aten.mm.default, aten.embedding_dense_backward.default) or _is_batch_sum(node, rows):
+            return
+        raise Refused(f"{node.target} reduces over the batch in backward")
+    if node.target in _LINEAR and len(moving) == len(operands):
+        return
+    if node.target in _LINEAR and node.target not in (aten.add.Tensor, aten.sub.Tensor):
+        others = [o for o in operands if o not in moving]
+        if all(o.target is aten.full.default and o.args[1] == 0 for o in others):
+            return
+    if node.target in _BILINEAR and len(moving) == 1 and all(layout_of(o, rows) is Layout.FLAT for o in operands):
+        divided_by = node.target is aten.div.Tensor and node.args[1] in moving
+        if not divided_by and (node.target is not aten.where.self or _zero_otherwise(node, moving[0])):
+            return
+    if not moving or not any(depends.on(o, "grad") for o in operands):
+        return
+    raise Refused(f"{node.target} is not linear in a gradient summed over the batch")
+
+
+def _zero_otherwise(node: fx.Node, moving: fx.Node) -> bool:
+    rest = [a for a in node.args[1:] if a is not moving]
+    return all(a == 0 or getattr(a, "target", None) is aten.full.default and a.args[1] == 0 for a in rest)  # type: ignore[union-attr]
+
+
+def _choose_saved(parts: Split, recompute: bool) -> None:
+    """Decide what forward keeps. Outputs are kept by the caller anyway, and so is x."""
+    joint = parts.joint
+    if not joint.grad_state and not joint.grad_y:
+        return
+    inside = [*joint.state, *parts.hoist_results, *parts.forward]
+    forward = set(inside)
+    later = set(parts.backward) | set(parts.after) | set(parts.sums)
+    needed = [n for n in inside if any(u in later for u in n.users) or n in _gradient_results(joint)]
+    hoisted = set(parts.hoisted)
+    given = [n for n in inside if n in hoisted or n.op == "placeholder" or n.target in MATRIX_PRODUCTS or n.target is aten.bmm.default]
+    carries = dict(zip(joint.new_state, joint.state))
+    free: set[fx.Node] = set(joint.y)
+    free |= {before for after, before in carries.items() if after in free}
+    if not recompute:
+        keep = set(needed)
+    else:
+        operands = {n: [o for o in n.all_input_nodes if o in forward] for n in inside}
+        while True:
+            cost = {n: 0 if n in free else elements(n, joint.rows) * dtype_of(n).itemsize for n in inside}
+            keep = set(cheapest_to_keep(cost, operands, given, needed))  # type: ignore[arg-type]
+            # A state and its successor share one buffer, so the second of them costs nothing.
+            more = {before for after, before in carries.items() if after in keep}
+            more |= {after for after, before in carries.items() if before in keep}
+            if more <= free:
+                break
+            free |= more
+    parts.kept_states = {before for after, before in carries.items() if before in keep or (after in keep and after not in joint.y)}
+    spoken_for = set(joint.state) | set(joint.y) | {after for after, before in carries.items() if before in parts.kept_states}
+    parts.saved = [n for n in inside if n in keep and n not in spoken_for]
+    known = keep | set(joint.x) | set(parts.once) | set(joint.params)
+    again: set[fx.Node] = set()
+    stack = [n for n in needed if n not in keep]
+    while stack:
+        node = stack.pop()
+        if node in again or node in known or node.op == "placeholder":
+            continue
+        again.add(node)
+        stack.extend(node.all_input_nodes)
+    parts.recomputed = [n for n in parts.forward if n in again]
+    _find_exports(parts)
+
+
+def _gradient_results(joint: Joint) -> set[fx.Node]:
+    return {n for n in (*joint.d_x, *joint.d_state, *joint.d_params) if n is not None}
+
+
+def _find_exports(parts: Split) -> None:
+    """Values of the backward loop that are read afterwards, for all time steps at once."""
+    after = set(parts.after)
+    computed = set(parts.recomputed) | set(parts.backward)
+    d_x = {n for n in parts.joint.d_x if n is not None}
+    parts.exports = [
+        n for n in (*parts.recomputed, *parts.backward) if n in computed and (any(u in after for u in n.users) or n in d_x)
+    ]

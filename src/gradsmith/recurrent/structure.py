@@ -1,0 +1,39 @@
+"""Nested states, inputs and outputs: flattened to leaves, each with the name its reader would use for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+
+@dataclass(frozen=True)
+class Flat:
+    """The tensors of a nested structure in order, their names, and what is needed to rebuild the structure."""
+
+    leaves: tuple[torch.Tensor, ...]
+    names: tuple[str, ...]
+    spec: Any
+
+    def rebuild(self, leaves: list[torch.Tensor]) -> Any:
+        return pytree.tree_unflatten(leaves, self.spec)
+
+
+def flatten(tree: Any, name: str, who: str) -> Flat:
+    """Flatten `tree`; every leaf must be a tensor, and is named like `state[0]['v']`."""
+    with_paths, spec = pytree.tree_flatten_with_path(tree)
+    leaves: list[torch.Tensor] = []
+    names: list[str] = []
+    for path, leaf in with_paths:
+        label = name + pytree.keystr(path)
+        if not isinstance(leaf, torch.Tensor):
+            raise TypeError(f"{who}: {label} must be a tensor, not {type(leaf).__name__}.")
+        leaves.append(leaf)
+        names.append(label)
+    return Flat(tuple(leaves), tuple(names), spec)
+
+
+def describe(tensor: torch.Tensor) -> str:
+    return f"({', '.join(map(str, tensor.shape))}{',' if tensor.dim() == 1 else ''})"
