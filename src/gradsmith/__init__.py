@@ -1,1 +1,69 @@
-"""gradsmith: the workbench for people who write their own gradients in PyTorch."""
+"""gradsmith: the workbench for people who write their own gradients in PyTorch.
+
+>>> import torch, gradsmith as gs
+>>> gs.check(torch.sin, torch.randn(3, dtype=torch.float64, requires_grad=True)).ok
+True
+
+Names that need torch load it when they are first used; `import gradsmith` and linting never do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gradsmith.findings import Edit, Finding, GradientError, GradsmithError, Report, Subject
+
+if TYPE_CHECKING:
+    from gradsmith import recurrent
+    from gradsmith.checking import check
+    from gradsmith.inputs.declared import example_inputs
+    from gradsmith.linting import lint, lint_source
+    from gradsmith.recurrent import Recurrent, scan
+
+__version__ = "0.1.0"
+__all__ = [
+    "Edit",
+    "Finding",
+    "GradientError",
+    "GradsmithError",
+    "Recurrent",
+    "Report",
+    "Subject",
+    "check",
+    "example_inputs",
+    "lint",
+    "lint_source",
+    "recurrent",
+    "scan",
+]
+
+_LAZY = {
+    "check": "gradsmith.checking",
+    "example_inputs": "gradsmith.inputs.declared",
+    "lint": "gradsmith.linting",
+    "lint_source": "gradsmith.linting",
+    "Recurrent": "gradsmith.recurrent",
+    "scan": "gradsmith.recurrent",
+}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name == "recurrent":
+        return importlib.import_module("gradsmith.recurrent")
+    if name not in _LAZY:
+        raise AttributeError(f"module 'gradsmith' has no attribute {name!r}")
+    try:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise GradsmithError(MISSING_TORCH.format(what=f"gradsmith.{name}")) from None
+
+
+MISSING_TORCH = "{what} needs PyTorch, which is not installed here; run: pip install 'gradsmith[torch]'"
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

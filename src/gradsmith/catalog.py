@@ -56,6 +56,7 @@ class Rule:
     probe: Callable[[Lab], Iterator[Finding]] | None
     level: str
     profile: Callable[[Any], Iterator[Finding]] | None
+    seen_by_isolation: bool = False  # raised by the process that watches a subject, not by a probe inside it
 
     @property
     def lenses(self) -> tuple[Lens, ...]:
@@ -63,7 +64,7 @@ class Rule:
         seen: list[Lens] = []
         if self.lint or self.lint_layer or self.lint_file:
             seen.append("lint")
-        if self.probe:
+        if self.probe or self.seen_by_isolation:
             seen.append("check")
         if self.profile:
             seen.append("profile")
@@ -171,4 +172,5 @@ def _read(module: ModuleType, family: str) -> Rule:
         probe=getattr(module, "probe", None),
         level=getattr(module, "LEVEL", "quick"),
         profile=getattr(module, "profile", None),
+        seen_by_isolation=bool(getattr(module, "SEEN_BY_ISOLATION", False)),
     )

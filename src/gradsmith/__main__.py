@@ -1,0 +1,5 @@
+"""`python -m gradsmith`."""
+
+from gradsmith.cli import main
+
+main()

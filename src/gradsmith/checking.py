@@ -1,0 +1,329 @@
+"""`gs.check`: put a subject on the bench, run every probe of the catalogue, and give a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gradsmith import catalog
+from gradsmith.catalog import Rule
+from gradsmith.findings import Finding, GradsmithError, InputsFrom, Report, Subject, fold, merge
+from gradsmith.inputs.code import as_code
+from gradsmith.inputs.declared import built, declared
+from gradsmith.lab import Arguments, Lab, Settings, Target, resolve
+from gradsmith.lab.arguments import bind_defaults
+from gradsmith.lab.state import preserved, seed_all
+from gradsmith.lab.target import has_setup_context
+
+LEVELS = ("quick", "standard", "deep")
+GRADIENTS = ("exact", "surrogate", "approximate")
+
+Example = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to check: everything `gs.check` takes besides the subject and its inputs."""
+
+    gradient: str | None = None
+    like: Callable[..., Any] | None = None
+    level: str = "standard"
+    seed: int = 0
+    rtol: float | None = None
+    atol: float | None = None
+    reference: Callable[..., Any] | None = None
+    project: Callable[..., Any] | None = None
+    select: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+    debug: bool = False
+    lint: bool = True
+
+    def __post_init__(self) -> None:
+        if self.level not in LEVELS:
+            raise GradsmithError(f"level={self.level!r} is unknown; {catalog.nearest(self.level, LEVELS)}")
+        if self.gradient is not None and self.gradient not in GRADIENTS:
+            raise GradsmithError(f"gradient={self.gradient!r} is unknown; {catalog.nearest(self.gradient, GRADIENTS)}")
+
+
+def check(
+    fn: Any,
+    *inputs: Any,
+    kwargs: Mapping[str, Any] | None = None,
+    gradient: str | None = None,
+    like: Callable[..., Any] | None = None,
+    level: str = "standard",
+    isolate: bool = False,
+    seed: int = 0,
+    rtol: float | None = None,
+    atol: float | None = None,
+    reference: Callable[..., Any] | None = None,
+    project: Callable[..., Any] | None = None,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+) -> Report:
+    """Is the gradient of `fn` right? Runs it, provokes it, and names what is wrong and where.
+
+    `fn` is a Function class, its `.apply`, a custom op, an nn.Module or any callable. Without inputs, the declared
+    ones are used. `gradient` says what the gradient is meant to be: "exact" (the default), "surrogate" or
+    "approximate". `isolate=True` runs the check in a process of its own, which survives crashes and hangs.
+
+    >>> import torch
+    >>> report = check(torch.tanh, torch.randn(3, dtype=torch.float64, requires_grad=True))
+    >>> report.ok
+    True
+    """
+    options = Options(gradient, like, level, seed, rtol, atol, reference, project, tuple(select), tuple(ignore))
+    if isolate:
+        from gradsmith.lab.isolation import check_isolated
+
+        return check_isolated(fn, inputs, dict(kwargs or {}), options)
+    target = resolve(fn)
+    if inputs or kwargs:
+        return examine(target, [(tuple(inputs), dict(kwargs or {}))], "given", options)
+    return examine_declared(target, options)
+
+
+def examine_declared(target: Target, options: Options, module: Any = None, device: Any = None) -> Report:
+    """Check a subject on the inputs its author declared, moved to `device` where one is asked for."""
+    import sys
+
+    home = module or sys.modules.get(getattr(target.function or target.original, "__module__", ""))
+    builders = declared(target.function or target.original, home, target.name)
+    if not builders:
+        return unverified(target, f"no inputs; write {declaration(target)}")
+    examples: list[Example] = []
+    for builder in builders:
+        with preserved():
+            seed_all(options.seed)
+            try:
+                examples.append(_moved(built(builder), device))
+            except Exception as error:  # the user's declaration: report their error, not a traceback of ours
+                line = getattr(getattr(builder, "__code__", None), "co_firstlineno", None)
+                at = f" (line {line})" if line else ""
+                return unverified(target, f"the declared inputs{at} raise {one_line(error)}")
+    return examine(target, examples, "declared", options)
+
+
+def _moved(example: Example, device: Any) -> Example:
+    if device is None:
+        return example
+    import torch
+    from torch.utils import _pytree as pytree
+
+    def move(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return value.detach().to(device).requires_grad_(value.requires_grad)
+        return value.to(device) if isinstance(value, torch.nn.Module) else value
+
+    moved: Example = pytree.tree_map(move, example)
+    return moved
+
+
+def examine(target: Target, examples: Sequence[Example], source: InputsFrom, options: Options) -> Report:
+    """Check a subject on each example; the verdict is the worst of them."""
+    reports = [_examine_one(target, args, kwargs, source, options) for args, kwargs in examples]
+    order = ("refuted", "unverified", "skipped", "verified")
+    worst = min((r.subjects[0] for r in reports), key=lambda s: order.index(s.verdict))
+    findings = merge(f for report in reports for f in report.findings)
+    findings = merge([*findings, *_source_findings(target, options)]) if options.lint else findings
+    verdict = _verdict(worst, fold(findings))
+    notes = list(dict.fromkeys(note for report in reports for note in report.notes))
+    return Report(findings=fold(findings), subjects=[verdict], functions=1, files=1, notes=notes)
+
+
+def unverified(target: Target, reason: str, findings: Iterable[Finding] = ()) -> Report:
+    subject = Subject(target.name, "unverified", reason, target.path, target.line)
+    return Report(findings=list(findings), subjects=[subject], functions=1, files=1)
+
+
+def declaration(target: Target) -> str:
+    """The one line a user has to write so that gradsmith can run the subject."""
+    names = ", ".join(name.rstrip("*") for name in target.names) or "..."
+    return f'gradsmith_inputs = {{"{target.name}": lambda: ({names},)}}'
+
+
+def one_line(error: BaseException) -> str:
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _examine_one(
+    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], source: InputsFrom, options: Options
+) -> Report:
+    with preserved(*args, *kwargs.values(), target.module):
+        target = replace(target, module=target.module) if target.module is None else _as_module_target(target)
+        if target.function is not None and kwargs:
+            args, kwargs = _positional(target, args, kwargs), {}
+        arguments = _arguments(target, args, kwargs)
+        subject = Subject(
+            target.name, "unverified", "", target.path, target.line, source, as_code(arguments), options.gradient or "exact"
+        )
+        if reason := _unusable(arguments):
+            return Report(subjects=[replace(subject, reason=reason)])
+        lab = _lab(target, arguments, options)
+        findings, trouble = _probe(lab, options)
+    if not trouble and not findings:
+        trouble = _inconclusive(lab)
+    verdict = replace(subject, reason=trouble, verdict="unverified" if trouble else "verified", gradient=_meant(lab))
+    return Report(findings=findings, subjects=[verdict], notes=_notes(lab))
+
+
+def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
+    """Run the probes in order of their codes. A subject that cannot run at all ends the examination."""
+    findings: list[Finding] = []
+    troubles: list[str] = []
+    reached = LEVELS.index(options.level)
+    for rule in catalog.chosen(options.select, options.ignore):
+        if rule.probe is None or LEVELS.index(rule.level) > reached:
+            continue
+        # A backward that raises leaves nothing to measure; only the contract can still say why it raises.
+        failing = any(f.rule == "backward-raised" for f in findings)
+        if failing and rule.family != "contract":
+            continue
+        try:
+            found = [_reproducible(rule.stamped(f, "check"), lab) for f in rule.probe(lab)]
+        except Exception as error:  # a probe met user code it did not foresee: say so, do not pass
+            if options.debug and not failing:
+                raise
+            if not failing:
+                troubles.append(f"the probe for {rule.name} stopped: {one_line(error)}")
+            continue
+        findings.extend(found)
+        if found and rule.name == "forward-raised":
+            return findings, "forward raises on these inputs"
+    return findings, "; ".join(troubles[:2])
+
+
+def _reproducible(finding: Finding, lab: Lab) -> Finding:
+    from gradsmith.lab.snippet import reproduction
+
+    return finding if finding.reproduce else replace(finding, reproduce=reproduction(finding, lab))
+
+
+def _inconclusive(lab: Lab) -> str:
+    """Why the examination proves nothing, although nothing was found."""
+    if lab.surrogate:
+        return ""
+    judgement = lab.gradient
+    if not judgement.pairs:
+        return "no output carries a gradient"
+    noisy = [p for p in judgement.noisy]
+    if noisy:
+        names = ", ".join(dict.fromkeys(f"'{p.leaf.name}'" for p in noisy))
+        return f"numeric noise is too wide to judge the gradient of {names}"
+    return ""
+
+
+def _verdict(worst: Subject, findings: Sequence[Finding]) -> Subject:
+    mine = [f for f in findings if f.function == worst.name or "check" in f.lenses]
+    errors = [f for f in mine if f.severity == "error" and f.blame == "user"]
+    if errors and any("check" in f.lenses for f in errors) and not any(f.rule in UNRUN for f in errors):
+        names = ", ".join(dict.fromkeys(f.rule for f in errors))
+        return replace(worst, verdict="refuted", reason=names)
+    if any(f.rule == "undeclared-surrogate" for f in mine):
+        return replace(worst, verdict="unverified", reason="looks like a surrogate gradient; declare it")
+    return worst
+
+
+UNRUN = frozenset({"forward-raised", "import-failed", "crashed", "timed-out", "out-of-memory"})
+
+
+def _lab(target: Target, arguments: Arguments, options: Options) -> Lab:
+    from gradsmith.lab.declarations import declaration_of
+
+    stated = declaration_of(target)
+    surrogate = stated.surrogate
+    if options.gradient == "surrogate":
+        surrogate = surrogate or "custom"
+    elif options.gradient is not None:
+        surrogate = None
+    settings = Settings(options.seed, options.rtol, options.atol, options.reference, options.project)
+    approximate = options.gradient == "approximate" or (options.gradient is None and stated.approximate)
+    return Lab(target, arguments, settings, options.level, surrogate, approximate, options.like or stated.like)
+
+
+def _meant(lab: Lab) -> str:
+    return "surrogate" if lab.surrogate else "approximate" if lab.approximate else "exact"
+
+
+def _notes(lab: Lab) -> list[str]:
+    notes = []
+    judgement = lab.__dict__.get("gradient")
+    if judgement is not None:
+        for pair in judgement.pairs:
+            if pair.explained:
+                notes.append(f"{lab.target.name}: the gradient of '{pair.leaf.name}' is right for {pair.explained} inputs")
+        corners = sum(len(p.corners) for p in judgement.pairs)
+        if corners:
+            notes.append(f"{lab.target.name}: {corners} corner(s) judged by the interval of their one-sided slopes")
+    return notes
+
+
+def _unusable(arguments: Arguments) -> str:
+    for leaf in arguments.leaves:
+        if leaf.tensor.layout is not __import__("torch").strided:
+            return f"'{leaf.name}' is sparse ({leaf.tensor.layout}); gradsmith judges dense gradients only"
+    if not arguments.differentiable:
+        return "none of the inputs requires grad; pass floating tensors with requires_grad=True"
+    for leaf in arguments.differentiable:
+        if leaf.tensor.numel() and bool(leaf.tensor.detach().isnan().any()):
+            return f"'{leaf.name}' contains NaN"
+    if not any(leaf.tensor.numel() for leaf in arguments.differentiable):
+        return "every input that requires grad is empty"
+    return ""
+
+
+def _positional(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    assert target.function is not None
+    forward = target.function.forward
+    try:
+        if has_setup_context(target.function):
+            return bind_defaults(lambda _, *a, **k: None, args, kwargs) if not kwargs else _bound(forward, args, kwargs)
+        return bind_defaults(forward, args, kwargs)
+    except TypeError as error:
+        raise GradsmithError(f"these inputs do not fit {target.name}.forward: {error}") from None
+
+
+def _bound(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    import inspect
+
+    bound = inspect.signature(forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return tuple(bound.args)
+
+
+def _arguments(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    if target.module is None:
+        return Arguments.of(args, kwargs, target.names)
+    parameters = dict(target.module.named_parameters())
+    return Arguments.of((parameters, *args), kwargs, ("parameters", *target.names))
+
+
+def _as_module_target(target: Target) -> Target:
+    import torch
+
+    module = target.module
+    assert module is not None
+
+    def call(parameters: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        return torch.func.functional_call(module, parameters, args, kwargs)
+
+    return replace(target, call=call)
+
+
+def _source_findings(target: Target, options: Options) -> list[Finding]:
+    """What the source lens says of this Function, where its source can be read."""
+    if target.function is None or target.path is None:
+        return []
+    from gradsmith.linting import lint
+
+    try:
+        report = lint([target.path], select=options.select, ignore=options.ignore)
+    except GradsmithError:
+        return []
+    return [f for f in report.findings if f.function == target.name]
+
+
+def probes() -> list[Rule]:
+    return [rule for rule in catalog.rules().values() if rule.probe is not None]

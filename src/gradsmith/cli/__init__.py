@@ -1,0 +1,107 @@
+"""The command line: one command per file, loaded when it is called. Whatever it does, the Python API can do."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from gradsmith import __version__
+from gradsmith.catalog import nearest
+from gradsmith.findings import GradsmithError
+
+COMMANDS = {
+    "check": "Is the gradient right? Runs it and names what is wrong.",
+    "lint": "Is it written right? Reads source, runs nothing.",
+    "explain": "Everything known about one rule.",
+    "rules": "List the rules.",
+    "completion": "Print the shell completion script.",
+}
+
+EPILOG = """\b
+Examples:
+  gradsmith lint src/                         every red flag, in a fraction of a second
+  gradsmith check my_ops.py                   every Function of a file, on its declared inputs
+  gradsmith check my_ops.py::Swish --inputs "randn(4, 3), tensor(1.5)"
+  gradsmith explain wrong-gradient            what a finding means and what to do
+\b
+Exit status: 0 clean, 1 findings or unverified subjects, 2 the call was wrong.
+"""
+
+
+class Commands(click.Group):
+    """Loads a command's file when the command is used; offers the nearest name for a typing mistake."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"gradsmith.cli.{cmd_name}_command").command
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise click.UsageError(f"no command is called {args[0]!r}; {nearest(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # Written from the table above: asking each command for its help would import them all.
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(
+    cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(__version__, prog_name="gradsmith")
+def cli() -> None:
+    """The workbench for people who write their own gradients in PyTorch."""
+
+
+def main() -> None:
+    """Entry point: every foreseeable trouble is one sentence and exit status 2, never a traceback."""
+    debug = "--debug" in sys.argv
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.Abort:
+        _say("interrupted")
+        sys.exit(130)
+    except click.UsageError as error:
+        _say(_usage(error))
+        sys.exit(2)
+    except click.ClickException as error:
+        _say(error.format_message())
+        sys.exit(2)
+    except GradsmithError as error:
+        if debug:
+            raise
+        _say(str(error))
+        sys.exit(2)
+    except BrokenPipeError:
+        # The reader (head, less) has gone; Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except Exception as error:  # ours to fix; a user gets one sentence and the way to show us
+        if debug:
+            raise
+        _say(f"gradsmith failed: {type(error).__name__}: {error} (run again with --debug and send us the traceback)")
+        sys.exit(2)
+
+
+def _usage(error: click.UsageError) -> str:
+    text = error.format_message()
+    if isinstance(error, click.NoSuchOption) and error.ctx is not None and "Did you mean" not in text:
+        known = [name for parameter in error.ctx.command.params for name in parameter.opts]
+        text = f"{text.rstrip('.')}; {nearest(error.option_name, known)}"
+    return text
+
+
+def _say(text: str) -> None:
+    click.echo(f"gradsmith: {text}", err=True)

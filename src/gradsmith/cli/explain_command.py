@@ -1,0 +1,58 @@
+"""`gradsmith explain RULE`."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from gradsmith.catalog import FAMILIES, HEADINGS, Rule, find
+
+
+@click.command("explain", epilog="\b\nExamples:\n  gradsmith explain inplace-grad\n  gradsmith explain GS201 --format json")
+@click.argument("rule")
+@click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", help="How to print.")
+@click.option("--debug", is_flag=True, hidden=True)
+def command(rule: str, format: str, debug: bool) -> None:
+    """Everything known about RULE (a name or a code): what it finds, why it matters, a bad and a good example."""
+    known = find(rule)
+    click.echo(page(known) if format == "text" else json.dumps(as_dict(known), indent=2))
+
+
+def page(rule: Rule) -> str:
+    """The rule's page as text."""
+    meaning = FAMILIES[rule.family][1]
+    lines = [f"{rule.name} ({rule.code}, {rule.severity})", "", rule.title, ""]
+    lines += [f"Family: {rule.family} ({meaning})", f"Seen by: {', '.join(rule.lenses)}", f"Fix: {_fix(rule)}", ""]
+    for heading in HEADINGS:
+        lines += [heading, "-" * len(heading), rule.section(heading), ""]
+    lines += ["Example", "-------", _indented(rule.bad), "", "Use instead", "-----------", _indented(rule.good), ""]
+    if rule.explains:
+        lines.append(f"Where this is found, these are its symptoms: {', '.join(rule.explains)}.")
+    lines.append(f"Suppress it with: # gradsmith: ignore[{rule.name}]")
+    return "\n".join(lines)
+
+
+def as_dict(rule: Rule) -> dict[str, object]:
+    sections = {heading: rule.section(heading) for heading in HEADINGS}
+    return {
+        "name": rule.name,
+        "code": rule.code,
+        "family": rule.family,
+        "severity": rule.severity,
+        "title": rule.title,
+        "lenses": list(rule.lenses),
+        "fixable": rule.fixable,
+        "explains": list(rule.explains),
+        "sections": sections,
+        "bad": rule.bad.strip(),
+        "good": rule.good.strip(),
+    }
+
+
+def _fix(rule: Rule) -> str:
+    return "gradsmith lint --fix" if rule.fixable else "by hand"
+
+
+def _indented(source: str) -> str:
+    return "\n".join(f"    {line}".rstrip() for line in source.strip().splitlines())

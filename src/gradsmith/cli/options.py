@@ -1,0 +1,87 @@
+"""Options that several commands share, and what they mean for output and exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from gradsmith.config import Config, load
+from gradsmith.findings import GradsmithError, Report, Severity
+from gradsmith.report import FORMATS, render
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Output:
+    """How the user wants to see a report, and what counts as failure."""
+
+    format: str = "full"
+    file: str | None = None
+    fail_on: Severity = "error"
+    allow_unverified: bool = False
+    exit_zero: bool = False
+
+
+def report_options(command: F) -> F:
+    """--format, --output, --select, --ignore, --fail-on, --exit-zero, --isolated, --debug."""
+    options = [
+        click.option("--format", "format", type=click.Choice(FORMATS), default=None, help="How to print. [full]"),
+        click.option("--output", type=click.Path(dir_okay=False), help="Write the report to a file instead."),
+        click.option("--select", multiple=True, metavar="RULES", help="Only these rules, codes or families."),
+        click.option("--ignore", multiple=True, metavar="RULES", help="Leave these rules out."),
+        click.option("--fail-on", type=click.Choice(["error", "warning"]), default=None, help="What makes exit 1."),
+        click.option("--exit-zero", is_flag=True, help="Exit 0 whatever was found."),
+        click.option("--isolated", is_flag=True, help="Do not read pyproject.toml."),
+        click.option("--debug", is_flag=True, help="Show tracebacks of gradsmith's own errors."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def split(values: Sequence[str]) -> tuple[str, ...]:
+    """`--select a,b --select c` is three rules."""
+    return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
+
+
+def configured(isolated: bool, target: str | None) -> Config:
+    if isolated:
+        return Config()
+    start = Path(target) if target and Path(target).exists() else None
+    return load(start)
+
+
+def finish(report: Report, output: Output) -> None:
+    """Print or write the report and exit with the status it deserves."""
+    if output.file:
+        try:
+            Path(output.file).write_text(render(report, output.format), encoding="utf-8")
+        except OSError as error:
+            raise GradsmithError(f"cannot write {output.file}: {error.strerror}") from None
+    else:
+        click.echo(render(report, output.format, color=_color()), nl=False, color=_color())
+    raise click.exceptions.Exit(0 if output.exit_zero else status(report, output))
+
+
+def status(report: Report, output: Output) -> int:
+    open_ends = [s for s in report.subjects if s.verdict in ("refuted", "unverified")]
+    if output.allow_unverified:
+        open_ends = [s for s in open_ends if s.verdict == "refuted"]
+        failing = [f for f in report.at_least(output.fail_on) if f.code[:3] != "GS0"]
+    else:
+        failing = report.at_least(output.fail_on)
+    return 1 if failing or open_ends else 0
+
+
+def _color() -> bool:
+    """NO_COLOR wins, then FORCE_COLOR, then: only a terminal gets colour."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()

@@ -1,0 +1,1 @@
+"""Where inputs come from: declared by the user (later also recorded and guessed)."""

@@ -1,0 +1,66 @@
+"""Inputs as code a user can paste: into a declaration, or into a script that shows the defect without gradsmith."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from gradsmith.lab.arguments import Arguments
+
+_SMALL = 48  # more elements than this are drawn, not listed
+
+
+def as_code(arguments: Arguments) -> str:
+    """The arguments as one Python tuple.
+
+    >>> as_code(Arguments.of((torch.zeros(2, requires_grad=True), 1)))
+    '(torch.tensor([0.0, 0.0], requires_grad=True), 1)'
+    """
+    flat = [_Code(value_code(v)) for v in arguments.flat]
+    args, kwargs = pytree.tree_unflatten(flat, arguments.spec)
+    if kwargs:
+        return f"dict({', '.join(f'{k}={v!r}' for k, v in kwargs.items())})"
+    return repr(tuple(args))
+
+
+def value_code(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return tensor_code(value)
+    if isinstance(value, torch.Size):
+        return f"torch.Size({list(value)})"
+    return repr(value)
+
+
+def tensor_code(tensor: Tensor) -> str:
+    grad = ", requires_grad=True" if tensor.requires_grad else ""
+    plain = tensor.detach()
+    dtype = "" if plain.dtype in (torch.float32, torch.int64, torch.bool) else f", dtype={plain.dtype}"
+    shape = ", ".join(map(str, plain.shape))
+    if plain.numel() <= _SMALL and plain.layout == torch.strided:
+        empty = plain.numel() == 0 or plain.dtype in (torch.bfloat16, torch.float16)
+        listed = plain.float().tolist() if empty and plain.numel() else plain.tolist()
+        wanted = f", dtype={plain.dtype}" if plain.numel() == 0 else dtype
+        made = f"torch.tensor({_numbers(listed)}{wanted}{grad})"
+        return made if plain.numel() else f"torch.empty({shape}{wanted}{grad})"
+    if plain.is_floating_point() or plain.is_complex():
+        return f"torch.randn({shape}{dtype}{grad})"
+    if plain.dtype == torch.bool:
+        return f"torch.rand({shape}) > 0.5"
+    low, high = int(plain.min()), int(plain.max()) + 1
+    return f"torch.randint({low}, {high}, ({shape},){dtype})"
+
+
+def _numbers(listed: Any) -> str:
+    return repr(listed).replace("inf", "float('inf')").replace("nan", "float('nan')")
+
+
+class _Code(str):
+    """Text whose repr is itself, so that containers of it print as code."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)

@@ -1,0 +1,89 @@
+"""Declared inputs: `@example_inputs(...)`, a `gradsmith_inputs` mapping in the module, or `--inputs "..."`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any, TypeVar
+
+from gradsmith.findings import GradsmithError
+
+Builder = Callable[[], Any]
+T = TypeVar("T")
+ATTRIBUTE = "__gradsmith_inputs__"
+
+
+def example_inputs(*builders: Builder) -> Callable[[T], T]:
+    """Declare what a Function, module or callable may be called with; several builders are several examples.
+
+    >>> import torch
+    >>> @example_inputs(lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),))
+    ... class Double(torch.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         return 2 * x
+    ...     @staticmethod
+    ...     def backward(ctx, grad_output):
+    ...         return 2 * grad_output
+    """
+
+    def attach(subject: T) -> T:
+        setattr(subject, ATTRIBUTE, list(builders))
+        return subject
+
+    return attach
+
+
+def declared(subject: Any, module: ModuleType | None, name: str) -> list[Builder]:
+    """The builders a user declared for this subject, the decorator first."""
+    own = vars(subject).get(ATTRIBUTE) if hasattr(subject, "__dict__") else None
+    if own:
+        return list(own)
+    mapping = getattr(module, "gradsmith_inputs", None)
+    if mapping is None:
+        return []
+    if not isinstance(mapping, Mapping):
+        raise GradsmithError(f"gradsmith_inputs is a {type(mapping).__name__}; write a dict from names to callables")
+    entry = mapping.get(name, mapping.get(name.rpartition(".")[2]))
+    if entry is None:
+        return []
+    entries = entry if isinstance(entry, list) else [entry]
+    return [e if callable(e) else _constant(e) for e in entries]
+
+
+def from_text(text: str, module: ModuleType | None) -> Builder:
+    """`--inputs "randn(4, 3), Linear(3, 3)"`: evaluated in the user's module, with torch's names within reach."""
+    import torch
+
+    names: dict[str, Any] = {**vars(torch), "torch": torch, "nn": torch.nn, "F": torch.nn.functional}
+    names.update(vars(module) if module is not None else {})
+
+    def build() -> tuple[Any, ...]:
+        try:
+            values = eval(f"({text},)", names)  # the user's own words, asked for on the command line
+        except SyntaxError as error:
+            raise GradsmithError(f"--inputs {text!r} is not Python: {error.msg}") from None
+        return tuple(_trainable(v) for v in values)
+
+    return build
+
+
+def built(builder: Builder) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """(args, kwargs) from a builder: a tuple of arguments, a dict of keywords, or a single value."""
+    made = builder()
+    if isinstance(made, dict):
+        return (), made
+    return (tuple(made), {}) if isinstance(made, (tuple, list)) else ((made,), {})
+
+
+def _constant(value: Any) -> Builder:
+    return lambda: value
+
+
+def _trainable(value: Any) -> Any:
+    """On the command line nobody writes requires_grad: floating tensors get it."""
+    import torch
+
+    if isinstance(value, torch.Tensor) and value.is_floating_point() and value.is_leaf:
+        return value.requires_grad_()
+    return value

@@ -1,0 +1,150 @@
+"""The inputs of a subject: any nesting of tensors and other values, with a name for every tensor in it."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One tensor among the inputs. `differentiable` means: its gradient is asked for."""
+
+    name: str
+    position: int
+    tensor: Tensor
+    differentiable: bool
+
+
+@dataclass
+class Arguments:
+    """What a subject is called with.
+
+    `flat` holds every value in the order of the nesting; `leaves` are the tensors among them.
+    """
+
+    flat: list[Any]
+    spec: pytree.TreeSpec
+    leaves: list[Leaf] = field(default_factory=list)
+
+    @staticmethod
+    def of(args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, names: Sequence[str] = ()) -> Arguments:
+        pairs, spec = pytree.tree_flatten_with_path((tuple(args), dict(kwargs or {})))
+        leaves = [
+            Leaf(_name(path, names), i, value, _wants_gradient(value))
+            for i, (path, value) in enumerate(pairs)
+            if isinstance(value, Tensor)
+        ]
+        return Arguments([value for _, value in pairs], spec, leaves)
+
+    @property
+    def differentiable(self) -> list[Leaf]:
+        return [leaf for leaf in self.leaves if leaf.differentiable]
+
+    def with_tensors(self, tensors: Mapping[int, Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """(args, kwargs) with the tensors at these positions replaced."""
+        flat = [tensors.get(i, value) for i, value in enumerate(self.flat)]
+        args, kwargs = pytree.tree_unflatten(flat, self.spec)
+        return args, kwargs
+
+    def replaced(self, tensors: Mapping[int, Tensor]) -> Arguments:
+        """The same arguments with other tensors (same roles)."""
+        leaves = [Leaf(x.name, x.position, tensors.get(x.position, x.tensor), x.differentiable) for x in self.leaves]
+        return Arguments([tensors.get(i, v) for i, v in enumerate(self.flat)], self.spec, leaves)
+
+    def only(self, positions: set[int]) -> Arguments:
+        """The same values, but only these positions require grad."""
+        leaves = [Leaf(x.name, x.position, x.tensor, x.position in positions) for x in self.leaves]
+        return Arguments(list(self.flat), self.spec, leaves)
+
+    def cast(self, dtype: torch.dtype) -> Arguments:
+        """Floating tensors (and modules) in another precision; complex follow with the matching width."""
+        flat = list(self.flat)
+        memo: dict[int, Any] = {}
+        for i, value in enumerate(flat):
+            if isinstance(value, Tensor):
+                flat[i] = memo.setdefault(id(value), _cast(value, dtype))
+            elif isinstance(value, nn.Module):
+                flat[i] = memo.setdefault(id(value), copy.deepcopy(value).to(dtype))
+        leaves = [Leaf(x.name, x.position, flat[x.position], x.differentiable) for x in self.leaves]
+        return Arguments(flat, self.spec, leaves)
+
+    @property
+    def modules(self) -> list[nn.Module]:
+        return [value for value in self.flat if isinstance(value, nn.Module)]
+
+    def shapes(self) -> str:
+        """The inputs as a reader would write them in a sentence: `x (4, 3) float64, dim=1`."""
+        words = []
+        tensors = {leaf.position: leaf for leaf in self.leaves}
+        for i, value in enumerate(self.flat):
+            if i in tensors:
+                leaf = tensors[i]
+                words.append(f"{leaf.name} {tuple(leaf.tensor.shape)} {str(leaf.tensor.dtype).removeprefix('torch.')}")
+            else:
+                words.append(repr(value) if len(repr(value)) < 40 else type(value).__name__)
+        return ", ".join(words)
+
+
+def parameter_names(function: Callable[..., Any], *, skip_first: bool) -> list[str]:
+    """Names of the positional parameters, `*args` as `args*`; empty where Python cannot tell."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return []
+    names = []
+    for p in parameters[1:] if skip_first else parameters:
+        if p.kind is p.VAR_POSITIONAL:
+            names.append(p.name + "*")
+        elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+            names.append(p.name)
+    return names
+
+
+def bind_defaults(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """`Function.apply` takes no keywords: put `kwargs` where forward's signature has them."""
+    signature = inspect.signature(function)
+    placeholder = object()
+    bound = signature.bind(placeholder, *args, **kwargs)
+    bound.apply_defaults()
+    return tuple(bound.args[1:])
+
+
+def fresh(tensor: Tensor, *, requires_grad: bool) -> Tensor:
+    """A detached copy that keeps the strides where strides can be kept."""
+    copied = tensor.detach().clone()
+    return copied.requires_grad_(requires_grad) if requires_grad else copied
+
+
+def _cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    if tensor.is_complex():
+        wide = torch.complex128 if dtype == torch.float64 else torch.complex64
+        return tensor.detach().to(wide).requires_grad_(tensor.requires_grad)
+    if tensor.is_floating_point():
+        return tensor.detach().to(dtype).requires_grad_(tensor.requires_grad)
+    return tensor
+
+
+def _wants_gradient(value: Tensor) -> bool:
+    return value.requires_grad and (value.is_floating_point() or value.is_complex())
+
+
+def _name(path: Sequence[Any], names: Sequence[str]) -> str:
+    """`x`, `weights[0]`, `state['h']` from a pytree path whose head is (args | kwargs, position | keyword)."""
+    which, where, rest = path[0].idx, path[1], path[2:]
+    if which == 1:
+        head = str(where.key)
+    elif where.idx < len(names) and not names[where.idx].endswith("*"):
+        head = names[where.idx]
+    elif names and names[-1].endswith("*"):
+        head = f"{names[-1][:-1]}[{where.idx - len(names) + 1}]"
+    else:
+        head = f"input {where.idx}"
+    return head + "".join(str(part) if str(part).startswith((".", "[")) else f"[{part}]" for part in rest)

@@ -1,0 +1,57 @@
+"""The one place that knows about devices: clock, synchronisation, random state, memory.
+
+Everything for CUDA here is untested: the machines gradsmith is built on have no GPU.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+
+from gradsmith.findings import GradsmithError
+
+
+def named(device: str | None) -> torch.device | None:
+    """The device of `--device`, or an error in words when this machine lacks it."""
+    if device is None:
+        return None
+    try:
+        wanted = torch.device(device)
+        torch.empty(0, device=wanted)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        first = str(error).splitlines()[0]
+        raise GradsmithError(f"device {device!r} is not available here: {first}") from None
+    return wanted
+
+
+def synchronise(device: torch.device | None = None) -> None:
+    """Wait for queued work; on the CPU there is none."""
+    if torch.cuda.is_available() and (device is None or device.type == "cuda"):
+        torch.cuda.synchronize()
+
+
+def now() -> float:
+    """Seconds on a clock that never runs backwards, with all queued work done."""
+    synchronise()
+    return time.perf_counter()
+
+
+def random_state() -> dict[str, Any]:
+    """Everything `restore_random_state` needs to put every device's generator back."""
+    state: dict[str, Any] = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        state["cuda"] = torch.cuda.get_rng_state_all()
+    return state
+
+
+def restore_random_state(state: dict[str, Any]) -> None:
+    torch.set_rng_state(state["cpu"])
+    if "cuda" in state:
+        torch.cuda.set_rng_state_all(state["cuda"])
+
+
+def empty_cache() -> None:
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        torch.cuda.empty_cache()

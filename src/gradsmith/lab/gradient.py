@@ -1,0 +1,255 @@
+"""Is the gradient right? Every (input, output) pair is held against directional differences, and where they disagree
+the disagreement is traced to one element, which is then measured on its own before anything is called wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from gradsmith.lab.arguments import Arguments, Leaf
+from gradsmith.lab.differences import Evaluate, Probe, Slope, dot, one_sided, slopes
+from gradsmith.lab.oracle import OwnForward, own_forward
+from gradsmith.lab.run import Run, forward, normal_like
+from gradsmith.lab.target import Target
+
+Projection = Callable[[Tensor], Tensor]
+Status = Literal["right", "wrong", "noisy", "missing"]
+
+_NOISE_LIMIT = 0.01  # noise wider than this share of the gradient proves nothing
+_FLOOR = 4e-9  # disagreement below this share of the gradient is rounding, in float64
+_MOST_CORNERS = 24
+_DIRECTIONS = 2
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """One confirmed disagreement: the element, what backward said, and what is true."""
+
+    position: int
+    argument: str
+    output: int
+    output_name: str
+    element: tuple[int, ...] | None
+    claimed: float
+    true: float
+    error: float
+    missing: bool = False  # backward returned None
+
+    @property
+    def ratio(self) -> float:
+        return self.claimed / self.true if self.true else math.inf
+
+
+@dataclass
+class Pair:
+    """What is known about the gradient of one output with respect to one input."""
+
+    leaf: Leaf
+    output: int
+    v: Tensor
+    claimed: Tensor
+    missing: bool
+    status: Status = "right"
+    noise: float = 0.0
+    measured: float = 0.0
+    mismatch: Mismatch | None = None
+    truth: Tensor | None = None  # dense, where the exact oracle was confirmed
+    explained: str = ""  # a constrained domain on which the gradient is right
+    corners: list[tuple[int, ...]] = field(default_factory=list)
+    flat: bool = False  # forward did not move along any direction
+
+
+@dataclass
+class Judgement:
+    """The gradient of a subject, pair by pair."""
+
+    run: Run
+    pairs: list[Pair]
+    oracle: OwnForward | None
+
+    @property
+    def wrong(self) -> list[Pair]:
+        return [p for p in self.pairs if p.status in ("wrong", "missing")]
+
+    @property
+    def noisy(self) -> list[Pair]:
+        return [p for p in self.pairs if p.status == "noisy"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a user may say about how strictly to judge."""
+
+    seed: int = 0
+    rtol: float | None = None
+    atol: float | None = None
+    reference: Callable[..., object] | None = None
+    project: Projection | None = None
+
+
+def judge(target: Target, arguments: Arguments, settings: Settings) -> Judgement:
+    """Compare every gradient the subject returns with the truth."""
+    run = forward(target, arguments, seed=settings.seed)
+    generator = torch.Generator().manual_seed(settings.seed + 1)
+    oracle = own_forward(target, run, settings.seed, settings.reference)
+    pairs: list[Pair] = []
+    vs = [_finite_only(run.normal(generator), run) for _ in range(_DIRECTIONS)]
+    claims = [{o: run.gradients({o: v[o]}) for o in run.differentiable} for v in vs]
+    for leaf in _distinct(arguments.differentiable):
+        found = [Pair(leaf, o, vs[0][o], *_claim(claims[0][o][leaf.position], leaf)) for o in run.differentiable]
+        _measure_pairs(target, arguments, settings, leaf, found, vs, claims, generator)
+        for pair in found:
+            _settle(target, arguments, settings, pair, oracle, run)
+        pairs.extend(found)
+    return Judgement(run, pairs, oracle)
+
+
+def moved(target: Target, arguments: Arguments, leaf: Leaf, u: Tensor, settings: Settings) -> Evaluate:
+    """t -> the outputs at x + t u (projected back onto the domain, if there is one)."""
+    shared = [x.position for x in arguments.leaves if x.tensor is leaf.tensor]
+    base = leaf.tensor.detach()
+
+    def evaluate(t: float) -> list[Tensor]:
+        x = base + t * u if t else base.clone()
+        x = settings.project(x) if settings.project is not None else x
+        with torch.no_grad():
+            outputs = forward(target, arguments.replaced(dict.fromkeys(shared, x)), seed=settings.seed, plain=True).outputs
+        return [o.detach().to(torch.complex128 if o.is_complex() else torch.float64) for o in outputs]
+
+    return evaluate
+
+
+def typical_size(x: Tensor) -> float:
+    """The root mean square of the finite elements, 1 where they are all zero."""
+    x = x.detach()
+    finite = x[torch.isfinite(x)].abs().double()
+    size = float(finite.square().mean().sqrt()) if finite.numel() else 0.0
+    return size if size > 1e-30 else 1.0
+
+
+def working_dtype(arguments: Arguments, outputs: list[Tensor]) -> torch.dtype:
+    """The precision the numbers really have: the narrowest of what goes in and what comes out."""
+    kinds = [x.tensor.dtype for x in arguments.differentiable] + [o.dtype for o in outputs]
+    real = [torch.float64 if k == torch.complex128 else torch.float32 if k == torch.complex64 else k for k in kinds]
+    return max((k for k in real if k.is_floating_point), key=lambda k: torch.finfo(k).eps, default=torch.float64)
+
+
+def _measure_pairs(
+    target: Target,
+    arguments: Arguments,
+    settings: Settings,
+    leaf: Leaf,
+    pairs: list[Pair],
+    vs: list[dict[int, Tensor]],
+    claims: list[dict[int, dict[int, Tensor | None]]],
+    generator: torch.Generator,
+) -> None:
+    """Directional test of one input against every output, in several directions."""
+    size = typical_size(leaf.tensor)
+    still = [True] * len(pairs)
+    for v, claim in zip(vs, claims):
+        u = normal_like(leaf.tensor, generator) * size
+        u = torch.where(torch.isfinite(leaf.tensor.detach()), u, torch.zeros_like(u))
+        evaluate = moved(target, arguments, leaf, u, settings)
+        weight = _effective(u, leaf, settings)
+        grads = [_claim(claim[p.output][leaf.position], leaf)[0] for p in pairs]
+        natural = [float(torch.linalg.vector_norm((g * weight).abs().double())) for g in grads]
+        probes = [Probe(p.output, v[p.output].double() if not v[p.output].is_complex() else v[p.output], max(s, 1e-300))
+                  for p, s in zip(pairs, natural)]
+        dtype = working_dtype(arguments, [forward_outputs for forward_outputs in evaluate(0.0)])
+        for k, (pair, slope) in enumerate(zip(pairs, slopes(evaluate, probes, dtype))):
+            claimed = dot(grads[k], weight)
+            scale = max(natural[k], abs(slope.value) if math.isfinite(slope.value) else 0.0)
+            off = abs(slope.value - claimed)
+            still[k] = still[k] and abs(slope.value) <= 10 * slope.error
+            pair.noise = max(pair.noise, slope.error / scale if scale else 0.0)
+            pair.measured = max(pair.measured, abs(slope.value))
+            if not math.isfinite(slope.value):
+                pair.status = "noisy"
+            elif off > _tolerance(slope, scale, dtype, settings):
+                pair.status = "missing" if pair.missing else "wrong"
+            elif slope.error > _NOISE_LIMIT * scale and scale > 0 and pair.status == "right":
+                pair.status = "noisy"
+    for pair, flat in zip(pairs, still):
+        pair.flat = flat
+
+
+def _tolerance(slope: Slope, scale: float, dtype: torch.dtype, settings: Settings) -> float:
+    floor = _FLOOR if dtype == torch.float64 else 64 * torch.finfo(dtype).eps
+    return 10 * slope.error + max(floor, settings.rtol or 0.0) * scale + (settings.atol or 0.0)
+
+
+def _settle(
+    target: Target, arguments: Arguments, settings: Settings, pair: Pair, oracle: OwnForward | None, run: Run
+) -> None:
+    """Turn a suspicion into a confirmed element, an excuse, or noise; and let the exact oracle have its say."""
+    from gradsmith.lab.locate import confirm, explaining_domain
+
+    truth = oracle.gradients(pair.output, pair.v)[pair.leaf.position] if oracle is not None else None
+    if pair.status in ("wrong", "missing"):
+        domain = explaining_domain(target, arguments, settings, pair)
+        if domain:
+            pair.status, pair.explained = "right", domain
+            return
+        confirm(target, arguments, settings, pair, truth)
+        if pair.mismatch is not None:
+            pair.mismatch = _named(pair.mismatch, run)
+    elif truth is not None and torch.isfinite(truth).all():
+        _exact(pair, truth, settings)
+
+
+def _exact(pair: Pair, truth: Tensor, settings: Settings) -> None:
+    """Element-wise comparison with the user's own forward under autograd; it rescues noisy pairs, too."""
+    dtype = working_dtype_of(pair.claimed)
+    size = float(truth.abs().max()) if truth.numel() else 0.0
+    tight = max(1e4 * torch.finfo(dtype).eps, settings.rtol or 0.0) * size + (settings.atol or 0.0)
+    if truth.shape == pair.claimed.shape and bool(((truth - pair.claimed).abs() <= tight).all()):
+        pair.truth = truth
+        if pair.status == "noisy":
+            pair.status = "right"
+
+
+def working_dtype_of(tensor: Tensor) -> torch.dtype:
+    wide = {torch.complex128: torch.float64, torch.complex64: torch.float32}
+    return wide.get(tensor.dtype, tensor.dtype)
+
+
+def _effective(u: Tensor, leaf: Leaf, settings: Settings) -> Tensor:
+    """The direction in which a projected input really moves."""
+    if settings.project is None:
+        return u
+    x, h = leaf.tensor.detach(), 1e-5
+    return (settings.project(x + h * u) - settings.project(x - h * u)) / (2 * h)
+
+
+def _claim(grad: Tensor | None, leaf: Leaf) -> tuple[Tensor, bool]:
+    if grad is None:
+        return torch.zeros_like(leaf.tensor.detach()), True
+    return grad.detach(), False
+
+
+def _finite_only(v: dict[int, Tensor], run: Run) -> dict[int, Tensor]:
+    return {o: torch.where(torch.isfinite(run.outputs[o].detach()), g, torch.zeros_like(g)) for o, g in v.items()}
+
+
+def _distinct(leaves: list[Leaf]) -> list[Leaf]:
+    """A tensor passed twice has one gradient: judge it once, under its first name."""
+    seen: dict[int, Leaf] = {}
+    for leaf in leaves:
+        seen.setdefault(id(leaf.tensor), leaf)
+    return list(seen.values())
+
+
+def _named(mismatch: Mismatch, run: Run) -> Mismatch:
+    from dataclasses import replace
+
+    return replace(mismatch, output_name=run.output_names[mismatch.output])
+
+
+__all__ = ["Judgement", "Mismatch", "Pair", "Settings", "judge", "moved", "one_sided", "typical_size"]

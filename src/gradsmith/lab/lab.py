@@ -1,0 +1,127 @@
+"""`Lab`: what a probe is given. One subject, one set of inputs, and the observations that probes share."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gradsmith.findings import Finding, Severity
+from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.gradient import Judgement, Settings, judge
+from gradsmith.lab.run import Run, forward
+from gradsmith.lab.target import Target, functions_behind, resolve
+
+
+@dataclass
+class Lab:
+    """A subject on the bench.
+
+    `run()` is an observed forward on fresh copies of the inputs; `gradient` is the judgement of the oracles.
+    """
+
+    target: Target
+    arguments: Arguments
+    settings: Settings
+    level: str = "standard"
+    surrogate: str | None = None  # the declared kind, if the gradient is not meant to be the derivative
+    approximate: bool = False
+    like: Callable[..., Any] | None = None  # the function whose slope a surrogate claims
+
+    def run(self, arguments: Arguments | None = None, *, seed: int | None = None) -> Run:
+        """An observed forward; backward through `Run.gradients` is observed, too."""
+        chosen = arguments if arguments is not None else self.arguments
+        return forward(
+            self.target, chosen, seed=self.settings.seed if seed is None else seed, classes=self.classes
+        )
+
+    @cached_property
+    def classes(self) -> tuple[type[torch.autograd.Function], ...]:
+        """The custom Functions that take part: the subject itself, or those found behind its outputs."""
+        if self.target.function is not None:
+            return (self.target.function,)
+        return tuple(functions_behind(forward(self.target, self.arguments, seed=self.settings.seed).outputs))
+
+    @cached_property
+    def observed(self) -> Run:
+        """A forward and one backward with N(0,1) grad_outputs, for probes that only look."""
+        run = self.run()
+        run.gradients(run.normal(self.generator(3)))
+        return run
+
+    @cached_property
+    def precise(self) -> tuple[Target, Arguments]:
+        """Subject and inputs in float64, where it runs there; truth is float64 even when asked about float32."""
+        kinds = {leaf.tensor.dtype for leaf in self.arguments.leaves if leaf.tensor.is_floating_point()}
+        if kinds <= {torch.float64}:
+            return self.target, self.arguments
+        try:
+            target, arguments = _cast_target(self.target, torch.float64), self.arguments.cast(torch.float64)
+            run = forward(target, arguments, seed=self.settings.seed)
+            run.gradients(run.ones())
+        except Exception:  # the subject exists in its own precision only; any error of its code says so
+            return self.target, self.arguments
+        return target, arguments
+
+    @cached_property
+    def gradient(self) -> Judgement:
+        target, arguments = self.precise
+        return judge(target, arguments, self.settings)
+
+    def generator(self, offset: int = 0) -> torch.Generator:
+        return torch.Generator().manual_seed(self.settings.seed + 1000 + offset)
+
+    def finding(
+        self,
+        message: str,
+        *,
+        argument: str | None = None,
+        advice: str | None = None,
+        severity: Severity | None = None,
+        cause: str | None = None,
+        evidence: dict[str, Any] | None = None,
+        function: str | None = None,
+    ) -> Finding:
+        """A finding about this subject, placed at its class line; the source lens may know the line better."""
+        return Finding(
+            message=message,
+            function=function or self.target.name,
+            argument=argument,
+            path=self.target.path,
+            line=self.target.line,
+            column=0,
+            advice=advice,
+            severity=severity or "",
+            cause=cause,
+            evidence=evidence or {},
+        )
+
+    def with_settings(self, **changes: Any) -> Lab:
+        return Lab(self.target, self.arguments, replace(self.settings, **changes), self.level, self.surrogate)
+
+
+def _cast_target(target: Target, dtype: torch.dtype) -> Target:
+    if target.module is None:
+        return target
+    return resolve_module(copy.deepcopy(target.module).to(dtype))
+
+
+def resolve_module(module: nn.Module) -> Target:
+    return resolve(module)
+
+
+def same(a: Tensor | None, b: Tensor | None, rtol: float = 1e-9) -> bool:
+    """Equal up to rounding, None being zero, nan equal to nan."""
+    if a is None or b is None:
+        other = a if a is not None else b
+        return other is None or not bool(other.detach().abs().gt(0).any())
+    if a.shape != b.shape:
+        return False
+    a, b = a.detach(), b.detach()
+    size = float(a.abs().nan_to_num(0, 0, 0).max()) if a.numel() else 0.0
+    return torch.allclose(a, b.to(a.dtype), rtol=rtol, atol=rtol * size, equal_nan=True)

@@ -1,0 +1,105 @@
+"""One forward of a subject, and as many backwards through it as a probe wants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from gradsmith.lab.arguments import Arguments, fresh
+from gradsmith.lab.observe import Trace, observing
+from gradsmith.lab.state import seed_all
+from gradsmith.lab.target import Target
+
+
+@dataclass
+class Run:
+    """A finished forward. `leaves` are what gradients are asked for; `passed` are the non-leaf copies forward got."""
+
+    target: Target
+    arguments: Arguments
+    leaves: dict[int, Tensor]
+    passed: dict[int, Tensor]
+    outputs: list[Tensor]
+    output_names: list[str]
+    classes: tuple[type[torch.autograd.Function], ...] = ()
+    trace: Trace = field(default_factory=Trace)
+
+    @property
+    def differentiable(self) -> list[int]:
+        """Indices of the outputs that carry a gradient."""
+        return [i for i, out in enumerate(self.outputs) if out.requires_grad]
+
+    def gradients(
+        self, grad_outputs: dict[int, Tensor], *, create_graph: bool = False, retain_graph: bool = True
+    ) -> dict[int, Tensor | None]:
+        """Gradients by input position, for these outputs' grad_outputs; None where nothing flows."""
+        positions = list(self.leaves)
+        chosen = [i for i in self.differentiable if i in grad_outputs]
+        with observing(self.classes, self.trace):
+            grads = torch.autograd.grad(
+                [self.outputs[i] for i in chosen],
+                [self.leaves[p] for p in positions],
+                [grad_outputs[i] for i in chosen],
+                retain_graph=retain_graph,
+                create_graph=create_graph,
+                allow_unused=True,
+            )
+        return dict(zip(positions, grads))
+
+    def ones(self) -> dict[int, Tensor]:
+        return {i: torch.ones_like(self.outputs[i]) for i in self.differentiable}
+
+    def normal(self, generator: torch.Generator) -> dict[int, Tensor]:
+        """Random N(0,1) grad_outputs, one per differentiable output."""
+        return {i: normal_like(self.outputs[i], generator) for i in self.differentiable}
+
+
+def forward(
+    target: Target,
+    arguments: Arguments,
+    *,
+    seed: int = 0,
+    classes: Sequence[type[torch.autograd.Function]] = (),
+    plain: bool = False,
+) -> Run:
+    """Call the subject on fresh copies. Tensors passed twice stay one tensor; `plain` skips the graph."""
+    leaves: dict[int, Tensor] = {}
+    passed: dict[int, Tensor] = {}
+    copies: dict[int, tuple[Tensor, Tensor]] = {}
+    for leaf in arguments.leaves:
+        key = id(leaf.tensor)
+        if key not in copies:
+            own = fresh(leaf.tensor, requires_grad=leaf.differentiable and not plain)
+            # Non-leaf: a Function that marks its input dirty may not write into a leaf.
+            copies[key] = (own, own.clone() if own.requires_grad else own)
+        if leaf.differentiable:
+            leaves[leaf.position] = copies[key][0]
+        passed[leaf.position] = copies[key][1]
+    args, kwargs = arguments.with_tensors(passed)
+    trace = Trace()
+    seed_all(seed)
+    with observing(classes, trace):
+        result = target.call(*args, **kwargs)
+    outputs, names = flat_outputs(result)
+    return Run(target, arguments, leaves, passed, outputs, names, tuple(classes), trace)
+
+
+def flat_outputs(result: Any) -> tuple[list[Tensor], list[str]]:
+    """The tensors in whatever forward returned, each with a name such as `output`, `output[1]`, `output['h']`."""
+    if isinstance(result, Tensor):
+        return [result], ["output"]
+    pairs, _ = pytree.tree_flatten_with_path(result)
+    tensors = [(path, value) for path, value in pairs if isinstance(value, Tensor)]
+    return [v for _, v in tensors], ["output" + pytree.keystr(path) for path, _ in tensors]
+
+
+def normal_like(tensor: Tensor, generator: torch.Generator) -> Tensor:
+    """N(0,1) of the same shape, drawn in float64 on the CPU so that every device and dtype sees the same direction."""
+    wide = torch.complex128 if tensor.is_complex() else torch.float64
+    drawn = torch.randn(tensor.shape, dtype=wide, generator=generator)
+    return drawn.to(dtype=tensor.dtype, device=tensor.device)

@@ -1,0 +1,117 @@
+"""The zygote: a process that has imported torch, never computes, and forks.
+
+For each file it forks a keeper, which imports the user's module once; the keeper forks a worker per subject, which
+checks it and writes a JSON report to a file. A worker may hang, crash or be killed without harm to the others.
+Requests and replies are one JSON object per line on descriptors of their own; whatever user code prints goes to a log.
+
+Run as `python -m gradsmith.lab.zygote REQUESTS REPLIES` with two inherited file descriptors.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Message = dict[str, Any]
+
+
+class Line:
+    """One end of the conversation. Unbuffered, because processes that fork must not share a read-ahead."""
+
+    def __init__(self, requests: int, replies: int) -> None:
+        self.requests, self.replies = requests, replies
+
+    def read(self) -> Message | None:
+        data = bytearray()
+        while not data.endswith(b"\n"):
+            piece = os.read(self.requests, 1)
+            if not piece:
+                return None
+            data += piece
+        message: Message = json.loads(data)
+        return message
+
+    def reply(self, **message: Any) -> None:
+        os.write(self.replies, json.dumps(message).encode() + b"\n")
+
+
+def main() -> None:
+    import torch
+
+    # One thread: no thread pool exists in a process that forks, so a fork can never inherit a held lock.
+    torch.set_num_threads(1)
+    import gradsmith.checking  # noqa: F401  (imported here once, so that workers need not)
+    from gradsmith.catalog import rules
+
+    rules()
+    line = Line(int(sys.argv[1]), int(sys.argv[2]))
+    line.reply(ready=True)
+    while (request := line.read()) is not None:
+        pid = _forked(lambda request=request: _keep(request, line), request["log"])  # type: ignore[misc]
+        line.reply(keeper=pid)
+        line.reply(keeper_exit=_status(pid))
+
+
+def _keep(request: Message, line: Line) -> None:
+    """Import one module, then fork a worker for each subject that is asked for."""
+    from gradsmith.lab.importing import ImportFailed, import_dotted, import_file
+
+    try:
+        if request.get("module"):
+            module = import_dotted(request["module"], request["stubs"])
+        else:
+            module = import_file(Path(request["path"]), request["stubs"])
+    except ImportFailed as error:
+        line.reply(imported=False, error=str(error))
+        return
+    line.reply(imported=True, declared=list(getattr(module, "gradsmith_inputs", {})))
+    while (task := line.read()) is not None and "subject" in task:
+        pid = _forked(lambda task=task: _work(module, task), request["log"])  # type: ignore[misc]
+        line.reply(worker=pid)
+        line.reply(worker_exit=_status(pid))
+
+
+def _work(module: Any, task: Message) -> None:
+    from gradsmith.lab.worker import report_on
+
+    text = report_on(module, task).to_json()
+    partial = Path(task["result"] + ".part")
+    partial.write_text(text, encoding="utf-8")
+    partial.rename(task["result"])
+
+
+def _forked(action: Callable[[], None], log: str) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        os.setpgid(0, 0)
+        descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        action()
+        code = 0
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(code)
+
+
+def _status(pid: int) -> int:
+    """Exit code of the child, negative for a signal."""
+    _, status = os.waitpid(pid, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""One renderer per file; this one only knows which there are."""
+
+from __future__ import annotations
+
+import importlib
+
+from gradsmith.catalog import nearest
+from gradsmith.findings import GradsmithError, Report
+
+FORMATS = ("full", "concise", "json", "sarif", "github", "junit")
+_ENDINGS = {".json": "json", ".sarif": "sarif", ".xml": "junit"}
+
+
+def render(report: Report, format: str, *, color: bool = False) -> str:
+    """The report as text in one of `FORMATS`."""
+    if format not in FORMATS:
+        raise GradsmithError(f"no format is called {format!r}; {nearest(format, FORMATS)}")
+    module = importlib.import_module(f"gradsmith.report.{format}_format")
+    text: str = module.render(report, color=color)
+    return text
+
+
+def format_for(path: str) -> str:
+    """The format a file name asks for: .json, .sarif, .xml (JUnit), anything else is the full text."""
+    return next((format for ending, format in _ENDINGS.items() if path.endswith(ending)), "full")

@@ -1,0 +1,76 @@
+"""The full report: the user's own line with a caret, the reason, and what to write instead."""
+
+from __future__ import annotations
+
+import textwrap
+
+from gradsmith.findings import Finding, Report, Subject
+from gradsmith.report.place import place, shown_path
+from gradsmith.report.style import Style
+
+_WIDTH = 110
+_MARK = {"error": "red", "warning": "yellow", "info": "cyan"}
+_VERDICT = {"verified": ("ok", "green"), "refuted": ("WRONG", "red"), "unverified": ("??", "yellow"), "skipped": ("--", "dim")}
+
+
+def render(report: Report, *, color: bool = False) -> str:
+    style = Style(color)
+    blocks = [_finding(f, style) for f in report.findings]
+    if report.skipped:
+        lines = [f"  {shown_path(s.path)}: {s.reason}" for s in report.skipped]
+        blocks.append("\n".join([style.bold(f"skipped ({len(lines)})"), *lines]))
+    if report.subjects:
+        blocks.append("\n".join(_subject(s, style) for s in report.subjects))
+    if report.notes:
+        blocks.append("\n".join(f"note: {note}" for note in report.notes))
+    blocks.append(style.bold(report.closing_line()))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _finding(finding: Finding, style: Style) -> str:
+    severity = finding.severity or "info"
+    name = f"{finding.rule}/{finding.cause}" if finding.cause else finding.rule
+    blame = f" (a defect of {finding.blame}, not of your code)" if finding.blame != "user" else ""
+    head = f"{style.paint(severity, _MARK[severity])}[{finding.code} {name}]{blame}"
+    lines = [f"{head} {_wrapped(finding.message, len(severity) + len(name) + 10)}"]
+    lines += _source(finding, style)
+    if finding.advice:
+        lines.append(f"  {style.paint('help:', 'green')} {_wrapped(finding.advice, 8)}")
+    for symptom in finding.symptoms:
+        lines.append(f"  {style.dim('also:')} [{symptom.rule}] {_wrapped(symptom.message, 10)}")
+    if finding.reproduce and finding.reproduce.inputs and "check" in finding.lenses:
+        inputs = finding.reproduce.inputs
+        lines.append(f"  {style.dim('inputs:')} {inputs if len(inputs) < 160 else inputs[:157] + '...'}")
+    return "\n".join(lines)
+
+
+def _source(finding: Finding, style: Style) -> list[str]:
+    if finding.line is None:
+        return [f"  --> {place(finding)}"] if finding.path else []
+    lines = [f"  {style.dim('-->')} {place(finding)}"]
+    if not finding.snippet:
+        return lines
+    number = str(finding.line)
+    margin = " " * len(number)
+    text = finding.snippet.rstrip("\n")
+    shift = len(text) - len(text.lstrip())
+    column = (finding.column or 0) - shift
+    if finding.end_line == finding.line and finding.end_column is not None:
+        width = max(1, finding.end_column - (finding.column or 0))
+    else:
+        width = max(1, len(text.rstrip()) - (finding.column or 0))
+    caret = style.paint("^" * width, _MARK[finding.severity or "info"])
+    return [*lines, f"  {number} | {text.strip()}", f"  {margin} | {' ' * max(0, column)}{caret}"]
+
+
+def _subject(subject: Subject, style: Style) -> str:
+    word, color = _VERDICT[subject.verdict]
+    origin = f" [{subject.inputs_from} inputs]" if subject.inputs_from != "none" else ""
+    reason = f": {subject.reason}" if subject.reason else ""
+    meant = f" ({subject.gradient} gradient)" if subject.gradient != "exact" else ""
+    return f"{style.paint(f'{word:>5}', color)}  {subject.name}{meant}{origin}{reason}"
+
+
+def _wrapped(text: str, indent: int) -> str:
+    lines = textwrap.wrap(text, _WIDTH, initial_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+    return "\n          ".join(line.strip() for line in lines)

@@ -1,0 +1,28 @@
+"""Where a finding is, as people and editors write it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gradsmith.findings import Finding
+
+
+def shown_path(path: str) -> str:
+    """Relative to the current folder where that is shorter, with forward slashes."""
+    try:
+        return Path(path).resolve().relative_to(Path.cwd()).as_posix()
+    except (ValueError, OSError):
+        return path
+
+
+def place(finding: Finding) -> str:
+    """`file.py:12:5`, `notebook.ipynb:cell 3:12:5`, or the function's name where there is no file."""
+    if finding.path is None:
+        return finding.function or "<unknown>"
+    parts = [shown_path(finding.path)]
+    if finding.cell is not None:
+        parts.append(f"cell {finding.cell}")
+    if finding.line is not None:
+        parts.append(str(finding.line))
+        parts.append(str((finding.column or 0) + 1))
+    return ":".join(parts)

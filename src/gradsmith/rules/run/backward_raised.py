@@ -1,0 +1,68 @@
+"""backward raises, although forward ran.
+
+What it finds
+-------------
+forward succeeded, and asking for the gradients raised. The message repeats PyTorch's or your own error in one line.
+Where another rule knows the cause (a wrong number of gradients, a shape that does not fit), that rule leads and this
+one is listed under it.
+
+Why it matters
+--------------
+The error appears only once somebody trains with the Function, often far away from the code that caused it.
+
+Known problems
+--------------
+A Function that refuses backward on purpose (`raise NotImplementedError`) is reported as well: it has no gradient.
+
+References
+----------
+https://github.com/getkeops/keops/issues/327, https://github.com/huawei-noah/AdderNet/issues/21
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GS006"
+SEVERITY = "error"
+BAD = '''
+import torch
+
+
+class Norm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.square().sum(1).sqrt()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        length = x.square().sum(1).sqrt()
+        return x * (grad_output / length)
+
+
+gradsmith_inputs = {"Norm": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+'''
+GOOD = BAD.replace("x * (grad_output / length)", "x * (grad_output / length).unsqueeze(1)")
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.checking import one_line
+
+    run = lab.run()
+    if not run.differentiable:
+        return
+    try:
+        run.gradients(run.normal(lab.generator()))
+    except Exception as error:  # the user's backward may raise anything
+        yield lab.finding(
+            f"{lab.target.name}.backward raises {one_line(error)} (forward was called with {lab.arguments.shapes()}).",
+            advice="Run backward on one small example and look at the shapes it multiplies.",
+        )

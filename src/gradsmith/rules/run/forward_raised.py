@@ -1,0 +1,76 @@
+"""forward raises on the inputs it was given.
+
+What it finds
+-------------
+The subject's forward raised an exception, so nothing could be verified. The message repeats the exception in one line
+and says with which shapes forward was called.
+
+Why it matters
+--------------
+A gradient that was never computed was never checked. The usual cause is a declared example that no longer fits the
+signature, or a shape, dtype or device that forward does not take.
+
+Known problems
+--------------
+The defect may be in the inputs rather than in forward; gradsmith cannot tell which was meant.
+
+References
+----------
+Inputs that do not fit are the first thing every user of a gradient checker meets; gradcheck shows the bare traceback
+(https://github.com/pytorch/pytorch/pull/64444).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GS005"
+SEVERITY = "error"
+BAD = '''
+import torch
+
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return x @ weight
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, weight = ctx.saved_tensors
+        grad_x = grad_output @ weight.t() if ctx.needs_input_grad[0] else None
+        grad_weight = x.t() @ grad_output if ctx.needs_input_grad[1] else None
+        return grad_x, grad_weight
+
+
+def example():
+    x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    return x, torch.randn(4, 5, dtype=torch.float64, requires_grad=True)
+
+
+gradsmith_inputs = {"Product": example}
+'''
+GOOD = BAD.replace("torch.randn(4, 5", "torch.randn(3, 5")
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.checking import one_line
+    from gradsmith.lab import forward
+
+    try:
+        run = forward(lab.target, lab.arguments, seed=lab.settings.seed)
+    except Exception as error:  # the user's forward may raise anything
+        yield lab.finding(
+            f"{lab.target.name}.forward raises {one_line(error)} (called with {lab.arguments.shapes()}).",
+            advice="Check the example inputs against forward's signature.",
+        )
+        return
+    if not run.outputs:
+        yield lab.finding(f"{lab.target.name}.forward returns no tensor, so there is no gradient to check.")

@@ -1,0 +1,79 @@
+"""The gradient that backward returns is not the derivative of forward.
+
+What it finds
+-------------
+Every input that requires grad is moved along random directions, and the change of every output is compared with what
+backward claims for it. Where the two disagree, the disagreement is traced to one element, which is then measured on
+its own. Corners (relu at 0, ties of max) are judged by the interval between their one-sided slopes. Where forward is
+made of differentiable torch operations, the same forward under autograd serves as a second, exact witness.
+
+Why it matters
+--------------
+Training still runs, the loss still falls, and the model is worse than it should be. Nothing raises: PyTorch believes
+whatever backward returns, as long as shape and count fit.
+
+Known problems
+--------------
+A function whose noise is wider than 1 % of its gradient cannot be judged; the verdict is then "unverified".
+Gradients that are meant to differ from the derivative have to be declared (`# gradsmith: surrogate[kind]`).
+
+References
+----------
+https://github.com/pytorch/pytorch/pull/59615 (gradcheck's fast mode passes wrong gradients),
+https://github.com/graphdeco-inria/gaussian-splatting/issues/551, https://github.com/state-spaces/mamba/issues/368
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab, Mismatch
+
+CODE = "GS201"
+SEVERITY = "error"
+BAD = '''
+import torch
+
+
+class Cube(torch.autograd.Function):
+    """x ** 3, whose derivative lost its square."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output * 3 * x
+
+
+gradsmith_inputs = {"Cube": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+'''
+GOOD = BAD.replace("grad_output * 3 * x", "grad_output * 3 * x**2").replace("whose derivative lost its square", "right")
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    if lab.surrogate or lab.approximate:
+        return
+    for pair in lab.gradient.wrong:
+        if pair.status == "wrong" and pair.mismatch is not None:
+            yield _finding(lab, pair.mismatch)
+
+
+def _finding(lab: Lab, m: Mismatch) -> Finding:
+    at = f"[{', '.join(map(str, m.element))}]" if m.element else ""
+    several = len(lab.gradient.run.differentiable) > 1
+    of = f" through {m.output_name}" if several else ""
+    ratio = f" ({m.ratio:.4g}x)" if m.true else ""
+    return lab.finding(
+        f"{lab.target.name}.backward: gradient of '{m.argument}'{of} is wrong at {m.argument}{at}: "
+        f"backward says {m.claimed:.6g}, the derivative of forward is {m.true:.6g}{ratio}.",
+        argument=m.argument,
+        evidence={"element": m.element, "claimed": m.claimed, "true": m.true, "error": m.error, "ratio": m.ratio},
+    )
