@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gradsmith import recurrent
     from gradsmith.checking import check
     from gradsmith.inputs.declared import example_inputs
+    from gradsmith.lab.surrogates import surrogate
     from gradsmith.linting import lint, lint_source
     from gradsmith.recurrent import Recurrent, scan
 
@@ -35,6 +36,7 @@ __all__ = [
     "lint_source",
     "recurrent",
     "scan",
+    "surrogate",
 ]
 
 _LAZY = {
@@ -44,6 +46,7 @@ _LAZY = {
     "lint_source": "gradsmith.linting",
     "Recurrent": "gradsmith.recurrent",
     "scan": "gradsmith.recurrent",
+    "surrogate": "gradsmith.lab.surrogates",
 }
 
 

@@ -56,6 +56,7 @@ class Rule:
     probe: Callable[[Lab], Iterator[Finding]] | None
     level: str
     profile: Callable[[Any], Iterator[Finding]] | None
+    triggers: tuple[str, ...] = ()
     seen_by_isolation: bool = False  # raised by the process that watches a subject, not by a probe inside it
 
     @property
@@ -172,5 +173,6 @@ def _read(module: ModuleType, family: str) -> Rule:
         probe=getattr(module, "probe", None),
         level=getattr(module, "LEVEL", "quick"),
         profile=getattr(module, "profile", None),
+        triggers=tuple(getattr(module, "TRIGGERS", ())),
         seen_by_isolation=bool(getattr(module, "SEEN_BY_ISOLATION", False)),
     )

@@ -14,6 +14,7 @@ from gradsmith.inputs.declared import built, declared
 from gradsmith.lab import Arguments, Lab, Settings, Target, resolve
 from gradsmith.lab.arguments import bind_defaults
 from gradsmith.lab.state import preserved, seed_all
+from gradsmith.lab.surrogates import waived
 from gradsmith.lab.target import has_setup_context
 
 LEVELS = ("quick", "standard", "deep")
@@ -174,8 +175,9 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
     findings: list[Finding] = []
     troubles: list[str] = []
     reached = LEVELS.index(options.level)
+    free = waived(lab.surrogate) if lab.surrogate else frozenset[str]()
     for rule in catalog.chosen(options.select, options.ignore):
-        if rule.probe is None or LEVELS.index(rule.level) > reached:
+        if rule.probe is None or LEVELS.index(rule.level) > reached or rule.name in free:
             continue
         # A backward that raises leaves nothing to measure; only the contract can still say why it raises.
         failing = any(f.rule == "backward-raised" for f in findings)

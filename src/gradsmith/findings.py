@@ -259,9 +259,8 @@ def fold(findings: Sequence[Finding]) -> list[Finding]:
         if not roots or finding not in out or finding.rule == roots[0].rule:
             continue
         root = roots[0]
-        severity = min(root.severity, finding.severity, key=lambda s: _RANK[s or "info"])
         symptoms = (*root.symptoms, replace(finding, symptoms=()), *finding.symptoms)
-        out[out.index(root)] = replace(root, symptoms=symptoms, severity=severity)
+        out[out.index(root)] = replace(root, symptoms=symptoms)
         out.remove(finding)
     return out
 

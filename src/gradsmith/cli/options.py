@@ -13,7 +13,7 @@ import click
 
 from gradsmith.config import Config, load
 from gradsmith.findings import GradsmithError, Report, Severity
-from gradsmith.report import FORMATS, render
+from gradsmith.report import FORMATS, format_for, render
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,6 +27,21 @@ class Output:
     fail_on: Severity = "error"
     allow_unverified: bool = False
     exit_zero: bool = False
+
+    @staticmethod
+    def of(
+        format: str | None,
+        file: str | None,
+        fail_on: str | None,
+        config: Config,
+        *,
+        exit_zero: bool,
+        allow_unverified: bool = False,
+    ) -> Output:
+        """The command line's wishes over the project's: a file's ending chooses the format where none is given."""
+        chosen = format or (format_for(file) if file else "full")
+        limit: Severity = "warning" if (fail_on or config.fail_on) == "warning" else "error"
+        return Output(chosen, file, limit, allow_unverified, exit_zero)
 
 
 def report_options(command: F) -> F:

@@ -100,7 +100,7 @@ def judge(target: Target, arguments: Arguments, settings: Settings) -> Judgement
     oracle = own_forward(target, run, settings.seed, settings.reference)
     pairs: list[Pair] = []
     vs = [_finite_only(run.normal(generator), run) for _ in range(_DIRECTIONS)]
-    claims = [{o: run.gradients({o: v[o]}) for o in run.differentiable} for v in vs]
+    claims = [{o: _claims(run, v, o) for o in run.differentiable} for v in vs]
     for leaf in _distinct(arguments.differentiable):
         found = [Pair(leaf, o, vs[0][o], *_claim(claims[0][o][leaf.position], leaf)) for o in run.differentiable]
         _measure_pairs(target, arguments, settings, leaf, found, vs, claims, generator)
@@ -108,6 +108,14 @@ def judge(target: Target, arguments: Arguments, settings: Settings) -> Judgement
             _settle(target, arguments, settings, pair, oracle, run)
         pairs.extend(found)
     return Judgement(run, pairs, oracle)
+
+
+def _claims(run: Run, v: dict[int, Tensor], output: int) -> dict[int, Tensor | None]:
+    """What backward says about one output. Where it cannot bear the others unused, they get explicit zeros."""
+    try:
+        return run.gradients({output: v[output]})
+    except Exception:  # reported by the rule unused-output; the numbers can still be judged
+        return run.gradients({o: g if o == output else g * 0 for o, g in v.items()})
 
 
 def moved(target: Target, arguments: Arguments, leaf: Leaf, u: Tensor, settings: Settings) -> Evaluate:
@@ -162,7 +170,7 @@ def _measure_pairs(
         natural = [float(torch.linalg.vector_norm((g * weight).abs().double())) for g in grads]
         probes = [Probe(p.output, v[p.output].double() if not v[p.output].is_complex() else v[p.output], max(s, 1e-300))
                   for p, s in zip(pairs, natural)]
-        dtype = working_dtype(arguments, [forward_outputs for forward_outputs in evaluate(0.0)])
+        dtype = working_dtype(arguments, evaluate(0.0))
         for k, (pair, slope) in enumerate(zip(pairs, slopes(evaluate, probes, dtype))):
             claimed = dot(grads[k], weight)
             scale = max(natural[k], abs(slope.value) if math.isfinite(slope.value) else 0.0)

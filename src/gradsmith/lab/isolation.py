@@ -45,6 +45,7 @@ class Job:
     inputs: str | None = None
     tensors: str | None = None
     device: str | None = None
+    whole: bool = False  # no subject was singled out: what the module declares inputs for is a subject, too
 
 
 class Zygote:
@@ -66,14 +67,7 @@ class Zygote:
 
     def run(self, job: Job, options: dict[str, Any]) -> Iterator[Report]:
         """One report per subject, as they are finished."""
-        done = 0
-        while done < len(job.subjects):
-            for report in self._keep(job, options, job.subjects[done:]):
-                done += 1
-                yield report
-
-    def _keep(self, job: Job, options: dict[str, Any], subjects: list[tuple[str, int | None]]) -> Iterator[Report]:
-        """Reports until the keeper dies (a worker's crash does not kill it, but a module's own threads may)."""
+        subjects = list(job.subjects)
         self._send(path=job.path, module=job.module, stubs=job.stubs, log=self.log)
         keeper = self._reply(["keeper"], None)["keeper"]
         answer = self._reply(["imported", "keeper_exit"], keeper)
@@ -82,6 +76,8 @@ class Zygote:
             yield from (_unrun("import-failed", job, name, line, reason) for name, line in subjects)
             self._until_free(answer)
             return
+        known = {name.rpartition(".")[2] for name, _ in subjects}
+        subjects += [(name, None) for name in answer["declared"] if job.whole and name.rpartition(".")[2] not in known]
         for name, line in subjects:
             yield self._check(job, name, line, options)
         self._send(done=True)

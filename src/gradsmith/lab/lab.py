@@ -18,6 +18,13 @@ from gradsmith.lab.run import Run, forward
 from gradsmith.lab.target import Target, functions_behind, resolve
 
 
+@dataclass(frozen=True)
+class Baseline:
+    run: Run
+    v: dict[int, Tensor]
+    gradients: dict[int, Tensor | None]
+
+
 @dataclass
 class Lab:
     """A subject on the bench.
@@ -39,6 +46,24 @@ class Lab:
         return forward(
             self.target, chosen, seed=self.settings.seed if seed is None else seed, classes=self.classes
         )
+
+    def precise_run(self, arguments: Arguments | None = None) -> Run:
+        """The same in float64 where the subject runs there, so that differences stand out from rounding."""
+        target, own = self.precise
+        return forward(target, arguments or own, seed=self.settings.seed, classes=self.classes)
+
+    @cached_property
+    def baseline(self) -> Baseline:
+        """grad_outputs and the gradients they give, undisturbed: what every provocation is compared with."""
+        run = self.precise_run()
+        v = run.normal(self.generator(5))
+        return Baseline(run, v, run.gradients(v))
+
+    def close(self, a: Tensor | None, b: Tensor | None) -> bool:
+        """Equal up to what reordering sums may change in the precision at hand."""
+        dtypes = [t.dtype for t in (a, b) if t is not None]
+        eps = max((torch.finfo(d).eps for d in dtypes), default=0.0)
+        return same(a, b, rtol=1e-9 if eps < 1e-15 else 1e-4 if eps < 1e-6 else 5e-2)
 
     @cached_property
     def classes(self) -> tuple[type[torch.autograd.Function], ...]:

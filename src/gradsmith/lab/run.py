@@ -35,16 +35,25 @@ class Run:
         return [i for i, out in enumerate(self.outputs) if out.requires_grad]
 
     def gradients(
-        self, grad_outputs: dict[int, Tensor], *, create_graph: bool = False, retain_graph: bool = True
+        self,
+        grad_outputs: dict[int, Tensor],
+        *,
+        create_graph: bool = False,
+        retain_graph: bool = True,
+        as_is: bool = False,
     ) -> dict[int, Tensor | None]:
-        """Gradients by input position, for these outputs' grad_outputs; None where nothing flows."""
+        """Gradients by input position, for these outputs' grad_outputs; None where nothing flows.
+
+        backward gets copies, so that one which writes into its grad_output spoils nothing; `as_is` hands over the
+        very tensors, for probes that look at layout and mutation.
+        """
         positions = list(self.leaves)
         chosen = [i for i in self.differentiable if i in grad_outputs]
         with observing(self.classes, self.trace):
             grads = torch.autograd.grad(
                 [self.outputs[i] for i in chosen],
                 [self.leaves[p] for p in positions],
-                [grad_outputs[i] for i in chosen],
+                [grad_outputs[i] if as_is else grad_outputs[i].clone() for i in chosen],
                 retain_graph=retain_graph,
                 create_graph=create_graph,
                 allow_unused=True,

@@ -16,7 +16,7 @@ Code that trains at import time belongs under `if __name__ == "__main__":`.
 
 References
 ----------
-https://github.com/unslothai/unsloth/issues/210 and many like it: packages that import only where there is a GPU.
+https://github.com/lmnt-com/haste/issues/27 and many like it: packages that install or import only where there is a GPU.
 """
 
 CODE = "GS001"

@@ -1,0 +1,114 @@
+"""`gradsmith check`."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from gradsmith import MISSING_TORCH
+from gradsmith.cli.options import Output, configured, finish, report_options, split
+from gradsmith.cli.progress import Progress
+from gradsmith.findings import GradsmithError, Report, plural
+from gradsmith.linting import lint
+from gradsmith.subjects import Wanted, files_of, wanted
+
+
+@click.command(
+    "check",
+    epilog="\b\nExamples:\n  gradsmith check my_ops.py\n  gradsmith check my_ops.py::Swish\n"
+    '  gradsmith check my_ops.py::Swish --inputs "randn(4, 3), tensor(1.5)"\n'
+    "  gradsmith check my_package.ops:Swish --level deep\n"
+    "\b\nInputs come from --inputs, or are declared in the file:\n"
+    '  gradsmith_inputs = {"Swish": lambda: (torch.randn(4, 3, requires_grad=True),)}',
+)
+@click.argument("targets", nargs=-1, required=True)
+@click.option("--inputs", metavar="CODE", help="Inputs as Python, evaluated in the user's module.")
+@click.option("--gradient", type=click.Choice(["exact", "surrogate", "approximate"]), help="What it is meant to be.")
+@click.option("--level", type=click.Choice(["quick", "standard", "deep"]), default="standard", help="How thoroughly.")
+@click.option("--device", metavar="NAME", help="Where to run: cpu, cuda, ... (declared inputs are moved there).")
+@click.option("--seed", type=int, default=0, help="Seed of inputs and directions. [0]")
+@click.option("--stub", multiple=True, metavar="MODULE", help="Replace a missing module by a stand-in.")
+@click.option("--timeout", type=float, default=120.0, metavar="SECONDS", help="Limit for one subject. [120]")
+@click.option("--memory-limit", type=float, default=8.0, metavar="GIB", help="Limit for one subject. [8]")
+@click.option("--allow-unverified", is_flag=True, help="Exit 0 although some subjects could not be verified.")
+@report_options
+def command(
+    targets: tuple[str, ...],
+    inputs: str | None,
+    gradient: str | None,
+    level: str,
+    device: str | None,
+    seed: int,
+    stub: tuple[str, ...],
+    timeout: float,
+    memory_limit: float,
+    allow_unverified: bool,
+    format: str | None,
+    output: str | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    fail_on: str | None,
+    exit_zero: bool,
+    isolated: bool,
+    debug: bool,
+) -> None:
+    """Run custom gradients and say whether they are right.
+
+    TARGETS are files, folders, file.py::Class or package.module:Class. Each subject runs in a process of its own.
+    """
+    jobs = wanted(targets)
+    config = configured(isolated, files_of(targets)[0] if files_of(targets) else None)
+    chosen, left_out = split(select) or config.select, (*split(ignore), *config.ignore)
+    source = lint(files_of(targets), select=chosen, ignore=left_out, config=config, debug=debug)
+    options = {"gradient": gradient, "level": level, "seed": seed, "select": chosen, "ignore": left_out, "lint": False}
+    limits = {"seconds": timeout, "bytes": int(memory_limit * 2**30)}
+    report = _run(jobs, {**options, "debug": debug}, limits, list(stub), inputs, device) if jobs else Report()
+    merged = _narrowed(source, jobs).extended(report)
+    finish(
+        _with_note(merged), Output.of(format, output, fail_on, config, exit_zero=exit_zero, allow_unverified=allow_unverified)
+    )
+
+
+def _run(
+    jobs: list[Wanted],
+    options: dict[str, Any],
+    limits: dict[str, Any],
+    stubs: list[str],
+    inputs: str | None,
+    device: str | None,
+) -> Report:
+    if importlib.util.find_spec("torch") is None:
+        raise GradsmithError(MISSING_TORCH.format(what="gradsmith check"))
+    from gradsmith.lab.isolation import Job, Limits, Zygote
+
+    total = Report()
+    with Progress(sum(len(job.subjects) for job in jobs)) as progress, Zygote(Limits(**limits)) as zygote:
+        for job in jobs:
+            task = Job(job.path, job.module, list(job.subjects), stubs, inputs, None, device, job.whole)
+            for report in zygote.run(task, options):
+                progress.advance(report.subjects[0].name)
+                total = total.extended(report)
+    return total
+
+
+def _narrowed(source: Report, jobs: list[Wanted]) -> Report:
+    """`file.py::Class` asks about one class: the rest of the file's lint findings stay out."""
+    singled = {(job.path, name) for job in jobs if not job.whole for name, _ in job.subjects}
+    if not singled:
+        return source
+    paths = {path for path, _ in singled}
+    kept = [f for f in source.findings if f.path not in paths or (f.path, f.function) in singled]
+    return replace(source, findings=kept)
+
+
+def _with_note(report: Report) -> Report:
+    """Where imports failed, say what was still done: "3 linted, 0 run: line 3 imports X"."""
+    failed = [s for s in report.subjects if s.reason.startswith("import-failed")]
+    if failed:
+        run = len(report.subjects) - len(failed)
+        reason = failed[0].reason.removeprefix("import-failed: ")
+        report.notes.append(f"{plural(report.functions, 'custom gradient')} linted, {run} run: {reason}")
+    return report

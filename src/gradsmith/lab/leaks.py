@@ -1,0 +1,48 @@
+"""Does the graph of a Function go away when its output does?"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from dataclasses import dataclass
+
+from gradsmith.lab.lab import Lab
+from gradsmith.lab.run import forward
+
+_TRIALS = 4
+
+
+@dataclass(frozen=True)
+class Survivors:
+    """How many graphs outlived their outputs, before and after a collection."""
+
+    trials: int
+    before_collection: int
+    after_collection: int
+
+
+def survivors(lab: Lab) -> Survivors:
+    """Run forward unobserved a few times (an observer would hold references) and count what stays."""
+    if lab.target.kind != "function":
+        return Survivors(0, 0, 0)
+    cached = lab.__dict__.get("_survivors")
+    if isinstance(cached, Survivors):
+        return cached
+    collecting = gc.isenabled()
+    gc.disable()
+    gc.freeze()  # what existed before is left out of the collection below, which is 100 ms of torch's own objects
+    try:
+        nodes = []
+        for _ in range(_TRIALS):
+            run = forward(lab.target, lab.arguments, seed=lab.settings.seed)
+            nodes += [weakref.ref(o.grad_fn) for o in run.outputs if o.grad_fn is not None][:1]
+            del run
+        before = sum(node() is not None for node in nodes)
+        gc.collect()
+        after = sum(node() is not None for node in nodes)
+    finally:
+        gc.unfreeze()
+        if collecting:
+            gc.enable()
+    lab.__dict__["_survivors"] = Survivors(_TRIALS, before, after)
+    return Survivors(_TRIALS, before, after)

@@ -1,0 +1,83 @@
+"""backward returns a gradient in a narrower type than its input.
+
+What it finds
+-------------
+The raw return values of backward are compared with the inputs of forward, before the engine casts them.
+
+Why it matters
+--------------
+The engine casts silently: a float32 gradient for a float64 input, or a bfloat16 gradient for a float32 weight, loses
+digits and nothing raises. `torch.zeros(n)` without a dtype is the usual cause. gradcheck's own dtype check cannot see it,
+because the cast comes first.
+
+Known problems
+--------------
+A wider gradient than the input needs (float32 for bfloat16) is not reported; it only costs memory.
+
+References
+----------
+https://github.com/pytorch/pytorch/issues/54346
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GS303"
+SEVERITY = "warning"
+EXPLAINS = ("wrong-gradient", "nonlinear-backward", "layout-dependent", "frozen-input")
+BAD = '''
+import torch
+
+
+class RowMax(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        values, index = x.max(dim=1)
+        ctx.save_for_backward(index)
+        ctx.width = x.shape[1]
+        return values
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (index,) = ctx.saved_tensors
+        grad = torch.zeros(grad_output.shape[0], ctx.width, device=grad_output.device, dtype=torch.float32)
+        return grad.scatter(1, index.unsqueeze(1), grad_output.unsqueeze(1).float())
+
+
+gradsmith_inputs = {"RowMax": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+'''
+GOOD = BAD.replace("dtype=torch.float32", "dtype=grad_output.dtype").replace(".float())", ")")
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    import torch
+    from torch import Tensor
+
+    from gradsmith.lab.raw import raw_pairs
+
+    for pair in raw_pairs(lab):
+        given, returned = pair.given, pair.returned
+        if not isinstance(returned, Tensor) or not isinstance(given, Tensor) or not pair.needed:
+            continue
+        if not (given.is_floating_point() and returned.is_floating_point()):
+            continue
+        if torch.finfo(returned.dtype).eps > torch.finfo(given.dtype).eps:
+            yield lab.finding(
+                f"{pair.function}.backward: the gradient of '{pair.name}' is {_short(returned)}, but '{pair.name}' is "
+                f"{_short(given)}; the engine casts it and the digits are gone.",
+                function=pair.function,
+                argument=pair.name,
+                advice=f"Create it with dtype={pair.name}.dtype (`torch.zeros_like`, `new_zeros`) and drop the cast.",
+                evidence={"returned": _short(returned), "expected": _short(given)},
+            )
+
+
+def _short(tensor: object) -> str:
+    return str(getattr(tensor, "dtype", "")).removeprefix("torch.")

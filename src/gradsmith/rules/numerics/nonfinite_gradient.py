@@ -1,0 +1,90 @@
+"""A finite output has a gradient that is infinite or NaN.
+
+What it finds
+-------------
+forward's outputs are finite at the given inputs, and backward returns infinity or NaN.
+
+Why it matters
+--------------
+One NaN in a gradient spreads to every weight at the next optimizer step. The usual causes are a division by something
+that is exactly zero, the logarithm of an underflowed exponential, or 0 * inf behind a mask.
+
+Known problems
+--------------
+Where the derivative itself is infinite (sqrt at 0) the finding is true, but the remedy is a choice of convention.
+
+References
+----------
+https://github.com/pytorch/pytorch/issues/187297, https://github.com/open-mmlab/mmrotate/issues/205
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GS301"
+SEVERITY = "error"
+EXPLAINS = (
+    "wrong-gradient",
+    "nonlinear-backward",
+    "undeclared-surrogate",
+    "frozen-input",
+    "layout-dependent",
+    "not-repeatable",
+    "unused-output",
+)
+BAD = '''
+import torch
+
+
+class Length(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        length = x.square().sum(1).sqrt()
+        ctx.save_for_backward(x, length)
+        return length
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, length = ctx.saved_tensors
+        return x * (grad_output / length).unsqueeze(1)
+
+
+def example():
+    x = torch.randn(4, 3, dtype=torch.float64)
+    x[1] = 0.0
+    return (x.requires_grad_(),)
+
+
+gradsmith_inputs = {"Length": example}
+'''
+GOOD = BAD.replace("grad_output / length", "grad_output / length.clamp(min=1e-300)")
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    import torch
+
+    base = lab.baseline
+    if not all(bool(torch.isfinite(o).all()) for o in base.run.outputs if o.is_floating_point()):
+        return
+    for leaf in base.run.arguments.differentiable:
+        grad = base.gradients[leaf.position]
+        if grad is None or bool(torch.isfinite(grad).all()) or not bool(torch.isfinite(leaf.tensor).all()):
+            continue
+        first = torch.nonzero(~torch.isfinite(grad))[0].tolist()
+        value = grad[tuple(first)].item()
+        given = leaf.tensor.detach()[tuple(first)].item()
+        yield lab.finding(
+            f"{lab.target.name}.backward returns {value} for {leaf.name}{first} (where {leaf.name} is {given:.6g}), "
+            "although every output is finite.",
+            argument=leaf.name,
+            advice="Guard the division or logarithm: clamp the denominator, or use torch.where on its input as well as "
+            "on its result.",
+            evidence={"element": first, "value": value, "input": given},
+        )

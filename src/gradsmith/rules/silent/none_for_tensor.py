@@ -1,0 +1,96 @@
+"""backward returns None for an input that has a gradient.
+
+What it finds
+-------------
+An input requires grad and the output depends on it, but backward returns None (or nothing flows to it).
+
+Why it matters
+--------------
+PyTorch takes None for zero. The parameter is never trained, and nothing says so.
+
+Known problems
+--------------
+Inputs that are not meant to be differentiated, such as targets and masks, should not require grad in the example.
+
+References
+----------
+Measured on torch 2.13: `weight.grad` stays None and the optimizer skips the parameter without a word. A mutant of this
+kind passes gradgradcheck and opcheck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GS213"
+SEVERITY = "error"
+EXPLAINS = ("wrong-gradient", "undeclared-surrogate")
+BAD = '''
+import torch
+
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return x @ weight
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, weight = ctx.saved_tensors
+        return grad_output @ weight.t(), None
+
+
+def example():
+    x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    return x, torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
+
+
+gradsmith_inputs = {"Product": example}
+'''
+GOOD = '''
+import torch
+
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return x @ weight
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, weight = ctx.saved_tensors
+        grad_x = grad_output @ weight.t() if ctx.needs_input_grad[0] else None
+        grad_weight = x.t() @ grad_output if ctx.needs_input_grad[1] else None
+        return grad_x, grad_weight
+
+
+def example():
+    x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    return x, torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
+
+
+gradsmith_inputs = {"Product": example}
+'''
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for pair in lab.gradient.wrong:
+        if pair.status != "missing" or pair.mismatch is None or pair.leaf.name in seen:
+            continue
+        seen.add(pair.leaf.name)
+        yield lab.finding(
+            f"{lab.target.name}.backward returns None for '{pair.leaf.name}', but the output depends on it: the "
+            f"derivative at {pair.leaf.name}{list(pair.mismatch.element or ())} is {pair.mismatch.true:.6g}.",
+            argument=pair.leaf.name,
+            advice=f"Return the gradient of '{pair.leaf.name}'; if it must not be trained, pass it detached.",
+            evidence={"element": pair.mismatch.element, "true": pair.mismatch.true},
+        )

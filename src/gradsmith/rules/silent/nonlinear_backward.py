@@ -1,0 +1,75 @@
+"""backward is not linear in grad_output.
+
+What it finds
+-------------
+backward is called with grad_outputs a, b and 2a - 3b, and with zero. A gradient is a linear map of grad_output, so
+backward(2a - 3b) has to equal 2 backward(a) - 3 backward(b), and backward(0) has to be 0.
+
+Why it matters
+--------------
+The chain rule multiplies gradients along the way to the loss. A backward that clips, normalises, takes the sign of or
+branches on grad_output gives a gradient that depends on the scale of the loss: change the batch size or use a loss
+scaler, and training changes. gradcheck only ever passes one-hot grad_outputs of size +1 and cannot see it.
+
+Known problems
+--------------
+Clipping, noise and sparsifying on purpose are surrogates: declare them (`# gradsmith: surrogate[clip]`).
+
+References
+----------
+https://github.com/SeanNaren/warp-ctc/issues/69, https://github.com/pytorch/pytorch/issues/11750
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GS218"
+SEVERITY = "error"
+EXPLAINS = ("wrong-gradient", "undeclared-surrogate")
+BAD = '''
+import torch
+
+
+class ClampedScale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 3 * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return 3 * grad_output.clamp(-0.1, 0.1)
+
+
+gradsmith_inputs = {"ClampedScale": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+'''
+GOOD = BAD.replace("grad_output.clamp(-0.1, 0.1)", "grad_output")
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    run, a = lab.baseline.run, lab.baseline.v
+    b = run.normal(lab.generator(6))
+    of_a, of_b = lab.baseline.gradients, run.gradients(b)
+    mixed = run.gradients({o: 2 * a[o] - 3 * b[o] for o in a})
+    zero = run.gradients({o: a[o] * 0 for o in a})
+    for leaf in run.arguments.differentiable:
+        ga, gb, gm, g0 = (g[leaf.position] for g in (of_a, of_b, mixed, zero))
+        if ga is None or gb is None or gm is None:
+            continue
+        if lab.close(2 * ga - 3 * gb, gm) and (g0 is None or lab.close(g0, g0 * 0)):
+            continue
+        wanted, got = 2 * ga - 3 * gb, gm
+        at = int((wanted - got).abs().argmax())
+        yield lab.finding(
+            f"{lab.target.name}.backward is not linear in grad_output: for '{leaf.name}', backward(2a - 3b) gives "
+            f"{got.flatten()[at].item():.6g} where 2 backward(a) - 3 backward(b) gives {wanted.flatten()[at].item():.6g}.",
+            argument=leaf.name,
+            advice="Use grad_output only as a factor; if the deviation is meant, declare it on the class line, "
+            "e.g. `# gradsmith: surrogate[clip]`.",
+        )

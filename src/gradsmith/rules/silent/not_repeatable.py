@@ -1,0 +1,94 @@
+"""A second backward through the same graph gives another gradient.
+
+What it finds
+-------------
+backward is called twice with the same grad_output and `retain_graph=True`. The two gradients have to be equal.
+
+Why it matters
+--------------
+Something backward uses is changed by backward: a saved tensor written in place, a list on ctx that is popped, a
+counter. With `retain_graph=True`, with two losses on one graph, and under gradient checkpointing the second result is
+silently different.
+
+Known problems
+--------------
+Atomic additions on GPUs differ in the last bits; the comparison allows for rounding.
+
+References
+----------
+https://github.com/linkedin/Liger-Kernel/issues/272, https://github.com/pytorch/pytorch/issues/16947
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GS220"
+SEVERITY = "error"
+EXPLAINS = ("nonlinear-backward", "wrong-gradient", "frozen-input", "layout-dependent")
+BAD = '''
+import torch
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factors = [factor, 1.0]
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        factor = ctx.factors.pop(0) if len(ctx.factors) > 1 else ctx.factors[0]
+        return grad_output * factor, None
+
+
+gradsmith_inputs = {"Scale": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True), 2.5)}
+'''
+GOOD = '''
+import torch
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * ctx.factor, None
+
+
+gradsmith_inputs = {"Scale": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True), 2.5)}
+'''
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    run = lab.precise_run()
+    v = lab.baseline.v
+    first = run.gradients(v)
+    try:
+        second = run.gradients(v)
+    except Exception as error:  # the user's backward may raise anything the second time
+        yield lab.finding(
+            f"{lab.target.name}.backward works once: the second call with retain_graph=True raises "
+            f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}",
+            advice="Do not free or pop what backward needs; PyTorch frees saved tensors itself.",
+        )
+        return
+    for leaf in run.arguments.differentiable:
+        a, b = first[leaf.position], second[leaf.position]
+        if not lab.close(a, b):
+            yield lab.finding(
+                f"{lab.target.name}.backward: calling it twice with retain_graph=True gives two different gradients of "
+                f"'{leaf.name}'.",
+                argument=leaf.name,
+                advice="Do not change anything in backward that the next backward reads: no in-place writes to saved "
+                "tensors, no pop from ctx.",
+            )

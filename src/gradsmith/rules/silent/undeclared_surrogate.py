@@ -1,0 +1,70 @@
+"""The gradient is not the derivative, and looks as if that were meant.
+
+What it finds
+-------------
+forward is locally constant (sign, round, a spike, a mask) or the identity, and backward returns something else. That is
+the mark of a surrogate gradient: straight-through, reversal, scaling, clipping.
+
+Why it matters
+--------------
+gradsmith cannot tell a surrogate from a mistake, and neither can the next reader. One comment on the class line says it,
+and from then on everything else about the Function (shapes, dtypes, mutation, repeatability) is verified.
+
+Known problems
+--------------
+A forgotten derivative of a function that happens to be flat at the example inputs looks the same.
+
+References
+----------
+https://github.com/jeshraghian/snntorch and every quantisation library: most of their Functions are surrogates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GS217"
+SEVERITY = "warning"
+EXPLAINS = ("wrong-gradient",)
+BAD = '''
+import torch
+
+
+class Round(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.round()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output
+
+
+gradsmith_inputs = {"Round": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+'''
+GOOD = BAD.replace("(torch.autograd.Function):", "(torch.autograd.Function):  # gradsmith: surrogate[straight-through]")
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.lab.resemblance import surrogate_kind
+
+    if lab.approximate or not lab.gradient.wrong:
+        return
+    kind = surrogate_kind(lab.gradient)
+    if kind is None:
+        return
+    names = ", ".join(dict.fromkeys(f"'{p.leaf.name}'" for p in lab.gradient.wrong))
+    what = "the identity" if kind != "straight-through" else "locally constant"
+    yield lab.finding(
+        f"{lab.target.name}: forward is {what} in {names}, and backward returns another gradient: this looks like a "
+        f"surrogate ({kind}).",
+        argument=lab.gradient.wrong[0].leaf.name,
+        advice=f"If it is meant, write `# gradsmith: surrogate[{kind}]` behind the class line; if not, return the "
+        "derivative of forward.",
+    )

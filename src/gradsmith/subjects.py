@@ -1,0 +1,100 @@
+"""From what a user types (`src/`, `ops.py::Swish`, `package.module:Swish`) to the subjects that can be run.
+
+Reads source only; the modules are imported later, in a process of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gradsmith.catalog import nearest
+from gradsmith.findings import GradsmithError
+from gradsmith.linting import decoded
+from gradsmith.source import FileModel, FunctionModel, project, scan
+
+Named = tuple[str, int | None]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Subjects of one file or module: `(qualified name, line)`. `whole` means that none was singled out."""
+
+    path: str | None
+    module: str | None
+    subjects: tuple[Named, ...]
+    whole: bool
+
+
+def wanted(targets: Sequence[str]) -> list[Wanted]:
+    """What to run for these targets, file by file."""
+    found: list[Wanted] = []
+    for target in targets:
+        if "::" in target:
+            path, _, name = target.partition("::")
+            found.append(_singled_out(_existing(path), name))
+        elif _is_dotted(target):
+            module, _, name = target.partition(":")
+            found.append(Wanted(None, module, ((name, None),), False))
+        else:
+            found.extend(_everything(_existing(target)))
+    return found
+
+
+def files_of(targets: Sequence[str]) -> list[str]:
+    """The files and folders that lint can read for these targets."""
+    return [target.partition("::")[0] for target in targets if not _is_dotted(target)]
+
+
+def functions_in(paths: Iterable[str | Path]) -> list[FunctionModel]:
+    """Every custom gradient under these paths that has a forward of its own or by inheritance."""
+    files = []
+    for source in scan.read_all(paths):
+        if isinstance(source, scan.SourceFile) and scan.mentions_function(source.data):
+            try:
+                files.append(FileModel(source.path, decoded(source.data)))
+            except (UnicodeDecodeError, LookupError, SyntaxError):
+                continue  # lint lists it as skipped
+    loaded = project.load(files, files)
+    return [f for file in loaded.files for f in file.functions if f.forward is not None and f.backward is not None]
+
+
+def _everything(path: str) -> list[Wanted]:
+    by_file: dict[str, list[Named]] = {}
+    for function in functions_in([path]):
+        by_file.setdefault(function.file.path, []).append((function.qualname, function.node.lineno))
+    if Path(path).is_file() and _declares(Path(path)):
+        by_file.setdefault(path, [])
+    return [Wanted(file, None, tuple(names), True) for file, names in by_file.items()]
+
+
+def _singled_out(path: str, name: str) -> Wanted:
+    known = {f.qualname: f.node.lineno for f in functions_in([path])}
+    short = {qualname.rpartition(".")[2]: qualname for qualname in known}
+    qualname = name if name in known else short.get(name)
+    if qualname is None:
+        if re.search(rf"\b{re.escape(name)}\b", Path(path).read_text(encoding="utf-8", errors="replace")):
+            return Wanted(path, None, ((name, None),), False)  # a module, a custom op or a callable
+        raise GradsmithError(f"{path} has no {name!r}; {_offer(name, known)}")
+    return Wanted(path, None, ((qualname, known[qualname]),), False)
+
+
+def _offer(name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    return nearest(name, names) if names else "it has no custom gradient at all"
+
+
+def _existing(path: str) -> str:
+    if not Path(path).exists():
+        raise GradsmithError(f"no such file or folder: {path}")
+    return path
+
+
+def _is_dotted(target: str) -> bool:
+    return re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", target) is not None and not Path(target).exists()
+
+
+def _declares(path: Path) -> bool:
+    return b"gradsmith_inputs" in path.read_bytes()
