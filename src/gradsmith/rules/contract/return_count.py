@@ -1,0 +1,116 @@
+"""backward returns more or fewer gradients than forward has inputs
+
+What it finds
+-------------
+A `return` of backward whose number of values is spelled out in the source (a tuple, a single tensor, sums of tuples)
+and does not match the number of arguments of forward after ctx. Arguments with a default may be left out by callers,
+so both counts are accepted then. Surplus values that are None are the business of `extra-none`.
+
+Why it matters
+--------------
+PyTorch wants one value per input, None for those without a gradient, and raises at the first backward: "function
+LinearBackward returned an incorrect number of gradients (expected 2, got 1)". The error comes after forward, often
+minutes into a run, and does not say which return or which input.
+
+Known problems
+--------------
+Backward that only raises, and Functions whose outputs are all marked non-differentiable, are skipped: it never runs.
+
+References
+----------
+https://docs.pytorch.org/docs/stable/notes/extending.html
+https://discuss.pytorch.org/t/function-returned-an-incorrect-number-of-gradients/108437
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding, plural
+
+if TYPE_CHECKING:
+    from gradsmith.source import FunctionModel, Return
+
+CODE = "GS101"
+SEVERITY = "error"
+EXPLAINS = ("backward-raised",)
+FIXABLE = False
+BAD = """
+import torch
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * ctx.factor
+
+
+gradsmith_inputs = {"Scale": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True), 2.0)}
+"""
+GOOD = """
+import torch
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * ctx.factor, None
+
+
+gradsmith_inputs = {"Scale": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True), 2.0)}
+"""
+
+
+def lint(function: FunctionModel) -> Iterator[Finding]:
+    forward, backward = function.forward, function.backward
+    if forward is None or backward is None or not function.has_gradient:
+        return
+    if any(p.kind in ("keyword", "kwarg") for p in function.inputs):
+        return
+    names = [p.name for p in forward.positional]
+    fewest = sum(p.default is None for p in forward.positional)
+    for found in backward.returns:
+        if found.elements is None or _only_when_unneeded(function, found):
+            continue
+        count = len(found.elements)
+        surplus = [e for e in found.elements[len(names) :] if not _is_none(e)]
+        if count < fewest:
+            wanted = ", ".join(names)
+            missing = "" if count >= len(names) else f"; '{names[count]}' is the first without one"
+            yield function.at(
+                found.node,
+                f"{function.name}.{backward.name} returns {plural(count, 'gradient')}, but forward has "
+                f"{plural(len(names), 'input')} ({wanted}){missing}.",
+                advice=f"Return one value for each of {wanted}, in that order; None for those that need no gradient.",
+            )
+        elif surplus and forward.vararg is None:
+            yield function.at(
+                found.node,
+                f"{function.name}.{backward.name} returns {count} values, but forward has only "
+                f"{plural(len(names), 'input')} ({', '.join(names)}).",
+                advice=f"Return one value for each of {', '.join(names)}, in that order.",
+            )
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _only_when_unneeded(function: FunctionModel, found: Return) -> bool:
+    """`if not any(ctx.needs_input_grad): return None` is never taken: backward does not run then."""
+    backward = function.backward
+    if backward is None or found.elements is None or not all(_is_none(e) for e in found.elements):
+        return False
+    return backward.needs_tested(found.node) != frozenset()

@@ -1,0 +1,99 @@
+"""backward unpacks another number of tensors than forward saved
+
+What it finds
+-------------
+`a, b = ctx.saved_tensors` where every `save_for_backward` of forward saves another number of tensors, and
+`ctx.saved_tensors[2]` beyond the last one. Saves and unpackings with a star are skipped, and so are Functions that
+hand ctx to other code.
+
+Why it matters
+--------------
+The unpacking raises at the first backward: "not enough values to unpack (expected 3, got 2)".
+
+Known problems
+--------------
+Where forward saves different numbers on different paths, only a count that fits none of them is reported.
+
+References
+----------
+https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.function.FunctionCtx.save_for_backward
+https://discuss.pytorch.org/t/custom-autograd-function-not-enough-values-to-unpack/96441
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding, plural
+
+if TYPE_CHECKING:
+    from gradsmith.source import FunctionModel
+
+CODE = "GS103"
+SEVERITY = "error"
+EXPLAINS = ("backward-raised", "save-overwritten")
+FIXABLE = False
+BAD = """
+import torch
+
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x * y
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, y, z = ctx.saved_tensors
+        return grad_output * y, grad_output * x
+
+
+gradsmith_inputs = {
+    "Product": lambda: tuple(torch.randn(4, 3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+}
+"""
+GOOD = """
+import torch
+
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x * y
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, y = ctx.saved_tensors
+        return grad_output * y, grad_output * x
+
+
+gradsmith_inputs = {
+    "Product": lambda: tuple(torch.randn(4, 3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+}
+"""
+
+
+def lint(function: FunctionModel) -> Iterator[Finding]:
+    saves, backward = function.saves, function.backward
+    if backward is None or not saves or function.ctx_escapes or any(s.starred for s in saves):
+        return
+    counts = {len(s.exprs) for s in saves}
+    saved = " or ".join(str(c) for c in sorted(counts))
+    for unpack in function.unpacks:
+        if unpack.exact and unpack.targets is not None and len(unpack.targets) not in counts:
+            yield function.at(
+                unpack.node,
+                f"{function.name}.{backward.name} unpacks {plural(len(unpack.targets), 'saved tensor')}, but "
+                f"{saves[0].method.name} saves {saved}.",
+                advice=f"Unpack what line {saves[0].node.lineno} saves, in the same order.",
+            )
+        elif unpack.index is not None and all(not -c <= unpack.index < c for c in counts):
+            yield function.at(
+                unpack.node,
+                f"{function.name}.{backward.name} reads saved tensor {unpack.index}, but {saves[0].method.name} "
+                f"saves {saved}.",
+                advice=f"Indices start at 0; line {saves[0].node.lineno} says what is saved.",
+            )

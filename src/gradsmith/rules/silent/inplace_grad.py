@@ -1,0 +1,123 @@
+"""backward writes into the gradient it was given
+
+What it finds
+-------------
+An in-place operation on a grad_output of `backward`, or on a view of it: `g.mul_(2)`, `g *= c`, `g[mask] = 0`,
+`torch.mul(g, c, out=g)`. A value that was cloned or computed anew before the write is left alone.
+
+Why it matters
+--------------
+The engine does not copy: the tensor it passes to backward may be the one another branch of the graph is about to
+read, or the one the caller passed to `y.backward(g)`. Writing into it changes gradients that have nothing to do with
+this Function. Measured on torch 2.13: with `y = Double.apply(x)` and a sibling `z = x2 + ...` fed by the same
+gradient, the sibling receives 2 instead of 1; eager raises for expanded gradients (`.sum()`), the compiled program
+does not, and returns 4 instead of 2.
+
+Known problems
+--------------
+`contiguous()`, `to()` and `float()` return the very same tensor when there is nothing to do, so a write after them is
+reported too. Writes of kernels (Triton, CUDA) cannot be seen in the source.
+
+References
+----------
+https://github.com/linkedin/Liger-Kernel/issues/272
+https://github.com/pytorch/pytorch/issues/81417
+https://docs.pytorch.org/docs/stable/notes/extending.html
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Edit, Finding
+
+if TYPE_CHECKING:
+    from gradsmith.source import FunctionModel, Method, Source, Write
+
+CODE = "GS202"
+SEVERITY = "error"
+EXPLAINS = ("not-repeatable", "frozen-input")
+FIXABLE = True
+BAD = """
+import torch
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        grad_output.mul_(2)
+        return grad_output
+
+
+gradsmith_inputs = {"Double": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+"""
+GOOD = """
+import torch
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        grad_input = grad_output.clone()
+        grad_input.mul_(2)
+        return grad_input
+
+
+gradsmith_inputs = {"Double": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+"""
+
+
+def lint(function: FunctionModel) -> Iterator[Finding]:
+    backward = function.backward
+    if backward is None:
+        return
+    for write in backward.writes:
+        owned = [s for s in backward.sources(write.target) if s.owner == "grad_output"]
+        if not owned or backward.in_nested_function(write.node):
+            continue
+        source = min(owned, key=lambda s: s.name)
+        through = "" if source.same_object and source.certain else _through(write, source)
+        yield function.at(
+            write.node,
+            f"{function.name}.{backward.name} writes into '{source.name}'{through} ({_shown(write)}): other branches "
+            "of the graph read the same tensor, so their gradients change too.",
+            advice=f"Work on a copy: write `{source.name} = {source.name}.clone()` first, or use the operation that "
+            "returns a new tensor.",
+            argument=source.name,
+            edits=[_clone_first(backward, write, source)],
+        )
+
+
+def _shown(write: Write) -> str:
+    return f"`{write.how}`" if not write.how.endswith("_") else f"`.{write.how}`"
+
+
+def _through(write: Write, source: Source) -> str:
+    target = write.target.id if isinstance(write.target, ast.Name) else ast.unparse(write.target)
+    if target == source.name:
+        return ", which may still be the caller's tensor"
+    return f" through '{target}', which {'shares' if source.certain else 'may share'} its memory"
+
+
+def _clone_first(method: Method, write: Write, source: Source) -> Edit | None:
+    """`g = g.clone()` before the first statement that uses g, so that views taken of it are views of the copy."""
+    from gradsmith.source.edits import insert_before
+
+    param = method.param(source.name)
+    if param is None or param.kind != "positional":
+        return None
+    for statement in method.node.body:
+        names = (n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id == source.name)
+        if any(names):
+            return insert_before(method.file, statement, f"{source.name} = {source.name}.clone()")
+    return None

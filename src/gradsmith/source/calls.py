@@ -1,0 +1,84 @@
+"""What a method calls: torch operations under one name, kernels, extensions, unknown helpers."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gradsmith.source import knowledge as know
+
+if TYPE_CHECKING:
+    from gradsmith.source.method import Method
+
+_EXTENSION = re.compile(r"(^|[._])(_C|_ext|ext|cuda|cpp|kernels?|extension)$|^(ctypes|cupy|cffi)$")
+_NOT_METHODS = frozenset(("str", "list", "dict", "tuple", "ndarray", "module", "dtype", "device", "shape", "callable"))
+
+
+@dataclass(frozen=True, eq=False)
+class CallSite:
+    """One call. `dotted` is its resolved name if it has one, `op` the torch operation it is, if it is one."""
+
+    node: ast.Call
+    dotted: str | None
+    op: str | None
+
+    @property
+    def is_kernel(self) -> bool:
+        """`kernel[grid](...)`: a Triton or Numba launch."""
+        return isinstance(self.node.func, ast.Subscript)
+
+    @property
+    def is_extension(self) -> bool:
+        """A function of a compiled extension: `_C.forward(...)`, `torch.ops.lib.fwd(...)`, `foo_cuda.backward(...)`."""
+        if self.dotted is None or self.dotted.startswith("torch.ops.aten"):
+            return False
+        if self.dotted.startswith("torch.ops."):
+            return True
+        module = self.dotted.rpartition(".")[0]
+        return bool(module) and not module.startswith("torch") and bool(_EXTENSION.search(module))
+
+    @property
+    def is_numpy(self) -> bool:
+        return self.op == "numpy" or (self.dotted or "").startswith(("numpy.", "scipy."))
+
+    @property
+    def is_opaque(self) -> bool:
+        """Autograd sees nothing of what happens in there."""
+        return self.is_kernel or self.is_extension or self.is_numpy or self.op == "data_ptr"
+
+
+def read_calls(method: Method) -> list[CallSite]:
+    return [CallSite(n, method.dotted(n.func), op(method, n)) for n in method.nodes if isinstance(n, ast.Call)]
+
+
+def op(method: Method, node: ast.AST) -> str | None:
+    """One name for `torch.matmul(a, b)`, `F.linear`, `a.matmul(b)`, `a @ b`; None for what is no torch operation."""
+    if isinstance(node, ast.BinOp):
+        return "matmul" if isinstance(node.op, ast.MatMult) else None
+    if not (isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name))):
+        return None
+    dotted = method.dotted(node.func)
+    if (name := know.bare_op(dotted)) is not None:
+        return name
+    if isinstance(node.func, ast.Name):
+        return None
+    root: ast.expr = node.func
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    if isinstance(root, ast.Name):
+        if root.id in method.file.imports.names and not method.definitions(root):
+            return None  # a function of some other module: np.matmul
+        if method.context.is_ctx(root) and node.func.value is root:
+            return None
+    if method.value(node.func.value).kind in _NOT_METHODS:
+        return None
+    name = node.func.attr
+    known = (
+        name in know.METHODS or name in know.TUPLES - know.NOT_METHODS or name in _OTHER or know.is_inplace_name(name)
+    )
+    return name if known else None
+
+
+_OTHER = know.TO_NUMBER | know.TO_INT | know.TO_FLAG | know.TO_SHAPE | know.TUPLES_WITH_DIM | {"tolist", "numpy"}

@@ -1,0 +1,216 @@
+"""FileModel: one file, or one notebook cell, seen as a whole; parses as little of it as a question needs."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Applicability, Edit, Finding, Severity
+from gradsmith.source import imports, slices, suppressions
+from gradsmith.source.edits import split_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gradsmith.source.layer import LayerModel
+    from gradsmith.source.model import FunctionModel
+    from gradsmith.source.project import Project
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a node stands: lines from 1, columns from 0, in characters."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(eq=False)
+class FileModel:
+    """One source text. `functions` and `layers` are filled in by `source.project`."""
+
+    path: str
+    text: str
+    cell: int | None = None
+    functions: list[FunctionModel] = field(default_factory=list)
+    layers: list[LayerModel] = field(default_factory=list)
+    project: Project | None = field(default=None, repr=False)
+    parents: dict[ast.AST, ast.AST] = field(default_factory=dict, repr=False)
+    _blocks: dict[int, ast.stmt | None] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return split_lines(self.text)
+
+    @cached_property
+    def newline(self) -> str:
+        return "\r\n" if "\r\n" in self.text else "\n"
+
+    @cached_property
+    def imports(self) -> imports.Imports:
+        return imports.read(self.text)
+
+    @cached_property
+    def headers(self) -> list[slices.ClassHeader]:
+        return slices.headers(self.text)
+
+    @cached_property
+    def comments(self) -> suppressions.Suppressions:
+        """Suppressions and declarations of this file."""
+        lowered = self.text.lower()
+        return suppressions.read(self.lines if "gradsmith:" in lowered or "noqa" in lowered else ())
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """The whole file, parsed. Costs 6 ms per 1,000 lines: ask `block` or `blocks_with` first."""
+        tree = ast.parse(self.text)
+        self.link(tree)
+        return tree
+
+    def link(self, root: ast.AST) -> None:
+        """Note the parent of every node under `root` in `parents`."""
+        parents = self.parents
+        stack: list[ast.AST] = [root]
+        while stack:
+            node = stack.pop()
+            for name in node._fields:
+                value = getattr(node, name, None)
+                if isinstance(value, ast.AST):
+                    parents[value] = node
+                    stack.append(value)
+                elif isinstance(value, list):
+                    for item in value:
+                        if isinstance(item, ast.AST):
+                            parents[item] = node
+                            stack.append(item)
+
+    def mentions(self, *words: str) -> bool:
+        """Does any of the words occur in the text?"""
+        return any(word in self.text for word in words)
+
+    def blocks_with(self, *words: str) -> Iterator[ast.stmt]:
+        """Top-level statements (whole functions, whole classes) whose text holds one of the words."""
+        return self.blocks_matching("|".join(map(re.escape, words)))
+
+    def blocks_matching(self, pattern: str) -> Iterator[ast.stmt]:
+        """Top-level statements whose text matches; the pattern sees lines (`^` is a line's start)."""
+        seen: set[int] = set()
+        for match in re.finditer(pattern, self.text, re.M):
+            start = self._block_start(self.text.count("\n", 0, match.start()))
+            if start not in seen:
+                seen.add(start)
+                if (node := self._parse_block(start)) is not None:
+                    yield node
+
+    def block(self, name: str) -> ast.stmt | None:
+        """The top-level `def name`, `class name` or `name = ...`, parsed alone; None when the file has none."""
+        pattern = rf"^(?:(?:async[ \t]+)?def[ \t]+{name}\b|class[ \t]+{name}\b|{name}[ \t]*(?::[^=\n]+)?=(?!=))"
+        match = re.search(pattern, self.text, re.M)
+        return self._parse_block(self._block_start(self.text.count("\n", 0, match.start()))) if match else None
+
+    def function_named(self, name: str) -> ast.FunctionDef | None:
+        """The top-level function of that name."""
+        node = self.block(name)
+        return node if isinstance(node, ast.FunctionDef) else None
+
+    def value_of(self, name: str) -> ast.expr | None:
+        """What is assigned to a top-level name."""
+        node = self.block(name)
+        return node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
+
+    def _block_start(self, index: int) -> int:
+        while index > 0 and (not self.lines[index].strip() or self.lines[index][0] in " \t#)]}"):
+            index -= 1
+        while index > 0 and self.lines[index - 1].startswith("@"):
+            index -= 1
+        return index
+
+    def _parse_block(self, start: int) -> ast.stmt | None:
+        if start in self._blocks:
+            return self._blocks[start]
+        body = start
+        while body < len(self.lines) - 1 and self.lines[body].startswith("@"):
+            body += 1
+        end = body + 1
+        while end < len(self.lines) and (not self.lines[end].strip() or self.lines[end][0] in " \t#)]}"):
+            end += 1
+        try:
+            tree = ast.parse("\n" * start + "\n".join(self.lines[start:end]))
+            self.link(tree)
+        except SyntaxError:
+            tree = self.tree
+        found = next((n for n in tree.body if (n.end_lineno or n.lineno) > body >= n.lineno - 1), None)
+        self._blocks[start] = found
+        return found
+
+    def dotted(self, node: ast.AST | None) -> str | None:
+        """The full dotted name of `torch.nn.functional.relu`, `F.relu` ...; None for anything but names and dots."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return None
+        first = self.imports.names.get(node.id, node.id)
+        return ".".join([first, *reversed(parts)]) if parts else first
+
+    def place(self, node: ast.AST) -> Place:
+        """The position of a node, in characters (the parser counts bytes)."""
+        line: int = getattr(node, "lineno", 1)
+        end_line: int = getattr(node, "end_lineno", None) or line
+        column: int = getattr(node, "col_offset", 0)
+        end_column: int = getattr(node, "end_col_offset", None) or column
+        return Place(line, self._characters(line, column), end_line, self._characters(end_line, end_column))
+
+    def _characters(self, line: int, column: int) -> int:
+        text = self.lines[line - 1] if line <= len(self.lines) else ""
+        return column if text.isascii() else len(text.encode()[:column].decode(errors="ignore"))
+
+    def source_of(self, node: ast.AST) -> str:
+        """The text of a node as the user wrote it."""
+        place = self.place(node)
+        lines = self.lines[place.line - 1 : place.end_line]
+        if not lines:
+            return ""
+        lines[-1] = lines[-1][: place.end_column]
+        lines[0] = lines[0][place.column :]
+        return self.newline.join(lines)
+
+    def at(
+        self,
+        node: ast.AST,
+        message: str,
+        *,
+        advice: str | None = None,
+        argument: str | None = None,
+        function: str | None = None,
+        edits: Sequence[Edit | None] = (),
+        applicability: Applicability | None = None,
+        severity: Severity | None = None,
+    ) -> Finding:
+        """A finding at `node`. Edits are dropped altogether when one of them is None (it could not be made)."""
+        place = self.place(node)
+        kept = tuple(e for e in edits if e is not None)
+        if len(kept) != len(edits):
+            kept = ()
+        return Finding(
+            message=message,
+            severity=severity or "",
+            function=function,
+            argument=argument,
+            path=self.path,
+            line=place.line,
+            column=place.column,
+            end_line=place.end_line,
+            end_column=place.end_column,
+            cell=self.cell,
+            snippet=self.lines[place.line - 1] if place.line <= len(self.lines) else "",
+            advice=advice,
+            edits=kept,
+            applicability=(applicability or "safe") if kept else None,
+        )

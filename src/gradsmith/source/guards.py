@@ -1,0 +1,116 @@
+"""Under which conditions a piece of code runs."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gradsmith.source.method import Method
+
+_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+
+
+@dataclass(frozen=True, eq=False)
+class Guard:
+    """A test, and whether the code runs when it holds (`positive`) or when it does not."""
+
+    test: ast.expr
+    positive: bool
+    node: ast.AST
+
+
+def read_guards(method: Method, node: ast.AST) -> list[Guard]:
+    """Innermost first; `if done: return` before a statement guards what follows it."""
+    found: list[Guard] = []
+    child = node
+    for parent in (*method.ancestors(node), method.node):
+        if isinstance(parent, (ast.If, ast.IfExp, ast.While)):
+            body = parent.body if isinstance(parent.body, list) else [parent.body]
+            orelse = parent.orelse if isinstance(parent.orelse, list) else [parent.orelse]
+            if child in body or child in orelse:
+                found.append(Guard(parent.test, child in body, parent))
+        elif isinstance(parent, ast.BoolOp) and child in parent.values:
+            earlier = parent.values[: parent.values.index(child)]
+            found += [Guard(v, isinstance(parent.op, ast.And), parent) for v in earlier]
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(parent, field, None)
+            if isinstance(block, list) and child in block:
+                for before in block[: block.index(child)]:
+                    if isinstance(before, ast.If) and not before.orelse and isinstance(before.body[-1], _LEAVES):
+                        found.append(Guard(before.test, False, before))
+        child = parent
+    return found
+
+
+def is_none_test(test: ast.expr) -> tuple[str, bool] | None:
+    """`x is None` -> ("x", True), `x is not None` -> ("x", False); the expression as text."""
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
+        right = test.comparators[0]
+        if isinstance(right, ast.Constant) and right.value is None:
+            return ast.unparse(test.left), isinstance(test.ops[0], ast.Is)
+    return None
+
+
+def not_none(method: Method, node: ast.AST, name: str) -> bool:
+    """Does `node` run only when `name` is not None (or is true)?"""
+    for guard in method.guards(node):
+        for part in _conjuncts(guard.test, guard.positive):
+            test, positive = part
+            found = is_none_test(test)
+            if found is not None and found[0] == name and found[1] != positive:
+                return True
+            if positive and ast.unparse(test) == name:
+                return True
+    return False
+
+
+def _conjuncts(test: ast.expr, positive: bool) -> list[tuple[ast.expr, bool]]:
+    """The single tests that all must hold."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _conjuncts(test.operand, not positive)
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And if positive else ast.Or):
+        return [part for value in test.values for part in _conjuncts(value, positive)]
+    return [(test, positive)]
+
+
+def needs_tested(method: Method, node: ast.AST) -> frozenset[int] | None:
+    """Indices of the `ctx.needs_input_grad` entries that any guard of `node` looks at; None if one is not an index."""
+    found: set[int] = set()
+    for guard in method.guards(node):
+        tested = needs_indices(method, guard.test)
+        if tested is None:
+            return None
+        found |= tested
+    return frozenset(found)
+
+
+def needs_indices(method: Method, test: ast.expr) -> frozenset[int] | None:
+    """Entries of needs_input_grad that an expression depends on, through names too; None if it uses it as a whole."""
+    found: set[int] = set()
+    seen: set[ast.AST] = set()
+    stack: list[ast.AST] = [test]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, ast.Subscript) and method.context.is_needs(node.value):
+            if not (isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int)):
+                return None
+            found.add(node.slice.value)
+            continue
+        if isinstance(node, ast.Attribute) and node.attr == "needs_input_grad":
+            return None
+        if isinstance(node, ast.Name):
+            for binding in method.definitions(node):
+                if binding.how == "unpack" and binding.value is not None and method.context.is_needs(binding.value):
+                    if binding.index is None:
+                        return None
+                    found.add(binding.index)
+                elif binding.value is not None:
+                    stack.append(binding.value)
+            continue
+        stack.extend(ast.iter_child_nodes(node))
+    return frozenset(found)

@@ -1,0 +1,161 @@
+"""LayerModel: an nn.Module whose forward loops; what the rules on recurrent layers look at."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from gradsmith.findings import Applicability, Edit, Finding, Severity
+from gradsmith.source.file import FileModel
+from gradsmith.source.method import Binder, Method, read_params
+from gradsmith.source.model import decorator_names
+from gradsmith.source.slices import ClassHeader
+
+_LOOP = re.compile(r"^[ \t]+(?:async[ \t]+)?(?:for|while)\b", re.M)
+_METHOD = re.compile(r"^[ \t]+def[ \t]+(\w+)", re.M)
+_FORWARD = re.compile(r"forward|step|scan|unroll|recur")
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """One loop. For `for t in range(T)`: `index` is "t" and `length` is `T`; for `for x in xs`: `iterated` is `xs`."""
+
+    node: ast.For | ast.While
+    method: Method
+    index: str | None
+    length: ast.expr | None
+    iterated: ast.expr | None
+
+    def subscripts(self) -> list[ast.Subscript]:
+        """`x[t]`, `x[:, t]`: places in the body that index something with the loop's counter."""
+        found = []
+        for statement in self.node.body:
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Subscript) and self.index is not None:
+                    names = {n.id for n in ast.walk(node.slice) if isinstance(n, ast.Name)}
+                    if self.index in names:
+                        found.append(node)
+        return found
+
+
+@dataclass(eq=False)
+class LayerModel:
+    """An nn.Module with a loop in one of its methods. `attributes` are the `self.x = ...` of `__init__`."""
+
+    name: str
+    qualname: str
+    node: ast.ClassDef
+    file: FileModel
+    methods: dict[str, Method] = field(default_factory=dict)
+
+    @property
+    def forward(self) -> Method | None:
+        return self.methods.get("forward")
+
+    @cached_property
+    def attributes(self) -> dict[str, ast.expr]:
+        init = self.methods.get("__init__")
+        out: dict[str, ast.expr] = {}
+        for node in init.nodes if init else ():
+            targets = (
+                node.targets
+                if isinstance(node, ast.Assign)
+                else [node.target]
+                if isinstance(node, ast.AnnAssign)
+                else []
+            )
+            for target in targets:
+                if (
+                    isinstance(target, ast.Attribute)
+                    and isinstance(target.value, ast.Name)
+                    and target.value.id == "self"
+                ):
+                    value = getattr(node, "value", None)
+                    if isinstance(value, ast.expr):
+                        out.setdefault(target.attr, value)
+        return out
+
+    def built(self, attribute: str) -> str | None:
+        """The dotted name of what `self.attribute` was built with: `torch.nn.Linear`."""
+        value = self.attributes.get(attribute)
+        return self.file.dotted(value.func) if isinstance(value, ast.Call) else None
+
+    @cached_property
+    def loops(self) -> list[Loop]:
+        """Every loop statement of every method but `__init__`."""
+        return [
+            _loop(node, method)
+            for method in self.methods.values()
+            if method.name != "__init__"
+            for node in method.nodes
+            if isinstance(node, (ast.For, ast.While))
+        ]
+
+    def at(
+        self,
+        node: ast.AST,
+        message: str,
+        *,
+        advice: str | None = None,
+        argument: str | None = None,
+        edits: Sequence[Edit | None] = (),
+        applicability: Applicability | None = None,
+        severity: Severity | None = None,
+    ) -> Finding:
+        """A finding at `node`, with this layer's name."""
+        return self.file.at(
+            node,
+            message,
+            advice=advice,
+            argument=argument,
+            function=self.qualname,
+            edits=edits,
+            applicability=applicability,
+            severity=severity,
+        )
+
+
+def _loop(node: ast.For | ast.While, method: Method) -> Loop:
+    if isinstance(node, ast.While):
+        return Loop(node, method, None, None, None)
+    iterated: ast.expr = node.iter
+    target = node.target
+    if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name):
+        if iterated.func.id == "enumerate" and iterated.args and isinstance(target, ast.Tuple):
+            first = target.elts[0]
+            return Loop(node, method, first.id if isinstance(first, ast.Name) else None, None, iterated.args[0])
+        if iterated.func.id == "range" and iterated.args and isinstance(target, ast.Name):
+            length = iterated.args[0] if len(iterated.args) == 1 else iterated.args[1]
+            return Loop(node, method, target.id, length, None)
+    return Loop(node, method, None, None, iterated)
+
+
+def may_loop(file: FileModel, header: ClassHeader) -> bool:
+    """Does the class look like an nn.Module that loops on its way forward? (By pattern: parsing comes after.)"""
+    resolved = [file.imports.dotted(base) for base in header.bases]
+    if not any(base.endswith("Module") or base.startswith("torch.nn.") for base in resolved):
+        return False
+    after = next((h.offset for h in file.headers if h.offset > header.offset), len(file.text))
+    methods = list(_METHOD.finditer(file.text, header.offset, after))
+    ends = [*(m.start() for m in methods[1:]), after]
+    return any(
+        _FORWARD.search(method[1]) is not None and _LOOP.search(file.text, method.end(), end) is not None
+        for method, end in zip(methods, ends)
+    )
+
+
+def from_class(node: ast.ClassDef, qualname: str, file: FileModel) -> LayerModel:
+    model = LayerModel(node.name, qualname, node, file)
+    for statement in node.body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            decorators = decorator_names(statement, file)
+            binder: Binder = (
+                "static" if "staticmethod" in decorators else "class" if "classmethod" in decorators else "instance"
+            )
+            skip = 0 if binder == "static" else 1
+            params = read_params(statement, skip, "input", file)
+            model.methods[statement.name] = Method(statement.name, statement, file, binder, None, params, decorators)
+    return model

@@ -1,0 +1,242 @@
+"""Whose memory a value is, and who writes into it: aliases, views and in-place operations."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from gradsmith.source import knowledge as know
+
+if TYPE_CHECKING:
+    from gradsmith.source.flow import Binding
+    from gradsmith.source.method import Method
+
+Owner = Literal["input", "grad_output", "saved", "output", "ctx"]
+NOTHING: frozenset[Source] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Memory that belongs to somebody else: an input, a grad_output, a saved tensor, an output, an attribute of ctx.
+
+    `same_object` says that the expression is that very tensor, not a view of it; `certain` is False where it may be a
+    copy instead (`g.contiguous()`, `g.to(...)`, or on one of several paths only).
+    """
+
+    owner: Owner
+    name: str
+    index: int | None = None
+    same_object: bool = True
+    certain: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Write:
+    """One in-place operation. `target` is the expression written to, `how` the way: "mul_", "+=", "[]=", "out=" ..."""
+
+    node: ast.AST
+    target: ast.expr
+    how: str
+    statement: ast.stmt
+
+
+def sources(method: Method, node: ast.expr) -> frozenset[Source]:
+    known = method._sources
+    if node in known:
+        return known[node]
+    known[node] = NOTHING  # while it is worked out: a name that depends on itself adds nothing
+    known[node] = found = _sources(method, node)
+    return found
+
+
+def _sources(method: Method, node: ast.expr) -> frozenset[Source]:
+    if isinstance(node, ast.Name):
+        bindings = method.definitions(node)
+        parts = [_bound(method, b) for b in bindings]
+        return _merged(parts)
+    if isinstance(node, ast.Attribute):
+        if method.context.is_ctx(node.value):
+            return frozenset((Source("ctx", node.attr),))
+        return _viewed(sources(method, node.value)) if node.attr in know.VIEW_ATTRIBUTES else NOTHING
+    if isinstance(node, ast.Subscript):
+        return _subscript(method, node)
+    if isinstance(node, ast.Call):
+        return _call(method, node)
+    if isinstance(node, ast.IfExp):
+        return _merged([sources(method, node.body), sources(method, node.orelse)])
+    if isinstance(node, ast.BoolOp):
+        return _merged([sources(method, v) for v in node.values])
+    return sources(method, node.value) if isinstance(node, ast.NamedExpr) else NOTHING
+
+
+def _merged(parts: list[frozenset[Source]]) -> frozenset[Source]:
+    """What may hold on some path; certain only if every path agrees."""
+    if len(parts) == 1:
+        return parts[0]
+    out: set[Source] = set()
+    for part in parts:
+        for source in part:
+            everywhere = all(any(_same(source, s) and s.certain for s in other) for other in parts)
+            out.add(replace(source, certain=source.certain and everywhere))
+    return frozenset(out)
+
+
+def _same(a: Source, b: Source) -> bool:
+    return (a.owner, a.name, a.index) == (b.owner, b.name, b.index)
+
+
+def _viewed(found: frozenset[Source], certain: bool = True) -> frozenset[Source]:
+    return frozenset(
+        replace(s, same_object=not certain and s.same_object, certain=s.certain and certain) for s in found
+    )
+
+
+def _bound(method: Method, binding: Binding) -> frozenset[Source]:
+    if binding.how == "param":
+        param = method.param(binding.name)
+        if param is None or param.kind in ("vararg", "kwarg"):
+            return NOTHING
+        if param.role in ("input", "grad_output", "output"):
+            return frozenset((Source(param.role, param.name, param.index),))
+        return NOTHING
+    if binding.how == "assign" and binding.value is not None:
+        return sources(method, binding.value)
+    if binding.how == "augment":
+        return _merged([_bound(method, p) for p in binding.previous])
+    if binding.how in ("unpack", "loop") and binding.value is not None:
+        return element(method, binding.value, binding.index, binding.name)
+    return NOTHING
+
+
+def element(method: Method, whole: ast.expr, index: int | None, name: str) -> frozenset[Source]:
+    """The source of one element of `ctx.saved_tensors`, of `inputs`, of `*grad_outputs`, of `x.chunk(2)`."""
+    if method.context.is_saved_tensors(whole):
+        return frozenset((Source("saved", name, index),))
+    whole = method.resolve(whole)
+    if isinstance(whole, ast.Name):
+        param = method.param_of(whole)
+        if param is not None and (param.kind == "vararg" or param.role in ("inputs", "output")):
+            position = index if param.role != "grad_output" or index is None else param.index + index
+            owner: Owner = "input" if param.role == "inputs" else param.role  # type: ignore[assignment]
+            return frozenset((Source(owner, name, position),)) if param.role != "other" else NOTHING
+    if (
+        isinstance(whole, ast.Subscript)
+        and isinstance(whole.slice, ast.Slice)
+        and method.context.is_saved_tensors(whole.value)
+    ):
+        return frozenset((Source("saved", name),))
+    if isinstance(whole, ast.Call) and method.op(whole) in know.TUPLES & know.VIEWS:
+        return _viewed(sources(method, _operand(method, whole)))
+    return NOTHING
+
+
+def _subscript(method: Method, node: ast.Subscript) -> frozenset[Source]:
+    index = node.slice.value if isinstance(node.slice, ast.Constant) else None
+    position = index if isinstance(index, int) and not isinstance(index, bool) else None
+    taken = element(method, node.value, position, ast.unparse(node))
+    if taken:
+        return taken
+    inner = sources(method, node.value)
+    return _viewed(inner, certain=_is_basic(node.slice)) if inner and not _is_copy(method, node.slice) else NOTHING
+
+
+def _is_basic(index: ast.expr) -> bool:
+    """Slices, integers, None and `...`: the result is a view."""
+    if isinstance(index, ast.Tuple):
+        return all(_is_basic(e) for e in index.elts)
+    if isinstance(index, ast.UnaryOp):
+        return _is_basic(index.operand)
+    return isinstance(index, (ast.Slice, ast.Constant))
+
+
+def _is_copy(method: Method, index: ast.expr) -> bool:
+    """Indexing with a tensor or a list copies."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return any(
+        isinstance(p, (ast.List, ast.Compare)) or (not isinstance(p, ast.Slice) and method.value(p).is_tensor)
+        for p in parts
+    )
+
+
+def _operand(method: Method, node: ast.Call) -> ast.expr:
+    """What an operation works on: the receiver of a method, the first argument of a function."""
+    if know.bare_op(method.dotted(node.func)) is None and isinstance(node.func, ast.Attribute):
+        return node.func.value
+    return node.args[0] if node.args else node.func
+
+
+def _call(method: Method, node: ast.Call) -> frozenset[Source]:
+    op = method.op(node)
+    if op is None:
+        return NOTHING
+    operand = _operand(method, node)
+    if op in know.SAME or know.is_inplace_name(op) or op == "detach_" or _flag(node, "inplace"):
+        return sources(method, operand)
+    if op in know.VIEWS and op not in know.TUPLES:
+        return _viewed(sources(method, operand))
+    if op in know.MAYBE_SAME:
+        copy = _flag(node, "copy")
+        return NOTHING if copy else _viewed(sources(method, operand), certain=False)
+    return NOTHING
+
+
+def _flag(node: ast.Call, name: str) -> bool:
+    return any(k.arg == name and isinstance(k.value, ast.Constant) and k.value.value is True for k in node.keywords)
+
+
+def read_writes(method: Method) -> list[Write]:
+    """In source order."""
+    found: list[Write] = []
+    for node in method.nodes:
+        target, how = _written(method, node)
+        if target is not None and not _is_container(method, target):
+            found.append(Write(node, target, how, method.statement(node)))
+    return sorted(found, key=lambda w: (w.statement.lineno, w.statement.col_offset))
+
+
+def _written(method: Method, node: ast.AST) -> tuple[ast.expr | None, str]:
+    if isinstance(node, ast.AugAssign):
+        how = f"{_SYMBOLS.get(type(node.op), '?')}="
+        if isinstance(node.target, ast.Name):
+            before = [b for b in method.flow.bindings if b.node is node.target]
+            read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+            method.flow.at[read] = tuple(p for b in before for p in b.previous)
+            method.file.parents[read] = node
+            return (read, how) if method.value(read).is_tensor else (None, "")
+        if isinstance(node.target, ast.Subscript):
+            return node.target.value, "[]="
+        return None, ""
+    if isinstance(node, ast.Assign):
+        subscripts = [t for t in node.targets if isinstance(t, ast.Subscript)]
+        return (subscripts[0].value, "[]=") if subscripts else (None, "")
+    if not isinstance(node, ast.Call):
+        return None, ""
+    out = next((k.value for k in node.keywords if k.arg == "out"), None)
+    if isinstance(node.func, ast.Attribute):
+        name = node.func.attr
+        if know.bare_op(method.dotted(node.func)) is not None:
+            if know.is_inplace_name(name) and node.args:
+                return node.args[0], name
+        elif (know.is_inplace_name(name) or name in know.INPLACE_DUNDERS) and method.dotted(
+            node.func.value
+        ) != "torch.nn.init":
+            return node.func.value, name
+        elif name.endswith("_") and (method.dotted(node.func) or "").startswith("torch.nn.init.") and node.args:
+            return node.args[0], name
+    if out is not None and method.op(node) is not None:
+        return out, "out="
+    if _flag(node, "inplace") and node.args and method.op(node) is not None:
+        return node.args[0], "inplace=True"
+    return None, ""
+
+
+def _is_container(method: Method, target: ast.expr) -> bool:
+    """`grads[i] = g` on a list, a dict or a tuple writes into no tensor."""
+    return method.value(target).kind in ("list", "dict", "tuple", "ndarray", "str", "shape")
+
+
+_SYMBOLS: dict[type[ast.operator], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+}  # fmt: skip

@@ -1,0 +1,254 @@
+"""FunctionModel: one custom gradient as rules see it, an autograd.Function or a custom op with register_autograd."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from gradsmith.findings import Applicability, Edit, Finding, Severity
+from gradsmith.source import roles
+from gradsmith.source.context import AttributeRead, AttributeWrite, Mark, Save, Unpack
+from gradsmith.source.file import FileModel
+from gradsmith.source.method import Binder, Method, Param, Role, read_params
+from gradsmith.source.suppressions import Declaration
+
+METHODS = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap")
+
+
+@dataclass(eq=False)
+class FunctionModel:
+    """A custom gradient.
+
+    `name` is the class's (or the op's), `qualname` its `__qualname__`. Methods may be inherited; `Method.inherited`
+    tells. `kind` is "function" for autograd.Function, "custom_op" for torch.library.custom_op with register_autograd.
+    """
+
+    name: str
+    qualname: str
+    node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    file: FileModel
+    kind: Literal["function", "custom_op"] = "function"
+    methods: dict[str, Method] = field(default_factory=dict)
+    bases: list[FunctionModel] = field(default_factory=list)
+
+    def method(self, name: str) -> Method | None:
+        """A method of this class or, marked `inherited`, of the nearest base that has it."""
+        if name in self.methods:
+            return self.methods[name]
+        for base in self._ancestors():
+            if name in base.methods:
+                found = base.methods[name]
+                self.methods[name] = inherited = Method(
+                    found.name, found.node, found.file, found.binder, found.ctx, found.params, found.decorators, True
+                )
+                return inherited
+        return None
+
+    def _ancestors(self) -> Iterator[FunctionModel]:
+        seen: set[FunctionModel] = {self}
+        stack = list(reversed(self.bases))
+        while stack:
+            base = stack.pop()
+            if base not in seen:
+                seen.add(base)
+                yield base
+                stack.extend(reversed(base.bases))
+
+    @property
+    def forward(self) -> Method | None:
+        return self.method("forward")
+
+    @property
+    def setup_context(self) -> Method | None:
+        return self.method("setup_context")
+
+    @property
+    def backward(self) -> Method | None:
+        """`backward`, or `vjp`, which is another name for it."""
+        return self.method("backward") or self.method("vjp")
+
+    @property
+    def jvp(self) -> Method | None:
+        return self.method("jvp")
+
+    @property
+    def vmap(self) -> Method | None:
+        return self.method("vmap")
+
+    @property
+    def inputs(self) -> list[Param]:
+        """What `apply` takes, in the order in which backward returns gradients."""
+        return self.forward.params if self.forward else []
+
+    @property
+    def grad_outputs(self) -> list[Param]:
+        """What backward gets, in the order of forward's outputs."""
+        return self.backward.params if self.backward else []
+
+    @property
+    def before(self) -> list[Method]:
+        """The methods that run on the way forward and may have a ctx: forward and setup_context."""
+        return [m for m in (self.forward, self.setup_context) if m is not None]
+
+    @property
+    def saves(self) -> list[Save]:
+        """Every `save_for_backward` on the way forward."""
+        return [s for m in self.before for s in m.context.saves if s.name == "save_for_backward"]
+
+    @property
+    def unpacks(self) -> list[Unpack]:
+        """Every read of `ctx.saved_tensors` in backward."""
+        return self.backward.context.unpacks if self.backward else []
+
+    @property
+    def marks(self) -> list[Mark]:
+        return [mark for m in self.before for mark in m.context.marks]
+
+    @property
+    def ctx_writes(self) -> list[AttributeWrite]:
+        """`ctx.attr = value` on the way forward."""
+        return [w for m in self.before for w in m.context.writes]
+
+    @property
+    def ctx_reads(self) -> list[AttributeRead]:
+        """`ctx.attr` read in backward."""
+        return self.backward.context.reads if self.backward else []
+
+    @property
+    def ctx_escapes(self) -> bool:
+        """ctx is handed to other code, which may save, mark or read things that we do not see."""
+        around = [*self.before, *([self.backward] if self.backward else [])]
+        return any(m.context.escapes for m in around)
+
+    @property
+    def materializes(self) -> bool:
+        """False after `ctx.set_materialize_grads(False)`: grad_outputs may then be None."""
+        marks = [m for m in self.marks if m.name == "set_materialize_grads"]
+        return not any(isinstance(e, ast.Constant) and e.value is False for m in marks for e in m.exprs)
+
+    @property
+    def once_differentiable(self) -> bool:
+        return self.backward is not None and self.backward.decorated_with("once_differentiable")
+
+    @cached_property
+    def declaration(self) -> Declaration | None:
+        """`# gradsmith: surrogate[...]` or `approximate`, or the decorator `@gs.surrogate(...)`."""
+        decorators = self.node.decorator_list
+        first = min([self.node.lineno, *(d.lineno for d in decorators)])
+        last = self.node.body[0].lineno if self.node.body else self.node.lineno
+        lines = [first - 1, *range(first, max(last, first + 1))]
+        if "backward" in self.methods:
+            node = self.methods["backward"].node
+            lines += [node.lineno, node.lineno - 1]
+        found = self.file.comments.declaration(lines)
+        if found is not None:
+            return found
+        for decorator in decorators:
+            call = decorator.func if isinstance(decorator, ast.Call) else decorator
+            dotted = self.file.dotted(call) or ""
+            if dotted.startswith("gradsmith.") and dotted.endswith((".surrogate", ".approximate")):
+                arguments = decorator.args if isinstance(decorator, ast.Call) else []
+                kind = arguments[0].value if arguments and isinstance(arguments[0], ast.Constant) else ""
+                return Declaration("surrogate" if dotted.endswith("surrogate") else "approximate", str(kind))
+        return None
+
+    @cached_property
+    def has_gradient(self) -> bool:
+        """Backward exists, does more than raise, and some output is differentiable."""
+        backward = self.backward
+        if backward is None or backward.raises_only or backward.is_stub:
+            return False
+        return not roles.all_outputs_marked(self)
+
+    def role_of_saved(self, save: Save, expression: ast.expr) -> roles.SavedRole:
+        """Is a saved expression an input, an output, or something in between (which has no graph of its own)?"""
+        return roles.of_saved(self, save.method, expression)
+
+    def role_of_value(self, method: Method, expression: ast.expr) -> roles.SavedRole:
+        """The same for any expression of forward or setup_context."""
+        return roles.of_saved(self, method, expression)
+
+    def input_at(self, index: int | None) -> Param | None:
+        """The input that `needs_input_grad[index]` and the gradient at `index` belong to."""
+        if index is None or index < 0:
+            return None
+        return next((p for p in self.inputs if p.index == index and p.kind == "positional"), None)
+
+    def owner(self, node: ast.AST) -> FileModel:
+        """The file a node of this function or of one of its bases stands in."""
+        if node is self.node or node in self.file.parents:
+            return self.file
+        return next((b.file for b in self._ancestors() if node is b.node or node in b.file.parents), self.file)
+
+    def at(
+        self,
+        node: ast.AST,
+        message: str,
+        *,
+        advice: str | None = None,
+        argument: str | None = None,
+        edits: Sequence[Edit | None] = (),
+        applicability: Applicability | None = None,
+        severity: Severity | None = None,
+    ) -> Finding:
+        """A finding at `node`, with path, position, line and this function's name filled in."""
+        return self.owner(node).at(
+            node,
+            message,
+            advice=advice,
+            argument=argument,
+            function=self.qualname,
+            edits=edits,
+            applicability=applicability,
+            severity=severity,
+        )
+
+
+def from_class(node: ast.ClassDef, qualname: str, file: FileModel, has_setup_context: bool = False) -> FunctionModel:
+    """The model of an autograd.Function."""
+    found = {n.name: n for n in _functions(node)}
+    model = FunctionModel(node.name, qualname, node, file)
+    new_style = has_setup_context or "setup_context" in found
+    for name in METHODS:
+        if name in found:
+            model.methods[name] = _method(found[name], name, file, new_style)
+    return model
+
+
+def _functions(node: ast.ClassDef) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for statement in node.body:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield statement
+        elif isinstance(statement, (ast.If, ast.Try)):
+            yield from (s for s in ast.walk(statement) if isinstance(s, ast.FunctionDef) and s.name in METHODS)
+
+
+def _method(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, file: FileModel, new_style: bool) -> Method:
+    decorators = decorator_names(node, file)
+    binder: Binder = "instance"
+    if "staticmethod" in decorators:
+        binder = "static"
+    elif "classmethod" in decorators:
+        binder = "class"
+    names = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
+    skip = 1 if binder == "class" or (binder == "instance" and names[:1] == ["self"] and names[1:2] == ["ctx"]) else 0
+    takes_ctx = name not in ("forward", "vmap") or not new_style or names[skip : skip + 1] == ["ctx"]
+    takes_ctx = takes_ctx and name != "vmap" and len(names) > skip
+    ctx = names[skip] if takes_ctx else None
+    wanted: dict[str, tuple[Role, ...] | Role] = {
+        "forward": "input",
+        "setup_context": ("inputs", "output"),
+        "backward": "grad_output",
+        "vjp": "grad_output",
+    }
+    params = read_params(node, skip + (1 if ctx else 0), wanted.get(name, "other"), file)
+    return Method(name, node, file, binder, ctx, params, decorators)
+
+
+def decorator_names(node: ast.FunctionDef | ast.AsyncFunctionDef, file: FileModel) -> tuple[str, ...]:
+    """Dotted names of decorators, calls included: `@custom_fwd(device_type="cuda")` is `torch.amp.custom_fwd`."""
+    plain = (d.func if isinstance(d, ast.Call) else d for d in node.decorator_list)
+    return tuple(name for name in map(file.dotted, plain) if name)

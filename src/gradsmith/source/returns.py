@@ -1,0 +1,90 @@
+"""What a method returns, on every path: return statements with their elements where the source shows them."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gradsmith.source.method import Method
+
+
+@dataclass(frozen=True, eq=False)
+class Return:
+    """One return statement.
+
+    `elements` are the returned values one by one, when their number is certain: a literal tuple, sums and multiples
+    of literal tuples, a name assigned once to one of these, or a single tensor. None when the source does not say.
+    `at_least` is a lower bound in every case (`return a, *rest` has 1). `is_tuple` is False for a single value.
+    """
+
+    node: ast.Return
+    value: ast.expr | None
+    elements: list[ast.expr] | None
+    at_least: int
+    is_tuple: bool
+
+
+def read_returns(method: Method) -> list[Return]:
+    found: list[Return] = []
+    stack: list[ast.AST] = list(reversed(method.node.body))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Return):
+            found.append(_read(method, node))
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
+            stack.extend(reversed(list(ast.iter_child_nodes(node))))
+    return found
+
+
+def _read(method: Method, node: ast.Return) -> Return:
+    if node.value is None:
+        return Return(node, None, [ast.copy_location(ast.Constant(None), node)], 1, False)
+    value = method.resolve(node.value)
+    elements, at_least = tuple_elements(method, value)
+    if elements is not None or at_least:
+        return Return(node, value, elements, at_least, True)
+    if isinstance(value, ast.List):
+        return Return(node, value, None, 0, True)
+    inferred = method.value(node.value)
+    single = inferred.is_tensor or inferred.kind == "none"
+    return Return(node, value, [node.value] if single else None, 1 if single else 0, False)
+
+
+def tuple_elements(method: Method, node: ast.expr) -> tuple[list[ast.expr] | None, int]:
+    """The elements of a tuple the source spells out, and how many there are at least."""
+    node = method.resolve(node)
+    if isinstance(node, ast.Tuple):
+        out: list[ast.expr] | None = []
+        at_least = 0
+        for element in node.elts:
+            if isinstance(element, ast.Starred):
+                inner, count = tuple_elements(method, element.value)
+                at_least += count
+                out = out + inner if out is not None and inner is not None else None
+            else:
+                at_least += 1
+                if out is not None:
+                    out.append(element)
+        return out, at_least
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, at_left = tuple_elements(method, node.left)
+        right, at_right = tuple_elements(method, node.right)
+        return (left + right if left is not None and right is not None else None), at_left + at_right
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        for part, times in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(times, ast.Constant) and isinstance(times.value, int) and 0 <= times.value < 1000:
+                inner, count = tuple_elements(method, part)
+                if inner is not None:
+                    return inner * times.value, count * times.value
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "tuple"
+        and len(node.args) == 1
+    ):
+        literal = method.resolve(node.args[0])
+        if isinstance(literal, (ast.Tuple, ast.List)):
+            return tuple_elements(method, ast.Tuple(literal.elts, ast.Load()))
+    return None, 0

@@ -1,0 +1,93 @@
+"""What users tell gradsmith in comments: what to ignore, and which gradients are meant not to be exact.
+
+# gradsmith: ignore[inplace-grad, GS401]     on the line of the finding, or on the class line for the whole class
+# gradsmith: ignore                          everything there
+# noqa: GS202                                understood too, on the line of the finding
+# gradsmith: surrogate[straight-through]     on the class line or above it: the gradient is a stand-in, on purpose
+# gradsmith: approximate                     on the class line or above it: the gradient is known to be inexact
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+_COMMENT = re.compile(r"#\s*gradsmith:\s*(ignore|surrogate|approximate)\b(?:\s*\[([^\]\n]*)\])?", re.I)
+_NOQA = re.compile(r"#\s*noqa\b(?:\s*:\s*([A-Za-z0-9_,\- ]+))?", re.I)
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """The author says that a gradient is not the exact derivative, on purpose."""
+
+    gradient: Literal["surrogate", "approximate"]
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Suppression:
+    """One `ignore` comment: the rules it names (none: all of them)."""
+
+    line: int
+    rules: tuple[str, ...]
+    noqa: bool = False
+
+    def covers(self, name: str, code: str) -> bool:
+        if not self.rules:
+            return True
+        return any(
+            r.lower().replace("_", "-") == name or (r.upper().startswith("GS") and code.startswith(r.upper()))
+            for r in self.rules
+        )
+
+
+@dataclass
+class Suppressions:
+    """All comments of one file that speak to us, by line, and which of them were of use."""
+
+    by_line: dict[int, list[Suppression]] = field(default_factory=dict)
+    declared: dict[int, Declaration] = field(default_factory=dict)
+    used: set[Suppression] = field(default_factory=set)
+
+    def hides(self, name: str, code: str, lines: Sequence[int], class_line: int | None = None) -> bool:
+        """Is a finding of this rule on these lines suppressed there, or on the line of its class?"""
+        hidden = False
+        for line in dict.fromkeys((*lines, *((class_line,) if class_line else ()))):
+            for suppression in self.by_line.get(line, ()):
+                if suppression.noqa and line not in lines:
+                    continue
+                if suppression.covers(name, code):
+                    self.used.add(suppression)
+                    hidden = True
+        return hidden
+
+    def declaration(self, lines: Sequence[int]) -> Declaration | None:
+        """What is declared on one of these lines."""
+        return next((self.declared[line] for line in lines if line in self.declared), None)
+
+
+def read(lines: Sequence[str]) -> Suppressions:
+    """The comments of a file.
+
+    >>> read(["g.mul_(2)  # gradsmith: ignore[inplace-grad]"]).hides("inplace-grad", "GS202", [1])
+    True
+    """
+    found = Suppressions()
+    for number, text in enumerate(lines, 1):
+        if "#" not in text:
+            continue
+        for match in _COMMENT.finditer(text):
+            names = tuple(n.strip() for n in (match[2] or "").split(",") if n.strip())
+            word = match[1].lower()
+            if word == "ignore":
+                found.by_line.setdefault(number, []).append(Suppression(number, names))
+            elif word == "surrogate":
+                found.declared[number] = Declaration("surrogate", names[0] if names else "")
+            else:
+                found.declared[number] = Declaration("approximate", names[0] if names else "")
+        if "noqa" in text.lower() and (noqa := _NOQA.search(text)):
+            codes = tuple(c for c in re.split(r"[,\s]+", noqa[1] or "") if c)
+            found.by_line.setdefault(number, []).append(Suppression(number, codes, noqa=True))
+    return found
