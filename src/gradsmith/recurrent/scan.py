@@ -9,9 +9,13 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import checkpoint
 
-from .fallback import Step, unbind_loop
+from .fallback import Step
+from .ladder import Call, choose, execute, make_call, verify
+from .plan import Plan
+from .refused import Refused
 from .structure import Flat, describe, flatten
 
+_plans: dict[Any, Plan] = {}
 BACKENDS = ("auto", "c", "torch", "loop")
 
 
@@ -74,7 +78,22 @@ def check_x(x: Any, who: str) -> Flat:
 
 
 def run(step: Step, x: Flat, state: Any, params: tuple[Any, ...], backend: str) -> tuple[Any, Any]:
-    return unbind_loop(step, x, state, params)
+    """Run on the first rung of the ladder that fits."""
+    call = make_call(step, x, flatten(state, "state", "scan"), flatten(params, "params", "scan"))
+    return execute(plan_for(call, backend), call)
+
+
+def plan_for(call: Call, backend: str) -> Plan:
+    """The plan for a call, made at its first occurrence and kept for as long as the process lives."""
+    key = call.key(backend)
+    plan = _plans.get(key)
+    if plan is None:
+        plan = _plans[key] = choose(call, backend)
+    try:
+        verify(plan, call)
+    except Refused as refusal:
+        return Plan("loop", [f"{plan.backend} at batch {call.batch}: {refusal}"])
+    return plan
 
 
 def _in_segments(
@@ -83,10 +102,9 @@ def _in_segments(
     if every < 1:
         raise ValueError(f"scan: checkpoint_every must be at least 1, not {every}.")
     pieces: list[Any] = []
-    steps = x.leaves[0].shape[0]
     segment: Callable[..., Any] = run
-    for start in range(0, steps, every):
-        part = Flat(tuple(leaf[start : start + every] for leaf in x.leaves), x.names, x.spec)
+    for leaves in zip(*(leaf.split(every) for leaf in x.leaves)):
+        part = Flat(tuple(leaves), x.names, x.spec)
 
         def again(*leaves: torch.Tensor, state: Any = state, part: Flat = part) -> Any:
             return segment(step, Flat(leaves, part.names, part.spec), state, params, backend)

@@ -267,6 +267,5 @@ def _find_exports(parts: Split) -> None:
     after = set(parts.after)
     computed = set(parts.recomputed) | set(parts.backward)
     d_x = {n for n in parts.joint.d_x if n is not None}
-    parts.exports = [
-        n for n in (*parts.recomputed, *parts.backward) if n in computed and (any(u in after for u in n.users) or n in d_x)
-    ]
+    computed |= set(parts.joint.grad_state)
+    parts.exports = [n for n in parts.joint.graph.nodes if n in computed and (n in d_x or any(u in after for u in n.users))]

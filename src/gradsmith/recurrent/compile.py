@@ -1,0 +1,74 @@
+"""Compile emitted C with the compiler of this machine and load it."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import torch
+
+from .cache import fetch
+from .refused import Refused
+
+# Values stay those of IEEE arithmetic: no -ffast-math. errno and traps only keep loops from being vectorised.
+FLAGS = (
+    "-O2", "-ftree-vectorize", "-fopenmp-simd", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast",
+    "-fvect-cost-model=dynamic", "-shared", "-fPIC", "-w",
+)  # fmt: skip
+_TIMEOUT_S = 60
+
+
+def compiler() -> str:
+    """The C compiler of this machine: $CC, else cc, gcc or clang."""
+    for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
+        found = shutil.which(name) if name else None
+        if found:
+            return found
+    raise Refused("this machine has no C compiler (looked for $CC, cc, gcc and clang)")
+
+
+def load(source: str) -> ctypes.CDLL:
+    """Compile `source`, or take it from the cache, and load it."""
+    path = compiler()
+    native = "-mcpu=native" if platform.machine() in ("aarch64", "arm64") else "-march=native"
+    flags = (*FLAGS, native)
+    key = _key(source, path, flags)
+    library = fetch(key, lambda target: _compile(source, target, path, flags))
+    try:
+        return ctypes.CDLL(str(library))
+    except OSError as error:
+        raise Refused(f"the compiled loop could not be loaded ({error})") from error
+
+
+def _key(source: str, path: str, flags: tuple[str, ...]) -> str:
+    binary = os.stat(os.path.realpath(path))
+    parts = (source, path, str(binary.st_mtime_ns), str(binary.st_size), " ".join(flags), cpu_features(), torch.__version__)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
+
+
+@functools.cache
+def cpu_features() -> str:
+    """What -march=native depends on: a cache on a network drive is shared by unlike machines."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    wanted = [line for line in lines if line.startswith(("flags", "Features", "model name", "CPU part"))]
+    return "\n".join([platform.machine(), platform.processor(), *sorted(set(wanted))])
+
+
+def _compile(source: str, target: Path, path: str, flags: tuple[str, ...]) -> None:
+    command = [path, *flags, "-x", "c", "-", "-o", str(target), "-lm"]
+    try:
+        done = subprocess.run(command, input=source, text=True, capture_output=True, timeout=_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Refused(f"{path} failed: {error}") from error
+    if done.returncode != 0:
+        first = (done.stderr.strip().splitlines() or ["no message"])[0]
+        raise Refused(f"{Path(path).name} rejects the emitted loop: {first[:160]}")

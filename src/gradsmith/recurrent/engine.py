@@ -1,0 +1,281 @@
+"""Stage 4a: run an emitted plan: buffers in, loops over time, gradients out. Plain tensors, no autograd."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from .compile import load
+from .emit_c import Emitted, Kernel, shared_state
+from .interpret import run_nodes
+from .rows import Layout, layout_of, per_row
+from .simplify import dtype_of, shape_of
+from .split import Split
+from .threads import blas, run_shares, shares
+
+
+@dataclass
+class Kept:
+    """What forward leaves behind: whole time courses of states, outputs and saved values."""
+
+    states: list[Tensor]
+    outputs: list[Tensor]
+    saved: list[Tensor]
+
+
+@dataclass
+class Gradients:
+    x: list[Tensor | None]
+    state: list[Tensor | None]
+    params: list[Tensor | None]
+
+
+class Engine:
+    """A compiled plan. Holds no tensors between calls, so any number of threads may use it at once."""
+
+    def __init__(self, parts: Split, emitted: Emitted, dtype: torch.dtype) -> None:
+        self.parts, self.emitted, self.dtype = parts, emitted, dtype
+        library = load(emitted.source)
+        self.forward_loop = _function(library, "gs_forward")
+        self.backward_loop = _function(library, "gs_backward") if emitted.backward else None
+        joint = parts.joint
+        self.y_in_state = [shared_state(parts, j) for j in range(len(joint.y))]
+        needed_late = _needed_once(parts)
+        self.once_backward = [n for n in parts.once if n in needed_late]
+
+    # -- forward
+
+    def forward(self, x: list[Tensor], state: list[Tensor], params: list[Tensor], keep: bool) -> Kept:
+        joint = self.parts.joint
+        steps, batch = x[0].shape[:2]
+        values: dict[fx.Node, Tensor] = dict(zip(joint.params, params))
+        self._run_once(self.parts.once, values, batch)
+        if self.parts.hoisted:
+            values.update({node: leaf.flatten(0, 1) for node, leaf in zip(joint.x, x)})
+            run_nodes(self.parts.hoisted, values, joint.rows, steps * batch)
+        shared = {i for i in self.y_in_state if i is not None}
+        states: list[Tensor] = []
+        masks: dict[int, int] = {}
+        for i, (node, first) in enumerate(zip(joint.state, state)):
+            whole = i in shared or (keep and node in self.parts.kept_states)
+            masks[i] = -1 if whole else 1
+            buffer = torch.empty((steps + 1 if whole else 2, *first.shape), dtype=first.dtype)
+            buffer[0] = first
+            states.append(buffer)
+        outputs = [self._empty(node, steps, batch) if s is None else None for node, s in zip(joint.y, self.y_in_state)]
+        hoisted = set(self.parts.hoisted)
+        saved = [
+            values[node].contiguous() if node in hoisted else self._empty(node, steps if keep else 1, batch)
+            for node in self.parts.saved
+        ]
+        kernel = self.emitted.forward
+        buffers: list[Tensor] = []
+        mask: list[int] = []
+        for slot in kernel.slots:
+            flag = -1
+            if slot.role == "x":
+                tensor = x[slot.position].contiguous()
+            elif slot.role == "state":
+                tensor, flag = states[slot.position], masks[slot.position]
+            elif slot.role == "y":
+                found = outputs[slot.position]
+                assert found is not None
+                tensor = found
+            elif slot.role == "saved":
+                tensor, flag = saved[self.parts.saved.index(slot.node)], -1 if keep else 0
+            else:
+                tensor = values[slot.node].contiguous()
+            buffers.append(tensor)
+            mask.append(flag)
+        self._call(self.forward_loop, kernel, buffers, mask, steps, batch)
+        return Kept(states, [o for o in outputs if o is not None], saved if keep else [])
+
+    def results(self, kept: Kept, steps: int) -> tuple[list[Tensor], list[Tensor]]:
+        """(y, last state) as views of what forward left."""
+        given = iter(kept.outputs)
+        y = [next(given) if s is None else kept.states[s][1:] for s in self.y_in_state]
+        last = [buffer[steps] if buffer.shape[0] == steps + 1 else buffer[steps & 1] for buffer in kept.states]
+        return y, last
+
+    # -- backward
+
+    def backward(
+        self, x: list[Tensor], params: list[Tensor], kept: Kept, grad_y: list[Tensor], grad_state: list[Tensor]
+    ) -> Gradients:
+        parts, joint = self.parts, self.parts.joint
+        assert self.backward_loop is not None and self.emitted.backward is not None
+        steps, batch = x[0].shape[:2]
+        values: dict[fx.Node, Tensor] = dict(zip(joint.params, params))
+        self._run_once(self.once_backward, values, batch)
+        y, _ = self.results(kept, steps)
+        courses = self._courses(x, y, kept, grad_y, steps)
+        carries: dict[int, Tensor] = {}
+        for i, gradient in enumerate(grad_state):
+            if gradient.dtype.is_floating_point:
+                carries[i] = torch.empty((2, *gradient.shape), dtype=gradient.dtype)
+                carries[i][(steps - 1) & 1] = gradient
+        kernel = self.emitted.backward
+        rows = shares(batch, steps * batch * self._width(kernel))
+        sums: dict[fx.Node, Tensor] = {}
+        row_sums: dict[int, Tensor] = {}
+        buffers: list[Tensor] = []
+        for slot in kernel.slots:
+            if slot.role == "carry":
+                tensor = carries[slot.position]
+            elif slot.role == "state":
+                tensor = kept.states[slot.position]
+            elif slot.role == "export":
+                tensor = courses[slot.node] = self._empty(slot.node, steps, batch)
+            elif slot.role == "sum":
+                tensor = sums[slot.node] = torch.zeros((len(rows), *shape_of(slot.node)), dtype=self.dtype)
+            elif slot.role == "row_sum":
+                tensor = row_sums[slot.position] = torch.zeros_like(params[slot.position])
+            elif slot.node in courses:
+                tensor = courses[slot.node].contiguous()
+            else:
+                tensor = values[slot.node].contiguous()
+            buffers.append(tensor)
+        self._call(self.backward_loop, kernel, buffers, [-1] * len(buffers), steps, batch, rows)
+        values.update({node: total.sum(0) if len(rows) > 1 else total[0] for node, total in sums.items()})
+        return self._collect(values, courses, carries, row_sums, steps, batch)
+
+    def _courses(
+        self, x: list[Tensor], y: list[Tensor], kept: Kept, grad_y: list[Tensor], steps: int
+    ) -> dict[fx.Node, Tensor]:
+        """Row values for all of time, as (T, B, ...)."""
+        joint = self.parts.joint
+        courses: dict[fx.Node, Tensor] = dict(zip(joint.x, x))
+        courses.update(zip(joint.grad_y, grad_y))
+        for node, after, buffer in zip(joint.state, joint.new_state, kept.states):
+            if buffer.shape[0] == steps + 1:
+                courses[node] = buffer[:steps]
+                courses[after] = buffer[1:]
+        courses.update(zip(joint.y, y))
+        for node, tensor in zip(self.parts.saved, kept.saved):
+            courses[node] = tensor if tensor.dim() > 1 and tensor.shape[0] == steps else tensor.view(steps, -1, *tensor.shape[1:])
+        return courses
+
+    def _collect(
+        self,
+        values: dict[fx.Node, Tensor],
+        courses: dict[fx.Node, Tensor],
+        carries: dict[int, Tensor],
+        row_sums: dict[int, Tensor],
+        steps: int,
+        batch: int,
+    ) -> Gradients:
+        parts, joint = self.parts, self.parts.joint
+        after = set(parts.after)
+        for node in {o for n in parts.after for o in n.all_input_nodes if o not in after}:
+            if node in courses:
+                values[node] = courses[node].reshape(steps * batch * per_row(node, joint.rows)[0], *shape_of(node)[1:])
+            elif node in values and layout_of(node, joint.rows) is Layout.ROWS:
+                lone = values[node]
+                values[node] = lone.expand(steps, *lone.shape).flatten(0, 1)
+        run_nodes(parts.after, values, joint.rows, steps * batch)
+
+        def course(node: fx.Node) -> Tensor:
+            if node in courses:
+                return courses[node].clone() if node in joint.grad_y or node in joint.x else courses[node]
+            return values[node].reshape(steps, batch, *_row(node, joint.rows))
+
+        d_x = [None if n is None else course(n) for n in joint.d_x]
+        d_state = [carries[i][1].clone() if i in carries else None for i in range(len(joint.d_state))]
+        d_params: list[Tensor | None] = []
+        for i, (leaf, node) in enumerate(zip(joint.params, joint.d_params)):
+            if node is None:
+                d_params.append(None)
+            elif layout_of(leaf, joint.rows) is Layout.ROWS:
+                d_params.append(row_sums[i] if i in row_sums else course(node).sum(0))
+            else:
+                d_params.append(values[node])
+        return Gradients(d_x, d_state, d_params)
+
+    def forward_shapes(self, x: list[Tensor], state: list[Tensor], keep: bool) -> list[Tensor]:
+        """Empty tensors like those forward returns: what a fake kernel needs to know."""
+        joint = self.parts.joint
+        steps, batch = x[0].shape[:2]
+        shared = {i for i in self.y_in_state if i is not None}
+        result = []
+        for i, (node, first) in enumerate(zip(joint.state, state)):
+            whole = i in shared or (keep and node in self.parts.kept_states)
+            result.append(first.new_empty((steps + 1 if whole else 2, *first.shape)))
+        result += [self._empty(node, steps, batch) for node, s in zip(joint.y, self.y_in_state) if s is None]
+        hoisted = set(self.parts.hoisted)
+        for node in self.parts.saved if keep else []:
+            rest = shape_of(node)[1:]
+            n = per_row(node, joint.rows)[0]
+            result.append(
+                torch.empty((steps * batch * n, *rest), dtype=dtype_of(node)) if node in hoisted else self._empty(node, steps, batch)
+            )
+        return result
+
+    def gradients_present(self) -> list[bool]:
+        """For x, state and params: whether backward returns a gradient."""
+        joint = self.parts.joint
+        states = [dtype_of(node).is_floating_point for node in joint.state]
+        return [*(n is not None for n in joint.d_x), *states, *(n is not None for n in joint.d_params)]
+
+    # -- shared
+
+    def _run_once(self, nodes: list[fx.Node], values: dict[fx.Node, Tensor], batch: int) -> None:
+        values.update({n: self.parts.joint.constants[str(n.target)] for n in nodes if n.op == "get_attr"})
+        run_nodes([n for n in nodes if n.op != "get_attr"], values, self.parts.joint.rows, batch)
+
+    def _empty(self, node: fx.Node, steps: int, batch: int) -> Tensor:
+        return torch.empty((steps, batch, *_row(node, self.parts.joint.rows)), dtype=dtype_of(node))
+
+    def _width(self, kernel: Kernel) -> int:
+        return max(16, kernel.bytes_per_row // 4)
+
+    def _call(
+        self,
+        function: Any,
+        kernel: Kernel,
+        buffers: list[Tensor],
+        mask: list[int],
+        steps: int,
+        batch: int,
+        rows: list[tuple[int, int]] | None = None,
+    ) -> None:
+        rows = shares(batch, steps * batch * self._width(kernel)) if rows is None else rows
+        pointers = (ctypes.c_void_p * max(1, len(buffers)))(*(b.data_ptr() for b in buffers))
+        masks = (ctypes.c_long * max(1, len(mask)))(*mask)
+        address = blas(self.dtype)
+
+        def call(thread: int, first: int, last: int) -> None:
+            work = torch.empty(kernel.work_bytes(last - first), dtype=torch.uint8)
+            function(pointers, masks, steps, batch, first, last, thread, work.data_ptr(), address)
+
+        run_shares(call, rows)
+
+
+def _row(node: fx.Node, rows: int) -> tuple[int, ...]:
+    """The shape of one batch element: (rows, d) holds (d,), (rows * n, d) holds (n, d)."""
+    n, *rest = per_row(node, rows)
+    return tuple(rest) if n == 1 else (n, *rest)
+
+
+def _needed_once(parts: Split) -> set[fx.Node]:
+    used = {o for n in (*parts.backward, *parts.recomputed, *parts.after, *parts.sums) for o in n.all_input_nodes}
+    used |= {n for n in parts.joint.d_params if n is not None}
+    stack = [n for n in used if n in set(parts.once)]
+    found: set[fx.Node] = set()
+    while stack:
+        node = stack.pop()
+        if node not in found:
+            found.add(node)
+            stack.extend(node.all_input_nodes)
+    return found
+
+
+def _function(library: ctypes.CDLL, name: str) -> Any:
+    function = getattr(library, name)
+    longs = [ctypes.c_long] * 5
+    function.argtypes = [ctypes.c_void_p, ctypes.c_void_p, *longs, ctypes.c_void_p, ctypes.c_void_p]
+    function.restype = None
+    return function

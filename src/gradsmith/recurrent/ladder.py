@@ -1,0 +1,287 @@
+"""The fallback ladder: C, then torch operations, then the loop. The first rung that agrees with the loop is taken."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from .capture import Joint, Leaf, Substitute, capture
+from .emit_c import emit
+from .emit_rows import has_c_form
+from .engine import Engine
+from .fallback import Step, unbind_loop
+from .plan import Plan
+from .refused import Refused
+from .run import Replay, register, run_engine
+from .split import split
+from .structure import Flat
+from .surroundings import Surroundings, look_around
+from .trust import check
+
+_LOW = (torch.bfloat16, torch.float16)
+
+
+@dataclass
+class Call:
+    """One call of scan, flattened."""
+
+    step: Step
+    x: Flat
+    state: Flat
+    params: Flat
+    around: Surroundings
+    train: bool
+    autocast: torch.dtype | None
+
+    @property
+    def all_params(self) -> list[Tensor]:
+        return [*self.params.leaves, *self.around.tensors]
+
+    @property
+    def batch(self) -> int:
+        return self.state.leaves[0].shape[0] if self.state.leaves and self.state.leaves[0].dim() else 0
+
+    def key(self, backend: str) -> tuple[Any, ...]:
+        b = self.batch
+
+        def mark(leaf: Tensor, skip: int) -> tuple[Any, ...]:
+            shape = tuple(-1 if d == 0 and size == b else size for d, size in enumerate(leaf.shape[skip:]))
+            return (shape, leaf.dtype, leaf.requires_grad and self.train, leaf.device)
+
+        leaves = [mark(leaf, 1) for leaf in self.x.leaves]
+        leaves += [mark(leaf, 0) for leaf in (*self.state.leaves, *self.all_params)]
+        specs = (str(self.x.spec), str(self.state.spec), str(self.params.spec))
+        return (self.around.key, tuple(leaves), specs, backend, self.train, self.autocast, torch.get_default_dtype())
+
+
+def make_call(step: Step, x: Flat, state: Flat, params: Flat) -> Call:
+    around = look_around(step)
+    explicit = {id(leaf) for leaf in params.leaves}
+    fresh = [i for i, t in enumerate(around.tensors) if id(t) not in explicit]
+    around.names = [around.names[i] for i in fresh]
+    around.tensors = [around.tensors[i] for i in fresh]
+    leaves = (*x.leaves, *state.leaves, *params.leaves, *around.tensors)
+    train = torch.is_grad_enabled() and any(leaf.requires_grad for leaf in leaves)
+    autocast = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
+    return Call(step, x, state, params, around, train, autocast)
+
+
+def choose(call: Call, backend: str) -> Plan:
+    """Plan a call; never fails, because the loop is always there."""
+    started = time.perf_counter()
+    reasons: list[str] = []
+    for rung in [backend] if backend != "auto" else ["c", "torch"]:
+        if rung == "loop":
+            break
+        try:
+            plan = _plan(call, rung)
+            verify(plan, call)
+        except Refused as refusal:
+            reasons.append(f"{rung}: {refusal}")
+            continue
+        plan.reasons = reasons
+        plan.held = list(call.around.held)
+        plan.seconds = time.perf_counter() - started
+        return plan
+    return Plan("loop", reasons, held=list(call.around.held))
+
+
+def _plan(call: Call, rung: str) -> Plan:
+    dtype = _compute_dtype(call)
+    if rung == "c":
+        _refuse_devices(call)
+    last: Refused = Refused("the step has no state with a batch dimension")
+    for rowwise in _guesses(call):
+        try:
+            return _plan_with(call, rung, dtype, rowwise)
+        except Refused as refusal:
+            last = last if "shape" in str(refusal) and rowwise else refusal
+    raise last
+
+
+def _refuse_devices(call: Call) -> None:
+    for leaf in (*call.x.leaves, *call.state.leaves, *call.all_params):
+        if leaf.device.type != "cpu":
+            raise Refused(f"the tensors are on {leaf.device}; C runs on the CPU")
+        if type(leaf) not in (Tensor, torch.nn.Parameter, torch.nn.Buffer) or leaf.layout is not torch.strided:
+            raise Refused(f"{type(leaf).__name__} is not a plain dense tensor")
+
+
+def _compute_dtype(call: Call) -> torch.dtype:
+    """float64 if everything is float64, else float32; bfloat16 and float16 are computed in float32."""
+    leaves = (*call.x.leaves, *call.state.leaves, *call.all_params)
+    kinds = {leaf.dtype for leaf in leaves if leaf.dtype.is_floating_point}
+    if any(leaf.dtype.is_complex for leaf in leaves):
+        raise Refused("the step computes with complex numbers")
+    if torch.float64 in kinds and len({leaf.dtype for leaf in (*call.x.leaves, *call.state.leaves) if leaf.dtype.is_floating_point}) > 1:
+        raise Refused("x and state have different dtypes")
+    return torch.float64 if torch.float64 in kinds else torch.float32
+
+
+def _guesses(call: Call) -> Iterator[tuple[bool, ...]]:
+    """Which parameters have a row per batch element (a memory to attend to)? None, then 3-D ones, then any that could."""
+    params = call.all_params
+    batch = call.batch
+    tried = set()
+    for least in (99, 3, 2):
+        guess = tuple(p.dim() >= least and p.shape[0] == batch for p in params)
+        if guess not in tried:
+            tried.add(guess)
+            yield guess
+
+
+def _leaves(call: Call, dtype: torch.dtype, rowwise: tuple[bool, ...]) -> tuple[list[Leaf], list[Leaf], list[Leaf]]:
+    batch = call.batch
+
+    def leaf(name: str, tensor: Tensor, skip: int, rows: bool) -> Leaf:
+        shape = tuple(tensor.shape[skip:])
+        if rows and (not shape or shape[0] != batch):
+            raise Refused(f"{name} has no batch dimension of size {batch} where the state has it")
+        kind = dtype if tensor.dtype.is_floating_point else tensor.dtype
+        return Leaf(name, shape, kind, rows, tensor.requires_grad and call.train and tensor.dtype.is_floating_point)
+
+    if not call.state.leaves:
+        raise Refused("there is no state")
+    x = [leaf(n, t, 1, True) for n, t in zip(call.x.names, call.x.leaves)]
+    state = [leaf(n, t, 0, True) for n, t in zip(call.state.names, call.state.leaves)]
+    names = [*call.params.names, *call.around.names]
+    params = [leaf(n, t, 0, rows) for n, t, rows in zip(names, call.all_params, rowwise)]
+    return x, state, params
+
+
+def _plan_with(call: Call, rung: str, dtype: torch.dtype, rowwise: tuple[bool, ...]) -> Plan:
+    x, state, params = _leaves(call, dtype, rowwise)
+    specs = (call.x.spec, call.state.spec, call.params.spec)
+    y_dtypes, state_dtypes, after = _outcome(call)
+    joint = capture(call.step, x, state, params, specs, call.around.tensors, decompose=True)
+    if look_around(call.step).key != after:
+        raise Refused("the step changes what it can see (a counter, a list it appends to)")
+    used = _used_only(joint, len(call.params.leaves))
+    parts = split(joint, has_c_form, recompute=rung == "c", defer=rung != "c")
+    plan = Plan(rung, parts=parts, rowwise=rowwise, seen_used=used, dtype=dtype, y_dtypes=y_dtypes, state_dtypes=state_dtypes)
+    plan.names = {"x": list(call.x.names), "state": list(call.state.names)}
+    plan.names["params"] = [*call.params.names, *(call.around.names[i] for i in used)]
+    if any(t.dtype in _LOW for t in (*call.x.leaves, *call.state.leaves)) or call.autocast is not None:
+        plan.notes.append(f"computed in {dtype}, results returned in {', '.join(sorted({str(d) for d in y_dtypes}))}")
+    if rung == "c":
+        plan.engine = Engine(parts, emit(parts, dtype), dtype)
+    else:
+        from .torch_loop import TorchEngine
+
+        plan.engine = TorchEngine(parts, dtype)
+    plan.number = register(plan.engine)
+    return plan
+
+
+def _used_only(joint: Joint, explicit: int) -> tuple[int, ...]:
+    """Drop the tensors the step could see but does not use; their gradients are nothing, not zero."""
+    results = {*joint.y, *joint.new_state}
+    used = [i for i, node in enumerate(joint.params[explicit:]) if node.users or node in results]
+    keep = [*range(explicit), *(explicit + i for i in used)]
+    joint.params = [joint.params[i] for i in keep]
+    joint.d_params = [joint.d_params[i] for i in keep] if joint.d_params else []
+    return tuple(used)
+
+
+def _outcome(call: Call) -> tuple[tuple[torch.dtype, ...], tuple[torch.dtype, ...], Any]:
+    """The dtypes the loop would return, from two steps without data; and what the step can see afterwards."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    mode = FakeTensorMode()
+    try:
+        x = [mode.from_tensor(t.detach()[:1].expand(2, *t.shape[1:])) for t in call.x.leaves]
+        state = [mode.from_tensor(t.detach()) for t in call.state.leaves]
+        params = [mode.from_tensor(t.detach()) for t in call.all_params]
+        with mode, torch.no_grad():
+            y, last = loop_of(call)(x, state, params)
+    except Exception as error:
+        raise _explained(error) from error
+    return tuple(t.dtype for t in y), tuple(t.dtype for t in last), look_around(call.step).key
+
+
+def _explained(error: Exception) -> Refused:
+    from .capture import _explain
+
+    return _explain(error)
+
+
+def loop_of(call: Call) -> Replay:
+    """The unbind loop as a function of flat tensors, with stand-ins for what the step reaches by closure."""
+    explicit = len(call.params.leaves)
+    seen = list(call.around.tensors)
+
+    def run(x: list[Tensor], state: list[Tensor], params: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        stand_ins = {id(real): other for real, other in zip(seen, params[explicit:])}
+        own = pytree.tree_unflatten(list(params[:explicit]), call.params.spec)
+        start = pytree.tree_unflatten(list(state), call.state.spec)
+        with Substitute(stand_ins):
+            y, last = unbind_loop(call.step, Flat(tuple(x), call.x.names, call.x.spec), start, own)
+        return list(pytree.tree_leaves(y)), list(pytree.tree_leaves(last))
+
+    return run
+
+
+def _chosen_params(plan: Plan, call: Call) -> list[Tensor]:
+    return [*call.params.leaves, *(call.around.tensors[i] for i in plan.seen_used)]
+
+
+def _narrow(call: Call, plan: Plan) -> Call:
+    """The call with only those closure tensors the plan uses; the others keep their own values."""
+    around = Surroundings(call.around.key, [call.around.tensors[i] for i in plan.seen_used])
+    return Call(call.step, call.x, call.state, call.params, around, call.train, None)
+
+
+def verify(plan: Plan, call: Call) -> None:
+    """Compare the plan with a float64 loop at this batch size, once."""
+    if plan.engine is None or call.batch in plan.checked:
+        return
+    engine, joint = plan.engine, plan.engine.parts.joint
+    loop = loop_of(_narrow(call, plan))
+    params = _chosen_params(plan, call)
+    wants = [
+        *(t.requires_grad and call.train for t in call.x.leaves),
+        *(t.dtype.is_floating_point and call.train for t in call.state.leaves),
+        *(t.requires_grad and call.train for t in params),
+    ]
+
+    def planned(x: list[Tensor], state: list[Tensor], params: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        return run_engine(engine, plan.number, loop, x, state, params, call.train)
+
+    names = [name for group in plan.names.values() for name in group]
+    rng = torch.get_rng_state()
+    try:
+        with torch.autocast("cpu", enabled=False):
+            check(planned, loop, call.x.leaves, call.state.leaves, params, plan.dtype, wants, names)
+    except Refused:
+        raise
+    except Exception as error:
+        raise Refused(f"the self-check could not run ({type(error).__name__}: {str(error).splitlines()[0][:120]})") from error
+    finally:
+        torch.set_rng_state(rng)
+    del joint
+    plan.checked.add(call.batch)
+
+
+def execute(plan: Plan, call: Call) -> tuple[Any, Any]:
+    """Run a planned call; returns (y, last state) in the structure of the user's step."""
+    if plan.engine is None:
+        own = pytree.tree_unflatten(list(call.params.leaves), call.params.spec)
+        start = pytree.tree_unflatten(list(call.state.leaves), call.state.spec)
+        return unbind_loop(call.step, call.x, start, own)
+
+    def ready(leaf: Tensor) -> Tensor:
+        return leaf.to(plan.dtype) if leaf.dtype.is_floating_point else leaf
+
+    joint = plan.engine.parts.joint
+    x, state = [ready(t) for t in call.x.leaves], [ready(t) for t in call.state.leaves]
+    params = [ready(t) for t in _chosen_params(plan, call)]
+    y, last = run_engine(plan.engine, plan.number, loop_of(_narrow(call, plan)), x, state, params, call.train)
+    y = [leaf.to(dtype) for leaf, dtype in zip(y, plan.y_dtypes)]
+    last = [leaf.to(dtype) for leaf, dtype in zip(last, plan.state_dtypes)]
+    return pytree.tree_unflatten(y, joint.y_spec), pytree.tree_unflatten(last, joint.state_spec)

@@ -1,0 +1,79 @@
+"""What was decided for one step, and the page that `.plan()` shows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import torch
+from torch import fx
+
+from .engine import Engine
+from .rows import elements
+from .simplify import dtype_of
+from .split import Split
+
+_RUNGS = {
+    "c": "compiled C loops",
+    "torch": "torch operations with hoisted and deferred matrix products",
+    "loop": "the step itself, unbound over time, under autograd",
+}
+
+
+@dataclass
+class Plan:
+    """How a step will run. `print(plan)` explains it."""
+
+    backend: str
+    reasons: list[str] = field(default_factory=list)
+    """Why each faster backend was not taken, in the order they were tried."""
+    parts: Split | None = None
+    engine: Engine | None = None
+    number: int = -1
+    rowwise: tuple[bool, ...] = ()
+    seen_used: tuple[int, ...] = ()
+    dtype: torch.dtype = torch.float32
+    y_dtypes: tuple[torch.dtype, ...] = ()
+    state_dtypes: tuple[torch.dtype, ...] = ()
+    names: dict[str, list[str]] = field(default_factory=dict)
+    checked: set[int] = field(default_factory=set)
+    """Batch sizes at which the plan agreed with a float64 loop."""
+    notes: list[str] = field(default_factory=list)
+    held: list[object] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        lines = [f"backend: {self.backend} ({_RUNGS[self.backend]})"]
+        lines += [f"  not {reason}" for reason in self.reasons]
+        if self.parts is not None:
+            lines += _stages(self.parts)
+        lines += self.notes
+        if self.checked:
+            sizes = ", ".join(map(str, sorted(self.checked)))
+            lines.append(f"checked: y, state and every gradient against a float64 loop at batch {sizes}, T = 2 and 5")
+        if self.seconds:
+            lines.append(f"planned in {self.seconds:.2f} s")
+        return "\n".join(lines)
+
+
+def _stages(parts: Split) -> list[str]:
+    joint = parts.joint
+    kept = [f"{_bytes_per_step(n, joint.rows)} {n.name}" for n in parts.saved]
+    states = [f"{_bytes_per_step(n, joint.rows)} {n.name} (state)" for n in joint.state if n in parts.kept_states]
+    return [
+        f"once:       {_summary(parts.once)}",
+        f"hoisted:    {_summary(parts.hoisted)}",
+        f"looped:     forward {_summary(parts.forward)}; backward {_summary(parts.backward)}",
+        f"saved:      {', '.join(states + kept) or 'nothing'} (bytes per row and step)",
+        f"recomputed: {_summary(parts.recomputed)}",
+        f"deferred:   {_summary(parts.after)}; summed in the loop: {_summary(parts.sums)}",
+    ]
+
+
+def _bytes_per_step(node: fx.Node, rows: int) -> int:
+    return elements(node, rows) * dtype_of(node).itemsize
+
+
+def _summary(nodes: list[fx.Node]) -> str:
+    counts = Counter(str(node.target).split(".")[1] if "." in str(node.target) else str(node.target) for node in nodes)
+    return ", ".join(f"{count} {name}" for name, count in counts.most_common()) or "nothing"
