@@ -84,7 +84,7 @@ def tuple_elements(method: Method, node: ast.expr) -> tuple[list[ast.expr] | Non
         and node.func.id == "tuple"
         and len(node.args) == 1
     ):
-        literal = method.resolve(node.args[0])
+        literal = node.args[0]  # not what a name holds: a list may have grown since
         if isinstance(literal, (ast.Tuple, ast.List)):
             return tuple_elements(method, ast.Tuple(literal.elts, ast.Load()))
     return None, 0

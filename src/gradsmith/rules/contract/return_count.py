@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Finding, plural
 
 if TYPE_CHECKING:
+    from gradsmith.lab import Lab
     from gradsmith.source import FunctionModel, Return
 
 CODE = "GS101"
@@ -114,3 +115,28 @@ def _only_when_unneeded(function: FunctionModel, found: Return) -> bool:
     if backward is None or found.elements is None or not all(_is_none(e) for e in found.elements):
         return False
     return backward.needs_tested(found.node) != frozenset()
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    """Count what backward really returned, before the engine complains about it."""
+    from gradsmith.lab.raw import argument_names, forward_of, observed_trace
+    from gradsmith.lab.target import short_name
+
+    trace = observed_trace(lab)
+    for backward in trace.backwards:
+        forward = forward_of(trace, backward)
+        if forward is None:
+            continue
+        names = argument_names(backward.cls, len(forward.args))
+        count, wanted = len(backward.returned), len(forward.args)
+        surplus = [g for g in backward.returned[wanted:] if g is not None]
+        if count < wanted or surplus:
+            name = short_name(backward.cls)
+            yield lab.finding(
+                f"{name}.backward returns {plural(count, 'gradient')}, but forward was given {plural(wanted, 'input')} "
+                f"({', '.join(names)}).",
+                function=name,
+                advice=f"Return one value for each of {', '.join(names)}, in that order; None for those that need no "
+                "gradient.",
+            )
+            return

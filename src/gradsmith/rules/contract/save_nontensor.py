@@ -85,11 +85,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 continue
             name = ast.unparse(expression)
             holds = value.kind in ("tuple", "list")
-            advice = (
-                f"Write `ctx.save_for_backward(*{name})`."
-                if holds
-                else f"Write `ctx.{_attribute(expression)} = {name}`."
-            )
+            plain = f"Write `ctx.{_attribute(expression)} = {name}`; only tensors go through save_for_backward."
             yield function.at(
                 expression,
                 f"{function.name}.{save.method.name} passes {name!r} to save_for_backward, but it is "

@@ -15,7 +15,8 @@ changed in place before backward gives a wrong gradient without an error; offloa
 
 Known problems
 --------------
-A tensor that is neither input nor output makes no cycle and is reported as information only.
+A tensor that is neither input nor output makes no cycle, and masks and indices are hardly ever changed: these are
+reported as information only.
 
 References
 ----------
@@ -31,8 +32,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Edit, Finding
+from gradsmith.source.knowledge import sounds_integer
 
 if TYPE_CHECKING:
+    from gradsmith.lab import Lab
     from gradsmith.source import AttributeWrite, FunctionModel
 
 CODE = "GS401"
@@ -100,7 +103,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             argument=name if role == "input" else None,
             edits=_save_instead(function, write, kept),
             applicability="unsafe",
-            severity=None if role in _HARM else "info",
+            severity=None if role in _HARM and not _has_no_gradient(write) else "info",
         )
 
 
@@ -111,6 +114,14 @@ def _is_tensor(function: FunctionModel, write: AttributeWrite) -> bool:
     if isinstance(write.value, ast.Name) and write.value.id in saved:
         return True
     return write.method.value(write.value).is_tensor
+
+
+def _has_no_gradient(write: AttributeWrite) -> bool:
+    """Indices, masks and counts: nobody changes them between forward and backward."""
+    if write.value is None:
+        return True
+    value = write.method.value(write.value)
+    return value.elements in ("integer", "bool") or sounds_integer(ast.unparse(write.value))
 
 
 def _save_instead(function: FunctionModel, write: AttributeWrite, kept: list[AttributeWrite]) -> list[Edit | None]:
@@ -132,3 +143,30 @@ def _save_instead(function: FunctionModel, write: AttributeWrite, kept: list[Att
         replace(file, write.statement, text),
         replace(backward.file, reads[0].node, f"{backward.ctx}.saved_tensors[0]") if backward.file is file else None,
     ]
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    """Read what forward really left on ctx; a proven cycle is an error, not a matter of style."""
+    from torch import Tensor
+
+    from gradsmith.lab.leaks import survivors
+    from gradsmith.lab.raw import argument_names
+    from gradsmith.lab.target import short_name
+
+    for call in lab.observed.trace.forwards:
+        names = argument_names(call.cls, len(call.args))
+        for attribute, value in call.attributes().items():
+            if not isinstance(value, Tensor):
+                continue
+            given = next((names[i] for i, arg in enumerate(call.args) if arg is value), None)
+            role = "output" if any(out is value for out in call.outputs) else "input" if given else "other"
+            cycle = role == "output" and survivors(lab).before_collection > 0
+            harmless = role == "other" or not value.is_floating_point()
+            yield lab.finding(
+                f"{short_name(call.cls)}.forward keeps a tensor as ctx.{attribute}: "
+                f"{_HARM.get(role, 'it is invisible to saved-tensor hooks and stays in memory after backward')}.",
+                function=short_name(call.cls),
+                argument=given,
+                severity="error" if cycle else "info" if harmless else None,
+                advice=f"Use ctx.save_for_backward(...) for ctx.{attribute} and unpack ctx.saved_tensors in backward.",
+            )

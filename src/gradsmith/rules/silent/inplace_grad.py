@@ -34,11 +34,19 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Edit, Finding
 
 if TYPE_CHECKING:
+    from gradsmith.lab import Lab
     from gradsmith.source import FunctionModel, Method, Source, Write
 
 CODE = "GS202"
 SEVERITY = "error"
-EXPLAINS = ("not-repeatable", "frozen-input")
+EXPLAINS = (
+    "backward-raised",
+    "not-repeatable",
+    "frozen-input",
+    "layout-dependent",
+    "nonlinear-backward",
+    "wrong-second-order",
+)
 FIXABLE = True
 BAD = """
 import torch
@@ -121,3 +129,22 @@ def _clone_first(method: Method, write: Write, source: Source) -> Edit | None:
         if any(names):
             return insert_before(method.file, statement, f"{source.name} = {source.name}.clone()")
     return None
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    """Hand backward a grad_output and look at it again afterwards: also sees kernels and `.data`."""
+    import torch
+
+    run = lab.precise_run()
+    given = {o: v.clone() for o, v in run.normal(lab.generator(4)).items()}
+    kept = {o: v.clone() for o, v in given.items()}
+    run.gradients(given, as_is=True)
+    for o, before in kept.items():
+        if not torch.equal(before, given[o]):
+            name = run.output_names[o] if len(kept) > 1 else "grad_output"
+            yield lab.finding(
+                f"{lab.target.name}.backward changed the grad_output it was given"
+                f"{f' for {name}' if len(kept) > 1 else ''}: other branches of the graph read the same tensor.",
+                advice="Work on a copy: write `grad_output = grad_output.clone()` first, or use the operation that returns "
+                "a new tensor.",
+            )

@@ -4,7 +4,7 @@ What it finds
 -------------
 `ctx.save_for_backward(t)` where `t` is a tensor computed in forward that is neither an input nor an output, in a
 Function whose backward is not decorated with `@once_differentiable`. Masks, indices, noise and other values whose
-derivative is zero are left alone. One report per Function.
+derivative is zero are left alone, and so is what only sounds like one (`chunk_indices`). One report per Function.
 
 Why it matters
 --------------
@@ -31,8 +31,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source.knowledge import sounds_integer
 
 if TYPE_CHECKING:
+    from gradsmith.lab import Lab
     from gradsmith.source import FunctionModel, Save
 
 CODE = "GS211"
@@ -101,4 +103,37 @@ def _is_intermediate(function: FunctionModel, save: Save, expression: ast.expr) 
     value = save.method.value(expression)
     if value.constant or value.never_tensor or value.elements in ("integer", "bool"):
         return False
+    if sounds_integer(ast.unparse(expression)):
+        return False
     return function.role_of_saved(save, expression) in ("intermediate", "view")
+
+
+LEVEL = "standard"
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    """Saved tensors that are neither input nor output, where the second derivative is measured to be wrong."""
+    from gradsmith.lab.second_order import second_order
+    from gradsmith.lab.target import short_name
+
+    if lab.gradient.wrong or lab.approximate:
+        return
+    for call in lab.observed.trace.forwards:
+        known = [*call.args, *call.outputs]
+        strange = [
+            i
+            for i, tensor in enumerate(call.saved)
+            if tensor is not None and tensor.is_floating_point() and not any(tensor is k for k in known)
+        ]
+        if strange and second_order(lab).wrong:
+            name = short_name(call.cls)
+            where = ", ".join(f"number {i + 1}" for i in strange)
+            yield lab.finding(
+                f"{name}.forward saves tensors that are neither input nor output ({where} of {len(call.saved)}), and the "
+                "second derivative is wrong.",
+                function=name,
+                severity="error" if lab.demands_second_order else None,
+                advice="Save the inputs and recompute in backward, or decorate backward with "
+                "`@torch.autograd.function.once_differentiable`.",
+            )
+            return

@@ -31,6 +31,7 @@ from gradsmith.findings import Finding
 from gradsmith.source.knowledge import LINEAR_ALGEBRA
 
 if TYPE_CHECKING:
+    from gradsmith.lab import Lab
     from gradsmith.source import FunctionModel, Method
 
 CODE = "GS501"
@@ -126,3 +127,38 @@ def _what(method: Method, node: ast.AST) -> str:
     if "conv" in op:
         return "convolution"
     return "matrix product" if op in ("matmul", "mm", "bmm", "einsum", "linear", "addmm", "mv") else f"`{op}`"
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    """Freeze one input at a time and see whether its gradient is computed all the same."""
+    from torch import Tensor
+
+    from gradsmith.lab.raw import argument_names, forward_of
+    from gradsmith.lab.target import short_name
+
+    leaves = lab.arguments.differentiable
+    if lab.target.function is None or len(leaves) < 2:
+        return
+    wasted: list[str] = []
+    for frozen in leaves:
+        run = lab.run(lab.arguments.only({x.position for x in leaves if x is not frozen}))
+        if not run.differentiable:
+            continue
+        run.gradients(run.normal(lab.generator(3)))
+        for backward in run.trace.backwards:
+            forward = forward_of(run.trace, backward)
+            if forward is None:
+                continue
+            names = argument_names(backward.cls, len(forward.args))
+            for i, returned in enumerate(backward.returned[: len(forward.args)]):
+                unneeded = i < len(forward.needs_input_grad) and not forward.needs_input_grad[i]
+                given = any(returned is g for g in backward.grad_outputs)
+                if isinstance(returned, Tensor) and unneeded and not given and isinstance(forward.args[i], Tensor):
+                    wasted.append(names[i])
+    if wasted:
+        shown = ", ".join(f"'{name}'" for name in dict.fromkeys(wasted))
+        yield lab.finding(
+            f"{short_name(lab.target.function)}.backward computes the gradient of {shown} even when nobody needs it.",
+            argument=wasted[0] if len(set(wasted)) == 1 else None,
+            advice="Compute each gradient only `if ctx.needs_input_grad[i]`, and return None otherwise.",
+        )
