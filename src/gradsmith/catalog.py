@@ -161,7 +161,7 @@ def _read(module: ModuleType, family: str) -> Rule:
         code=module.CODE,
         family=family,
         severity=module.SEVERITY,
-        title=title.strip(),
+        title=title.strip().rstrip("."),
         page=page.strip(),
         bad=module.BAD,
         good=module.GOOD,

@@ -39,6 +39,7 @@ class Options:
     ignore: Sequence[str] = ()
     debug: bool = False
     lint: bool = True
+    second_order: bool = False
 
     def __post_init__(self) -> None:
         if self.level not in LEVELS:
@@ -62,19 +63,23 @@ def check(
     project: Callable[..., Any] | None = None,
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
+    second_order: bool = False,
 ) -> Report:
     """Is the gradient of `fn` right? Runs it, provokes it, and names what is wrong and where.
 
     `fn` is a Function class, its `.apply`, a custom op, an nn.Module or any callable. Without inputs, the declared
     ones are used. `gradient` says what the gradient is meant to be: "exact" (the default), "surrogate" or
     "approximate". `isolate=True` runs the check in a process of its own, which survives crashes and hangs.
+    `second_order=True` demands that the second derivative is right, too.
 
     >>> import torch
     >>> report = check(torch.tanh, torch.randn(3, dtype=torch.float64, requires_grad=True))
     >>> report.ok
     True
     """
-    options = Options(gradient, like, level, seed, rtol, atol, reference, project, tuple(select), tuple(ignore))
+    options = Options(
+        gradient, like, level, seed, rtol, atol, reference, project, tuple(select), tuple(ignore), second_order=second_order
+    )
     if isolate:
         from gradsmith.lab.isolation import check_isolated
 
@@ -242,7 +247,8 @@ def _lab(target: Target, arguments: Arguments, options: Options) -> Lab:
         surrogate = None
     settings = Settings(options.seed, options.rtol, options.atol, options.reference, options.project)
     approximate = options.gradient == "approximate" or (options.gradient is None and stated.approximate)
-    return Lab(target, arguments, settings, options.level, surrogate, approximate, options.like or stated.like)
+    like = options.like or stated.like
+    return Lab(target, arguments, settings, options.level, surrogate, approximate, like, options.second_order)
 
 
 def _meant(lab: Lab) -> str:
@@ -256,6 +262,8 @@ def _notes(lab: Lab) -> list[str]:
         for pair in judgement.pairs:
             if pair.explained:
                 notes.append(f"{lab.target.name}: the gradient of '{pair.leaf.name}' is right for {pair.explained} inputs")
+        if lab.stochastic:
+            notes.append(f"{lab.target.name}: forward draws random numbers; it was checked under a replayed seed")
         corners = sum(len(p.corners) for p in judgement.pairs)
         if corners:
             notes.append(f"{lab.target.name}: {corners} corner(s) judged by the interval of their one-sided slopes")

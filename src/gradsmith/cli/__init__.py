@@ -67,9 +67,8 @@ def main() -> None:
     """Entry point: every foreseeable trouble is one sentence and exit status 2, never a traceback."""
     debug = "--debug" in sys.argv
     try:
-        cli.main(standalone_mode=False)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
+        status = cli.main(standalone_mode=False)
+        sys.exit(status if isinstance(status, int) else 0)
     except click.Abort:
         _say("interrupted")
         sys.exit(130)

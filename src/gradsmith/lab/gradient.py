@@ -100,7 +100,7 @@ def judge(target: Target, arguments: Arguments, settings: Settings) -> Judgement
     oracle = own_forward(target, run, settings.seed, settings.reference)
     pairs: list[Pair] = []
     vs = [_finite_only(run.normal(generator), run) for _ in range(_DIRECTIONS)]
-    claims = [{o: _claims(run, v, o) for o in run.differentiable} for v in vs]
+    claims = [{o: _claims(target, arguments, settings, v, o) for o in run.differentiable} for v in vs]
     for leaf in _distinct(arguments.differentiable):
         found = [Pair(leaf, o, vs[0][o], *_claim(claims[0][o][leaf.position], leaf)) for o in run.differentiable]
         _measure_pairs(target, arguments, settings, leaf, found, vs, claims, generator)
@@ -110,12 +110,18 @@ def judge(target: Target, arguments: Arguments, settings: Settings) -> Judgement
     return Judgement(run, pairs, oracle)
 
 
-def _claims(run: Run, v: dict[int, Tensor], output: int) -> dict[int, Tensor | None]:
-    """What backward says about one output. Where it cannot bear the others unused, they get explicit zeros."""
+def _claims(
+    target: Target, arguments: Arguments, settings: Settings, v: dict[int, Tensor], output: int
+) -> dict[int, Tensor | None]:
+    """What backward says about one output, each time on a fresh graph: an earlier backward may have spoiled it.
+
+    Where backward cannot bear the other outputs unused, they get explicit zeros.
+    """
     try:
-        return run.gradients({output: v[output]})
+        return forward(target, arguments, seed=settings.seed).gradients({output: v[output]})
     except Exception:  # reported by the rule unused-output; the numbers can still be judged
-        return run.gradients({o: g if o == output else g * 0 for o, g in v.items()})
+        others = {o: g if o == output else g * 0 for o, g in v.items()}
+        return forward(target, arguments, seed=settings.seed).gradients(others)
 
 
 def moved(target: Target, arguments: Arguments, leaf: Leaf, u: Tensor, settings: Settings) -> Evaluate:

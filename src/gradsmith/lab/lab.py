@@ -39,6 +39,7 @@ class Lab:
     surrogate: str | None = None  # the declared kind, if the gradient is not meant to be the derivative
     approximate: bool = False
     like: Callable[..., Any] | None = None  # the function whose slope a surrogate claims
+    demands_second_order: bool = False
 
     def run(self, arguments: Arguments | None = None, *, seed: int | None = None) -> Run:
         """An observed forward; backward through `Run.gradients` is observed, too."""
@@ -52,12 +53,23 @@ class Lab:
         target, own = self.precise
         return forward(target, arguments or own, seed=self.settings.seed, classes=self.classes)
 
+    def gradients(self, v: dict[int, Tensor], *, as_is: bool = False) -> dict[int, Tensor | None]:
+        """A fresh forward and one backward: what an earlier backward may have spoiled plays no part."""
+        return self.precise_run().gradients(v, as_is=as_is)
+
     @cached_property
     def baseline(self) -> Baseline:
         """grad_outputs and the gradients they give, undisturbed: what every provocation is compared with."""
         run = self.precise_run()
         v = run.normal(self.generator(5))
         return Baseline(run, v, run.gradients(v))
+
+    @cached_property
+    def stochastic(self) -> bool:
+        """Whether forward draws random numbers: two seeds, two results."""
+        target, arguments = self.precise
+        outputs = [forward(target, arguments, seed=seed, plain=True).outputs for seed in (1, 2)]
+        return not all(self.close(a, b) for a, b in zip(*outputs))
 
     def close(self, a: Tensor | None, b: Tensor | None) -> bool:
         """Equal up to what reordering sums may change in the precision at hand."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CODE = "GS113"
 SEVERITY = "error"
 EXPLAINS = ("backward-raised",)
-BAD = '''
+BAD = """
 import torch
 
 
@@ -49,7 +49,7 @@ class Mean(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Mean": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
+"""
 GOOD = BAD.replace("grad_output / x.numel()", "(grad_output / x.numel()).expand_as(x)")
 
 

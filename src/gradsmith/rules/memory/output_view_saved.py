@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CODE = "GS405"
 SEVERITY = "error"
 EXPLAINS = ("reference-cycle", "intermediate-saved")
-BAD = '''
+BAD = """
 import torch
 
 
@@ -51,8 +51,8 @@ class Exp(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Exp": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
-GOOD = '''
+"""
+GOOD = """
 import torch
 
 
@@ -70,7 +70,7 @@ class Exp(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Exp": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
+"""
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

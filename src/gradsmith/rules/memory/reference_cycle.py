@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CODE = "GS404"
 SEVERITY = "error"
-BAD = '''
+BAD = """
 import torch
 
 
@@ -48,8 +48,8 @@ class Exp(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Exp": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
-GOOD = '''
+"""
+GOOD = """
 import torch
 
 
@@ -67,7 +67,7 @@ class Exp(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Exp": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
+"""
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

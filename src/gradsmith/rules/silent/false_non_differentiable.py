@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CODE = "GS222"
 SEVERITY = "info"
-BAD = '''
+BAD = """
 import torch
 
 
@@ -48,8 +48,8 @@ class SumAndSquare(torch.autograd.Function):
 
 
 gradsmith_inputs = {"SumAndSquare": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
-GOOD = '''
+"""
+GOOD = """
 import torch
 
 
@@ -66,7 +66,7 @@ class SumAndSquare(torch.autograd.Function):
 
 
 gradsmith_inputs = {"SumAndSquare": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
+"""
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

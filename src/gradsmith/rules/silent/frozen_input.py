@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 CODE = "GS219"
 SEVERITY = "error"
 EXPLAINS = ()
-BAD = '''
+BAD = """
 import torch
 
 
@@ -59,8 +59,8 @@ def example():
 
 
 gradsmith_inputs = {"Product": example}
-'''
-GOOD = '''
+"""
+GOOD = """
 import torch
 
 
@@ -84,7 +84,7 @@ def example():
 
 
 gradsmith_inputs = {"Product": example}
-'''
+"""
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

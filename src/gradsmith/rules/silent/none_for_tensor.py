@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 CODE = "GS213"
 SEVERITY = "error"
 EXPLAINS = ("wrong-gradient", "undeclared-surrogate")
-BAD = '''
+BAD = """
 import torch
 
 
@@ -53,8 +53,8 @@ def example():
 
 
 gradsmith_inputs = {"Product": example}
-'''
-GOOD = '''
+"""
+GOOD = """
 import torch
 
 
@@ -78,7 +78,7 @@ def example():
 
 
 gradsmith_inputs = {"Product": example}
-'''
+"""
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

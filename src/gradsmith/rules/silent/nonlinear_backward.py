@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 CODE = "GS218"
 SEVERITY = "error"
 EXPLAINS = ("wrong-gradient", "undeclared-surrogate")
-BAD = '''
+BAD = """
 import torch
 
 
@@ -48,16 +48,16 @@ class ClampedScale(torch.autograd.Function):
 
 
 gradsmith_inputs = {"ClampedScale": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
+"""
 GOOD = BAD.replace("grad_output.clamp(-0.1, 0.1)", "grad_output")
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
     run, a = lab.baseline.run, lab.baseline.v
     b = run.normal(lab.generator(6))
-    of_a, of_b = lab.baseline.gradients, run.gradients(b)
-    mixed = run.gradients({o: 2 * a[o] - 3 * b[o] for o in a})
-    zero = run.gradients({o: a[o] * 0 for o in a})
+    of_a, of_b = lab.baseline.gradients, lab.gradients(b)
+    mixed = lab.gradients({o: 2 * a[o] - 3 * b[o] for o in a})
+    zero = lab.gradients({o: a[o] * 0 for o in a})
     for leaf in run.arguments.differentiable:
         ga, gb, gm, g0 = (g[leaf.position] for g in (of_a, of_b, mixed, zero))
         if ga is None or gb is None or gm is None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CODE = "GS220"
 SEVERITY = "error"
 EXPLAINS = ("nonlinear-backward", "wrong-gradient", "frozen-input", "layout-dependent")
-BAD = '''
+BAD = """
 import torch
 
 
@@ -49,8 +49,8 @@ class Scale(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Scale": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True), 2.5)}
-'''
-GOOD = '''
+"""
+GOOD = """
 import torch
 
 
@@ -66,7 +66,7 @@ class Scale(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Scale": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True), 2.5)}
-'''
+"""
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CODE = "GS217"
 SEVERITY = "warning"
 EXPLAINS = ("wrong-gradient",)
-BAD = '''
+BAD = """
 import torch
 
 
@@ -47,7 +47,7 @@ class Round(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Round": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
+"""
 GOOD = BAD.replace("(torch.autograd.Function):", "(torch.autograd.Function):  # gradsmith: surrogate[straight-through]")
 
 

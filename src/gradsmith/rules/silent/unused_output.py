@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 CODE = "GS223"
 SEVERITY = "error"
-BAD = '''
+BAD = """
 import torch
 
 
@@ -57,8 +57,8 @@ def example():
 
 
 gradsmith_inputs = {"SumAndProduct": example}
-'''
-GOOD = '''
+"""
+GOOD = """
 import torch
 
 
@@ -80,7 +80,7 @@ def example():
 
 
 gradsmith_inputs = {"SumAndProduct": example}
-'''
+"""
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
@@ -89,9 +89,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
         return
     for o in run.differentiable:
         name = run.output_names[o]
-        zeros = run.gradients({p: g if p == o else g * 0 for p, g in v.items()})
+        zeros = lab.gradients({p: g if p == o else g * 0 for p, g in v.items()})
         try:
-            alone = run.gradients({o: v[o]})
+            alone = lab.gradients({o: v[o]})
         except Exception as error:  # the user's backward, given None or zeros it does not expect
             yield lab.finding(
                 f"{lab.target.name}.backward raises {type(error).__name__} when only {name} is used: "

@@ -1,0 +1,72 @@
+"""The derivative of the gradient: the gradient itself, taken as a function of inputs and grad_outputs, is judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.gradient import Judgement, judge
+from gradsmith.lab.lab import Lab
+from gradsmith.lab.run import flat_outputs
+from gradsmith.lab.target import Target
+
+
+@dataclass(frozen=True)
+class SecondOrder:
+    """What happens when the gradient is differentiated: `judgement`, or the words in which it is `refused`."""
+
+    judgement: Judgement | None = None
+    refused: str = ""
+
+    @property
+    def wrong(self) -> bool:
+        return self.judgement is not None and bool(self.judgement.wrong)
+
+
+def second_order(lab: Lab) -> SecondOrder:
+    """Differentiate twice and compare with differences of the first gradient."""
+    cached = lab.__dict__.get("_second_order")
+    if isinstance(cached, SecondOrder):
+        return cached
+    target, arguments = _gradient_as_subject(lab)
+    settings = replace(lab.settings, reference=None, project=None)
+    try:
+        result = SecondOrder(judge(target, arguments, settings))
+    except Exception as error:  # once_differentiable and the like refuse with an exception of any kind
+        result = SecondOrder(refused=str(error).splitlines()[0] if str(error) else type(error).__name__)
+    lab.__dict__["_second_order"] = result
+    return result
+
+
+def _gradient_as_subject(lab: Lab) -> tuple[Target, Arguments]:
+    target, arguments = lab.precise
+    leaves = arguments.differentiable
+    v = lab.baseline.v
+    used = list(v)
+
+    def gradient(*values: Tensor) -> tuple[Tensor, ...]:
+        with torch.enable_grad():
+            xs = [x if x.requires_grad else x.detach().requires_grad_() for x in values[: len(leaves)]]
+            replaced: dict[int, Tensor] = {leaf.position: x.clone() for leaf, x in zip(leaves, xs)}
+            args, kwargs = arguments.with_tensors(_non_leaf(arguments, replaced))
+            outputs, _ = flat_outputs(target.call(*args, **kwargs))
+            grads = torch.autograd.grad(
+                [outputs[o] for o in used], xs, list(values[len(leaves) :]), create_graph=True, allow_unused=True
+            )
+        return tuple(g for g in grads if g is not None)
+
+    names = [leaf.name for leaf in leaves] + [f"grad_output {o}" if len(used) > 1 else "grad_output" for o in used]
+    values: list[Any] = [leaf.tensor.detach().clone().requires_grad_() for leaf in leaves]
+    values += [v[o].detach().clone().requires_grad_() for o in used]
+    subject = Target(f"gradient of {target.name}", gradient, "callable", tuple(names))
+    return subject, Arguments.of(values, names=names)
+
+
+def _non_leaf(arguments: Arguments, replaced: dict[int, Tensor]) -> dict[int, Tensor]:
+    """Tensors without a gradient are copied too: forward may write into a buffer."""
+    others = {x.position: x.tensor.detach().clone() for x in arguments.leaves if x.position not in replaced}
+    return {**others, **replaced}

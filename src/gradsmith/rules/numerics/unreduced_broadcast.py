@@ -1,0 +1,76 @@
+"""A gradient keeps a dimension that its input was broadcast over.
+
+What it finds
+-------------
+The gradient that backward returns is larger than its input: a dimension along which the input was broadcast has not been
+summed. At run time the raw shapes are compared.
+
+Why it matters
+--------------
+The engine sums it for you, so the number is right. It costs memory and a second pass over a tensor that can be thousands
+of times larger than the gradient, and code that calls backward itself (a test, a custom op, another Function) gets the
+wrong shape.
+
+Known problems
+--------------
+None known.
+
+References
+----------
+https://github.com/pytorch/pytorch/issues/54346; measured on torch 2.13: the engine's sum is silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GS304"
+SEVERITY = "info"
+BAD = '''
+import torch
+
+
+class AddBias(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, bias):
+        return x + bias
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output, grad_output
+
+
+def example():
+    x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    return x, torch.randn(3, dtype=torch.float64, requires_grad=True)
+
+
+gradsmith_inputs = {"AddBias": example}
+'''
+GOOD = BAD.replace("return grad_output, grad_output", "return grad_output, grad_output.sum(0)")
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    from torch import Tensor
+
+    from gradsmith.lab.raw import raw_pairs
+
+    for pair in raw_pairs(lab):
+        given, returned = pair.given, pair.returned
+        if not isinstance(given, Tensor) or not isinstance(returned, Tensor) or not pair.needed:
+            continue
+        if returned.shape != given.shape and returned.numel() > given.numel():
+            yield lab.finding(
+                f"{pair.function}.backward returns shape {tuple(returned.shape)} for '{pair.name}' of shape "
+                f"{tuple(given.shape)}: the broadcast dimension is not summed.",
+                function=pair.function,
+                argument=pair.name,
+                advice=f"Sum it down: `.sum_to_size({pair.name}.shape)`.",
+                evidence={"returned": list(returned.shape), "expected": list(given.shape)},
+            )

@@ -1,0 +1,76 @@
+"""backward does not use grad_output.
+
+What it finds
+-------------
+backward takes a grad_output and never uses it. At run time backward(2a) is compared with backward(a): a gradient doubles,
+a gradient that ignores grad_output does not.
+
+Why it matters
+--------------
+It is right only where the Function is the last step of the loss. A weighted loss, a sum of two losses, gradient scaling
+or mixed precision multiply grad_output, and this Function drops the factor.
+
+Known problems
+--------------
+Outputs that are marked non-differentiable need no grad_output.
+
+References
+----------
+https://github.com/SeanNaren/warp-ctc/issues/69, https://github.com/ashawkey/stable-dreamfusion/issues/158
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GS205"
+SEVERITY = "error"
+EXPLAINS = ("nonlinear-backward", "wrong-gradient", "undeclared-surrogate")
+BAD = '''
+import torch
+
+
+class SquaredError(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, prediction, target):
+        ctx.save_for_backward(prediction, target)
+        return (prediction - target).square().sum()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        prediction, target = ctx.saved_tensors
+        return 2 * (prediction - target), None
+
+
+def example():
+    return torch.randn(4, 3, dtype=torch.float64, requires_grad=True), torch.randn(4, 3, dtype=torch.float64)
+
+
+gradsmith_inputs = {"SquaredError": example}
+'''
+GOOD = BAD.replace("return 2 * (prediction", "return grad_output * 2 * (prediction")
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    run, v = lab.baseline.run, lab.baseline.v
+    doubled = lab.gradients({o: 2 * g for o, g in v.items()})
+    used = False
+    moved = False
+    for leaf in run.arguments.differentiable:
+        a, b = lab.baseline.gradients[leaf.position], doubled[leaf.position]
+        if a is None or b is None or not bool(a.abs().gt(0).any()):
+            continue
+        moved = True
+        used = used or not lab.close(a, b)
+    if moved and not used:
+        yield lab.finding(
+            f"{lab.target.name}.backward ignores grad_output: twice the grad_output gives the same gradient.",
+            argument="grad_output",
+            advice="Multiply what backward returns by grad_output.",
+        )

@@ -1,0 +1,87 @@
+"""The gradient of the gradient is wrong, without an error.
+
+What it finds
+-------------
+The gradient that backward returns is differentiated once more (`create_graph=True`) and compared with differences of the
+first gradient, for the inputs and for grad_output. A Function that refuses a second derivative in words is fine.
+
+Why it matters
+--------------
+Gradient penalties, Hessian-vector products, meta-learning and physics-informed losses differentiate twice. Saved
+intermediates, detached tensors and foreign code are constants to autograd, so terms are missing from the second
+derivative, and nothing says so. Measured on torch 2.13: x**3 with x**2 saved is off by a factor of 2.
+
+Known problems
+--------------
+Most Functions are never differentiated twice; decorate backward with `@once_differentiable` to say so. A second derivative
+that is needed can be demanded with `gs.check(..., second_order=True)`, and then this is an error.
+
+References
+----------
+https://github.com/pytorch/pytorch/issues/58509, https://github.com/NVlabs/tiny-cuda-nn/issues/58
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GS221"
+SEVERITY = "warning"
+EXPLAINS = ()
+LEVEL = "standard"
+BAD = '''
+import torch
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output * 3 * torch.no_grad()(torch.square)(x)
+
+
+gradsmith_inputs = {"Cube": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+'''
+GOOD = BAD.replace("torch.no_grad()(torch.square)(x)", "x**2")
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.lab.second_order import second_order
+
+    if lab.gradient.wrong or lab.approximate:
+        return  # the derivative of a wrong gradient says nothing new
+    judged = second_order(lab)
+    if judged.judgement is None:
+        if lab.demands_second_order:
+            yield lab.finding(
+                f"{lab.target.name} refuses a second derivative: {judged.refused}",
+                severity="error",
+                advice="Write backward in differentiable torch operations on inputs and outputs.",
+            )
+        return
+    for pair in judged.judgement.wrong:
+        if pair.mismatch is None:
+            continue
+        m = pair.mismatch
+        yield lab.finding(
+            f"{lab.target.name}: the second derivative with respect to '{m.argument}' is wrong at "
+            f"{m.argument}{list(m.element or ())}: autograd says {m.claimed:.6g}, differences of the gradient say "
+            f"{m.true:.6g}.",
+            argument=m.argument,
+            severity="error" if lab.demands_second_order else None,
+            advice="Save inputs and outputs only and recompute the rest in backward with torch operations, or decorate "
+            "backward with @torch.autograd.function.once_differentiable.",
+            evidence={"element": m.element, "claimed": m.claimed, "true": m.true},
+        )
+        return

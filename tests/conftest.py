@@ -1,0 +1,58 @@
+"""What several tests share: sources written to files, subjects checked in this process."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+from gradsmith.findings import Report
+
+_COUNT = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    """Two test processes share two cores."""
+    torch.set_num_threads(1)
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Callable[[str], ModuleType]:
+    """Write a source to a file and import it, so that inspect finds its lines."""
+
+    def make(source: str) -> ModuleType:
+        name = f"subject_{next(_COUNT)}"
+        path = tmp_path / f"{name}.py"
+        path.write_text(source, encoding="utf-8")
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+        return module
+
+    return make
+
+
+@pytest.fixture
+def check_source(load: Callable[[str], ModuleType]) -> Callable[..., Report]:
+    """Check every subject that a source declares inputs for, in this process."""
+    from gradsmith.checking import Options, examine_declared
+    from gradsmith.lab import resolve
+
+    def run(source: str, level: str = "standard", lint: bool = False) -> Report:
+        module = load(source)
+        total = Report()
+        for name in module.gradsmith_inputs:
+            target = resolve(getattr(module, name))
+            total = total.extended(examine_declared(target, Options(level=level, lint=lint, debug=True), module))
+        return total
+
+    return run

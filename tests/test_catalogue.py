@@ -1,0 +1,113 @@
+"""Tests generated from the catalogue: every BAD shows exactly its own rule, every GOOD is clean."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import gradsmith.rules
+from gradsmith import lint_source
+from gradsmith.catalog import FAMILIES, HEADINGS, Rule, rules
+from gradsmith.findings import Finding, Report
+
+RULES = list(rules().values())
+LINTED = [r for r in RULES if "lint" in r.lenses]
+PROBED = [r for r in RULES if r.probe is not None]
+LEDGER = Path(gradsmith.rules.__file__).parent / "codes.txt"
+
+
+def named(chosen: list[Rule]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("rule", chosen, ids=lambda rule: rule.name)
+
+
+def serious(findings: list[Finding]) -> set[str]:
+    return {f.rule for f in findings if f.severity in ("error", "warning")}
+
+
+@named(LINTED)
+def test_bad_shows_exactly_its_own_rule_in_the_source(rule: Rule) -> None:
+    report = lint_source(rule.bad)
+    assert not report.skipped
+    found = {f.rule for f in report.findings}
+    assert rule.name in found
+    assert serious(report.findings) <= {rule.name}
+
+
+@named(PROBED)
+def test_bad_shows_exactly_its_own_rule_when_run(rule: Rule, check_source: Callable[..., Report]) -> None:
+    report = check_source(rule.bad, level=rule.level)
+    assert rule.name in {f.rule for f in report.findings}
+    assert serious(report.findings) <= {rule.name}
+
+
+@named(PROBED)
+def test_both_lenses_make_one_finding(rule: Rule, check_source: Callable[..., Report]) -> None:
+    report = check_source(rule.bad, level=rule.level, lint=True)
+    mine = [f for f in report.findings if f.rule == rule.name]
+    assert mine
+    assert serious(report.findings) <= {rule.name}
+    for finding in mine:
+        assert set(finding.lenses) <= set(rule.lenses)
+
+
+@named(RULES)
+def test_good_is_clean_in_the_source(rule: Rule) -> None:
+    report = lint_source(rule.good)
+    assert not report.skipped
+    assert not serious(report.findings), [f.message for f in report.findings]
+
+
+@named(PROBED)
+def test_good_is_clean_and_verified_when_run(rule: Rule, check_source: Callable[..., Report]) -> None:
+    report = check_source(rule.good, lint=True)
+    assert not serious(report.findings), [f.message for f in report.findings]
+    assert [s.verdict for s in report.subjects] == ["verified"] * len(report.subjects), [s.reason for s in report.subjects]
+
+
+@named(RULES)
+def test_the_page_has_every_heading_and_says_something(rule: Rule) -> None:
+    assert len(rule.title) > 10
+    for heading in HEADINGS:
+        assert len(rule.section(heading)) >= 10, heading
+    assert not re.search(r"\b(cotangent|kink)", rule.title + rule.page, re.I)
+
+
+@named(RULES)
+def test_a_rule_cites_a_thread_or_a_measurement(rule: Rule) -> None:
+    references = rule.section("References")
+    assert "https://" in references or "easured" in references or "survey" in references
+
+
+@named(RULES)
+def test_the_code_belongs_to_the_family_and_the_examples_parse(rule: Rule) -> None:
+    assert re.fullmatch(r"GS\d{3}", rule.code)
+    assert rule.code.startswith(FAMILIES[rule.family][0])
+    assert rule.lenses
+    ast.parse(rule.bad)
+    ast.parse(rule.good)
+    assert rule.bad != rule.good
+
+
+@named(RULES)
+def test_symptoms_are_rules(rule: Rule) -> None:
+    assert set(rule.explains) <= set(rules())
+    assert rule.name not in rule.explains
+
+
+def test_codes_are_unique_and_never_reused() -> None:
+    ledger = dict(line.split() for line in LEDGER.read_text().splitlines() if line and not line.startswith("#"))
+    codes = [rule.code for rule in RULES]
+    assert len(codes) == len(set(codes))
+    assert {rule.code: rule.name for rule in RULES}.items() <= ledger.items(), "append new codes to rules/codes.txt"
+
+
+def test_no_rule_imports_torch_at_module_level() -> None:
+    for path in Path(gradsmith.rules.__file__).parent.rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not any(name.split(".")[0] == "torch" for name in names), path
