@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 CODE = "GS103"
 SEVERITY = "error"
-EXPLAINS = ("backward-raised", "save-overwritten")
+EXPLAINS = ("backward-raised",)
 FIXABLE = False
 BAD = """
 import torch
