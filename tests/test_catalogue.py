@@ -65,7 +65,9 @@ def test_good_is_clean_in_the_source(rule: Rule) -> None:
 def test_good_is_clean_and_verified_when_run(rule: Rule, check_source: Callable[..., Report]) -> None:
     report = check_source(rule.good, lint=True)
     assert not serious(report.findings), [f.message for f in report.findings]
-    assert [s.verdict for s in report.subjects] == ["verified"] * len(report.subjects), [s.reason for s in report.subjects]
+    assert [s.verdict for s in report.subjects] == ["verified"] * len(report.subjects), [
+        s.reason for s in report.subjects
+    ]
 
 
 @named(RULES)

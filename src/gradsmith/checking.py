@@ -78,7 +78,17 @@ def check(
     True
     """
     options = Options(
-        gradient, like, level, seed, rtol, atol, reference, project, tuple(select), tuple(ignore), second_order=second_order
+        gradient,
+        like,
+        level,
+        seed,
+        rtol,
+        atol,
+        reference,
+        project,
+        tuple(select),
+        tuple(ignore),
+        second_order=second_order,
     )
     if isolate:
         from gradsmith.lab.isolation import check_isolated
@@ -163,7 +173,14 @@ def _examine_one(
             args, kwargs = _positional(target, args, kwargs), {}
         arguments = _arguments(target, args, kwargs)
         subject = Subject(
-            target.name, "unverified", "", target.path, target.line, source, as_code(arguments), options.gradient or "exact"
+            target.name,
+            "unverified",
+            "",
+            target.path,
+            target.line,
+            source,
+            as_code(arguments),
+            options.gradient or "exact",
         )
         if reason := _unusable(arguments):
             return Report(subjects=[replace(subject, reason=reason)])
@@ -215,8 +232,7 @@ def _inconclusive(lab: Lab) -> str:
     judgement = lab.gradient
     if not judgement.pairs:
         return "no output carries a gradient"
-    noisy = [p for p in judgement.noisy]
-    if noisy:
+    if noisy := judgement.noisy:
         names = ", ".join(dict.fromkeys(f"'{p.leaf.name}'" for p in noisy))
         return f"numeric noise is too wide to judge the gradient of {names}"
     return ""
@@ -261,7 +277,9 @@ def _notes(lab: Lab) -> list[str]:
     if judgement is not None:
         for pair in judgement.pairs:
             if pair.explained:
-                notes.append(f"{lab.target.name}: the gradient of '{pair.leaf.name}' is right for {pair.explained} inputs")
+                notes.append(
+                    f"{lab.target.name}: the gradient of '{pair.leaf.name}' is right for {pair.explained} inputs"
+                )
         if lab.stochastic:
             notes.append(f"{lab.target.name}: forward draws random numbers; it was checked under a replayed seed")
         corners = sum(len(p.corners) for p in judgement.pairs)

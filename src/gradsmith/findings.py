@@ -255,7 +255,9 @@ def fold(findings: Sequence[Finding]) -> list[Finding]:
 
     out = list(findings)
     for finding in sorted(findings, key=lambda f: len(explained_by(f.rule)), reverse=True):
-        roots = [r for r in out if r is not finding and r.rule in explained_by(finding.rule) and _same_place(r, finding)]
+        roots = [
+            r for r in out if r is not finding and r.rule in explained_by(finding.rule) and _same_place(r, finding)
+        ]
         if not roots or finding not in out or finding.rule == roots[0].rule:
             continue
         root = roots[0]

@@ -68,7 +68,8 @@ def command(
     report = _run(jobs, {**options, "debug": debug}, limits, list(stub), inputs, device) if jobs else Report()
     merged = _narrowed(source, jobs).extended(report)
     finish(
-        _with_note(merged), Output.of(format, output, fail_on, config, exit_zero=exit_zero, allow_unverified=allow_unverified)
+        _with_note(merged),
+        Output.of(format, output, fail_on, config, exit_zero=exit_zero, allow_unverified=allow_unverified),
     )
 
 

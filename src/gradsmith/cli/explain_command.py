@@ -9,7 +9,9 @@ import click
 from gradsmith.catalog import FAMILIES, HEADINGS, Rule, find
 
 
-@click.command("explain", epilog="\b\nExamples:\n  gradsmith explain inplace-grad\n  gradsmith explain GS201 --format json")
+@click.command(
+    "explain", epilog="\b\nExamples:\n  gradsmith explain inplace-grad\n  gradsmith explain GS201 --format json"
+)
 @click.argument("rule")
 @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", help="How to print.")
 @click.option("--debug", is_flag=True, hidden=True)

@@ -133,7 +133,9 @@ def moved(target: Target, arguments: Arguments, leaf: Leaf, u: Tensor, settings:
         x = base + t * u if t else base.clone()
         x = settings.project(x) if settings.project is not None else x
         with torch.no_grad():
-            outputs = forward(target, arguments.replaced(dict.fromkeys(shared, x)), seed=settings.seed, plain=True).outputs
+            outputs = forward(
+                target, arguments.replaced(dict.fromkeys(shared, x)), seed=settings.seed, plain=True
+            ).outputs
         return [o.detach().to(torch.complex128 if o.is_complex() else torch.float64) for o in outputs]
 
     return evaluate
@@ -174,8 +176,10 @@ def _measure_pairs(
         weight = _effective(u, leaf, settings)
         grads = [_claim(claim[p.output][leaf.position], leaf)[0] for p in pairs]
         natural = [float(torch.linalg.vector_norm((g * weight).abs().double())) for g in grads]
-        probes = [Probe(p.output, v[p.output].double() if not v[p.output].is_complex() else v[p.output], max(s, 1e-300))
-                  for p, s in zip(pairs, natural)]
+        probes = [
+            Probe(p.output, v[p.output].double() if not v[p.output].is_complex() else v[p.output], max(s, 1e-300))
+            for p, s in zip(pairs, natural)
+        ]
         dtype = working_dtype(arguments, evaluate(0.0))
         for k, (pair, slope) in enumerate(zip(pairs, slopes(evaluate, probes, dtype))):
             claimed = dot(grads[k], weight)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.abc
 import importlib.util
 import sys
 from collections.abc import Sequence
@@ -115,7 +116,7 @@ def _stub_value(dotted: str) -> Any:
     return type(dotted.rpartition(".")[2], (), {"__new__": unusable, "__module__": dotted.rpartition(".")[0]})
 
 
-class _StubFinder:
+class _StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds every submodule of the stubbed names."""
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -123,7 +124,7 @@ class _StubFinder:
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
         if any(fullname == n or fullname.startswith(n + ".") for n in self.names):
-            return importlib.util.spec_from_loader(fullname, self, is_package=True)  # type: ignore[arg-type]
+            return importlib.util.spec_from_loader(fullname, self, is_package=True)
         return None
 
     def create_module(self, spec: Any) -> ModuleType:
@@ -134,4 +135,4 @@ class _StubFinder:
 
 def _install_stubs(names: Sequence[str]) -> None:
     if names:
-        sys.meta_path.insert(0, _StubFinder(names))  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _StubFinder(names))

@@ -220,4 +220,3 @@ def _resident(pid: int) -> int:
         return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
-

@@ -44,9 +44,7 @@ class Lab:
     def run(self, arguments: Arguments | None = None, *, seed: int | None = None) -> Run:
         """An observed forward; backward through `Run.gradients` is observed, too."""
         chosen = arguments if arguments is not None else self.arguments
-        return forward(
-            self.target, chosen, seed=self.settings.seed if seed is None else seed, classes=self.classes
-        )
+        return forward(self.target, chosen, seed=self.settings.seed if seed is None else seed, classes=self.classes)
 
     def precise_run(self, arguments: Arguments | None = None) -> Run:
         """The same in float64 where the subject runs there, so that differences stand out from rounding."""

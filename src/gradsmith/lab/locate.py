@@ -58,7 +58,12 @@ def explaining_domain(target: Target, arguments: Arguments, settings: Settings, 
 
 def _domains(x: Tensor) -> list[tuple[str, Projection]]:
     found: list[tuple[str, Projection]] = []
-    if x.ndim >= 2 and x.shape[-1] == x.shape[-2] and x.shape[-1] > 1 and torch.allclose(x, x.mH, rtol=1e-9, atol=1e-12):
+    if (
+        x.ndim >= 2
+        and x.shape[-1] == x.shape[-2]
+        and x.shape[-1] > 1
+        and torch.allclose(x, x.mH, rtol=1e-9, atol=1e-12)
+    ):
         found.append(("symmetric", lambda y: (y + y.mH) / 2))
     if x.ndim and x.shape[-1] > 1 and not x.is_complex():
         sums = x.sum(-1, keepdim=True)
@@ -124,7 +129,7 @@ def _look_at(
     worst: tuple[str, Mismatch | None] = ("right", None)
     for unit in (1.0, 1j) if x.is_complex() else (1.0,):
         e = torch.zeros_like(x.detach()).contiguous()
-        e.view(-1)[index] = unit * size
+        e.view(-1)[index] = torch.tensor(unit * size, dtype=e.dtype)
         claimed = dot(pair.claimed, e) / size
         evaluate = moved(target, arguments, pair.leaf, e, settings)
         probe = Probe(pair.output, pair.v, max(abs(claimed) * size, 1e-300))

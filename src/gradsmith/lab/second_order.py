@@ -11,7 +11,7 @@ from torch import Tensor
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.gradient import Judgement, judge
 from gradsmith.lab.lab import Lab
-from gradsmith.lab.run import flat_outputs
+from gradsmith.lab.run import flat_outputs, forward
 from gradsmith.lab.target import Target
 
 
@@ -35,11 +35,27 @@ def second_order(lab: Lab) -> SecondOrder:
     target, arguments = _gradient_as_subject(lab)
     settings = replace(lab.settings, reference=None, project=None)
     try:
-        result = SecondOrder(judge(target, arguments, settings))
+        run = forward(target, arguments, seed=settings.seed)
+        refused = _once_differentiable([out.grad_fn for out in run.outputs])
+        result = SecondOrder(refused=refused) if refused else SecondOrder(judge(target, arguments, settings))
     except Exception as error:  # once_differentiable and the like refuse with an exception of any kind
         result = SecondOrder(refused=str(error).splitlines()[0] if str(error) else type(error).__name__)
     lab.__dict__["_second_order"] = result
     return result
+
+
+def _once_differentiable(roots: list[Any]) -> str:
+    """`once_differentiable` puts an Error node behind its results, which `autograd.grad` to other inputs walks past."""
+    stack, seen = list(roots), set()
+    while stack:
+        node = stack.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if type(node).__name__ == "Error":
+            return "backward is marked with @once_differentiable"
+        stack.extend(parent for parent, _ in node.next_functions)
+    return ""
 
 
 def _gradient_as_subject(lab: Lab) -> tuple[Target, Arguments]:

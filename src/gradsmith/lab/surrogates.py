@@ -12,7 +12,9 @@ from gradsmith.lab.declarations import ATTRIBUTE, Declaration
 T = TypeVar("T")
 
 # Every surrogate is free of the derivative; the rest of the contract holds unless its kind says otherwise.
-_ALWAYS = frozenset({"wrong-gradient", "none-for-tensor", "undeclared-surrogate", "wrong-second-order", "ignored-grad-output"})
+_ALWAYS = frozenset(
+    {"wrong-gradient", "none-for-tensor", "undeclared-surrogate", "wrong-second-order", "ignored-grad-output"}
+)
 WAIVED: Mapping[str, frozenset[str]] = {
     "straight-through": _ALWAYS,
     "reversal": _ALWAYS,
@@ -21,8 +23,16 @@ WAIVED: Mapping[str, frozenset[str]] = {
     "routing": _ALWAYS,
     "clip": _ALWAYS | {"nonlinear-backward"},
     "sparsify": _ALWAYS | {"nonlinear-backward"},
-    "noise": _ALWAYS | {"nonlinear-backward", "not-repeatable", "random-backward", "nondeterministic", "frozen-input",
-                        "class-state", "layout-dependent"},
+    "noise": _ALWAYS
+    | {
+        "nonlinear-backward",
+        "not-repeatable",
+        "random-backward",
+        "nondeterministic",
+        "frozen-input",
+        "class-state",
+        "layout-dependent",
+    },
     "stop": _ALWAYS | {"unused-output"},
     "custom": _ALWAYS | {"nonlinear-backward"},
 }

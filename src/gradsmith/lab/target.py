@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import _SingleLevelFunction  # type: ignore[attr-defined]
+from torch.autograd.function import _SingleLevelFunction
 
 from gradsmith.findings import GradsmithError
 from gradsmith.lab.arguments import parameter_names
@@ -83,7 +83,7 @@ def is_custom_op(subject: Any) -> bool:
 
 def functions_behind(outputs: Sequence[Tensor]) -> list[type[torch.autograd.Function]]:
     """The custom Function classes in the graph behind `outputs`, in forward order."""
-    stack = [out.grad_fn for out in outputs if out.grad_fn is not None]
+    stack: list[Any] = [out.grad_fn for out in outputs]
     seen: set[Any] = set()
     nodes: list[Any] = []
     while stack:

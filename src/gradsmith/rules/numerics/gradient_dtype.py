@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CODE = "GS303"
 SEVERITY = "warning"
 EXPLAINS = ("wrong-gradient", "nonlinear-backward", "layout-dependent", "frozen-input")
-BAD = '''
+BAD = """
 import torch
 
 
@@ -52,7 +52,7 @@ class RowMax(torch.autograd.Function):
 
 
 gradsmith_inputs = {"RowMax": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
+"""
 GOOD = BAD.replace("dtype=torch.float32", "dtype=grad_output.dtype").replace(".float())", ")")
 
 

@@ -53,7 +53,9 @@ class Triple(torch.autograd.Function):
 
 gradsmith_inputs = {"Triple": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
 '''
-GOOD = BAD.replace("torch.as_strided(grad_output, (grad_output.numel(),), (1,))", "grad_output.contiguous().reshape(-1)")
+GOOD = BAD.replace(
+    "torch.as_strided(grad_output, (grad_output.numel(),), (1,))", "grad_output.contiguous().reshape(-1)"
+)
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
@@ -70,7 +72,9 @@ def _of_grad_output(lab: Lab) -> Iterator[Finding]:
         wanted = lab.gradients({o: v[o]}) if len(run.differentiable) == 1 else None
         trials = [(name, made, v[o]) for name, made in layouts(v[o]).items()]
         if output.numel() > 1:
-            trials.append(("expanded with stride 0, as .sum() makes it", expanded_ones(output), output.new_ones(output.shape)))
+            trials.append(
+                ("expanded with stride 0, as .sum() makes it", expanded_ones(output), output.new_ones(output.shape))
+            )
         for name, made, plain in trials:
             others = {p: g * 0 for p, g in v.items() if p != o}
             expected = wanted if wanted is not None and plain is v[o] else lab.gradients({**others, o: plain})

@@ -39,7 +39,7 @@ EXPLAINS = (
     "not-repeatable",
     "unused-output",
 )
-BAD = '''
+BAD = """
 import torch
 
 
@@ -63,7 +63,7 @@ def example():
 
 
 gradsmith_inputs = {"Length": example}
-'''
+"""
 GOOD = BAD.replace("grad_output / length", "grad_output / length.clamp(min=1e-300)")
 
 

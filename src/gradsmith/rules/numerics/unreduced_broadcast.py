@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 CODE = "GS304"
 SEVERITY = "info"
-BAD = '''
+BAD = """
 import torch
 
 
@@ -52,7 +52,7 @@ def example():
 
 
 gradsmith_inputs = {"AddBias": example}
-'''
+"""
 GOOD = BAD.replace("return grad_output, grad_output", "return grad_output, grad_output.sum(0)")
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CODE = "GS006"
 SEVERITY = "error"
-BAD = '''
+BAD = """
 import torch
 
 
@@ -49,7 +49,7 @@ class Norm(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Norm": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
+"""
 GOOD = BAD.replace("x * (grad_output / length)", "x * (grad_output / length).unsqueeze(1)")
 
 

@@ -21,7 +21,7 @@ https://github.com/pytorch/pytorch/issues/197099 (SIGSEGV for an empty input)
 CODE = "GS002"
 SEVERITY = "error"
 SEEN_BY_ISOLATION = True
-BAD = '''
+BAD = """
 import os
 
 import torch
@@ -38,8 +38,8 @@ class Double(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Double": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
-GOOD = '''
+"""
+GOOD = """
 import torch
 
 
@@ -54,4 +54,4 @@ class Double(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Double": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
+"""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 CODE = "GS005"
 SEVERITY = "error"
-BAD = '''
+BAD = """
 import torch
 
 
@@ -56,7 +56,7 @@ def example():
 
 
 gradsmith_inputs = {"Product": example}
-'''
+"""
 GOOD = BAD.replace("torch.randn(4, 5", "torch.randn(3, 5")
 
 

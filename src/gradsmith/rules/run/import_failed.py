@@ -22,7 +22,7 @@ https://github.com/lmnt-com/haste/issues/27 and many like it: packages that inst
 CODE = "GS001"
 SEVERITY = "error"
 SEEN_BY_ISOLATION = True
-BAD = '''
+BAD = """
 import torch
 
 import a_package_that_only_exists_on_the_cluster
@@ -39,8 +39,8 @@ class Double(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Double": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
-GOOD = '''
+"""
+GOOD = """
 import torch
 
 
@@ -55,4 +55,4 @@ class Double(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Double": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
+"""

@@ -21,7 +21,7 @@ https://github.com/csuhan/s2anet/issues/115 (a gradcheck that asked for 40 000 G
 CODE = "GS004"
 SEVERITY = "error"
 SEEN_BY_ISOLATION = True
-BAD = '''
+BAD = """
 import torch
 
 
@@ -37,8 +37,8 @@ class Double(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Double": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
-GOOD = '''
+"""
+GOOD = """
 import torch
 
 
@@ -53,4 +53,4 @@ class Double(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Double": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
+"""

@@ -21,7 +21,7 @@ Measured: a fork of a process that had computed hangs for ever in an OpenMP lock
 CODE = "GS003"
 SEVERITY = "error"
 SEEN_BY_ISOLATION = True
-BAD = '''
+BAD = """
 import threading
 
 import torch
@@ -39,8 +39,8 @@ class Double(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Double": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
-GOOD = '''
+"""
+GOOD = """
 import torch
 
 
@@ -55,4 +55,4 @@ class Double(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Double": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
+"""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CODE = "GS216"
 SEVERITY = "error"
 EXPLAINS = ("wrong-gradient", "nonlinear-backward", "frozen-input", "layout-dependent", "not-repeatable")
-BAD = '''
+BAD = """
 import torch
 
 
@@ -48,8 +48,8 @@ class Square(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Square": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
-GOOD = '''
+"""
+GOOD = """
 import torch
 
 
@@ -66,7 +66,7 @@ class Square(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Square": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
+"""
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CODE = "GS209"
 SEVERITY = "error"
-BAD = '''
+BAD = """
 import torch
 from torch import nn
 
@@ -51,8 +51,8 @@ class Apply(torch.autograd.Function):
 gradsmith_inputs = {
     "Apply": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True), nn.Linear(3, 5, dtype=torch.float64))
 }
-'''
-GOOD = '''
+"""
+GOOD = """
 import torch
 
 
@@ -77,7 +77,7 @@ def example():
 
 
 gradsmith_inputs = {"Apply": example}
-'''
+"""
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CODE = "GS205"
 SEVERITY = "error"
 EXPLAINS = ("nonlinear-backward", "wrong-gradient", "undeclared-surrogate")
-BAD = '''
+BAD = """
 import torch
 
 
@@ -53,7 +53,7 @@ def example():
 
 
 gradsmith_inputs = {"SquaredError": example}
-'''
+"""
 GOOD = BAD.replace("return 2 * (prediction", "return grad_output * 2 * (prediction")
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 CODE = "GS204"
 SEVERITY = "error"
 EXPLAINS = ("wrong-gradient", "class-state")
-BAD = '''
+BAD = """
 import torch
 
 
@@ -50,8 +50,8 @@ class ClampedSquare(torch.autograd.Function):
 
 
 gradsmith_inputs = {"ClampedSquare": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
-GOOD = '''
+"""
+GOOD = """
 import torch
 
 
@@ -69,7 +69,7 @@ class ClampedSquare(torch.autograd.Function):
 
 
 gradsmith_inputs = {"ClampedSquare": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
+"""
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

@@ -41,7 +41,7 @@ EXPLAINS = (
     "unused-output",
     "class-state",
 )
-BAD = '''
+BAD = """
 import torch
 
 
@@ -59,7 +59,7 @@ class Square(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Square": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
+"""
 GOOD = BAD.replace("x.mul_(2)\n        return grad_output * x", "return grad_output * 2 * x")
 
 

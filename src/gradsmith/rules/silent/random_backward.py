@@ -41,7 +41,7 @@ EXPLAINS = (
     "unused-output",
     "undeclared-surrogate",
 )
-BAD = '''
+BAD = """
 import torch
 
 
@@ -57,8 +57,8 @@ class Dropout(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Dropout": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True), 0.5)}
-'''
-GOOD = '''
+"""
+GOOD = """
 import torch
 from torch.autograd.function import once_differentiable
 
@@ -79,7 +79,7 @@ class Dropout(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Dropout": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True), 0.5)}
-'''
+"""
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

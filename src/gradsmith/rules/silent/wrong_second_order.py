@@ -35,7 +35,7 @@ CODE = "GS221"
 SEVERITY = "warning"
 EXPLAINS = ()
 LEVEL = "standard"
-BAD = '''
+BAD = """
 import torch
 
 
@@ -52,7 +52,7 @@ class Cube(torch.autograd.Function):
 
 
 gradsmith_inputs = {"Cube": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-'''
+"""
 GOOD = BAD.replace("torch.no_grad()(torch.square)(x)", "x**2")
 
 
