@@ -1,5 +1,6 @@
 """Recurrent layers from a user's own step: capture, split, emit, run."""
 
-from .scan import scan
+from .plan import Plan
+from .scan import plan, scan
 
-__all__ = ["scan"]
+__all__ = ["Plan", "plan", "scan"]

@@ -129,7 +129,13 @@ class _JointStep:
     """The step and its vector-Jacobian product as one function of flat tensors."""
 
     def __init__(
-        self, step: Any, x: Sequence[Leaf], state: Sequence[Leaf], params: Sequence[Leaf], specs: Any, seen: Sequence[Tensor]
+        self,
+        step: Any,
+        x: Sequence[Leaf],
+        state: Sequence[Leaf],
+        params: Sequence[Leaf],
+        specs: Any,
+        seen: Sequence[Tensor],
     ) -> None:
         self.step, self.specs, self.seen = step, specs, seen
         self.x, self.state, self.params = x, state, params
@@ -183,7 +189,9 @@ class _JointStep:
             fakes = inputs[len(self.x) + len(self.state) + explicit :]
             with Substitute({id(real): fake for real, fake in zip(self.seen, fakes)}):
                 found = (
-                    torch.autograd.grad([outputs[i] for i in reached], sources, [given[i] for i in reached], allow_unused=True)
+                    torch.autograd.grad(
+                        [outputs[i] for i in reached], sources, [given[i] for i in reached], allow_unused=True
+                    )
                     if reached
                     else [None] * len(sources)
                 )
@@ -234,7 +242,14 @@ def _explain(error: Exception) -> Refused:
 
 
 def _joint(
-    graph: fx.Graph, constants: dict[str, Tensor], step: _JointStep, n_x: int, n_state: int, n_params: int, n_y: int, rows: int
+    graph: fx.Graph,
+    constants: dict[str, Tensor],
+    step: _JointStep,
+    n_x: int,
+    n_state: int,
+    n_params: int,
+    n_y: int,
+    rows: int,
 ) -> Joint:
     inputs = [node for node in graph.nodes if node.op == "placeholder"]
     (output,) = (node for node in graph.nodes if node.op == "output")
@@ -242,7 +257,9 @@ def _joint(
     n_in = n_x + n_state + n_params
     found = iter(results[n_y + n_state :])
     present = iter(step.gradients)
-    gradients = [next(found) if step.wanted(i) and next(present) else None for i in range(n_in)] if step.differentiable else []
+    gradients = (
+        [next(found) if step.wanted(i) and next(present) else None for i in range(n_in)] if step.differentiable else []
+    )
     return Joint(
         graph, constants, rows,
         x=inputs[:n_x], state=inputs[n_x : n_x + n_state], params=inputs[n_x + n_state : n_in],

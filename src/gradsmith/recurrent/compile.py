@@ -48,7 +48,15 @@ def load(source: str) -> ctypes.CDLL:
 
 def _key(source: str, path: str, flags: tuple[str, ...]) -> str:
     binary = os.stat(os.path.realpath(path))
-    parts = (source, path, str(binary.st_mtime_ns), str(binary.st_size), " ".join(flags), cpu_features(), torch.__version__)
+    parts = (
+        source,
+        path,
+        str(binary.st_mtime_ns),
+        str(binary.st_size),
+        " ".join(flags),
+        cpu_features(),
+        torch.__version__,
+    )
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
 
 

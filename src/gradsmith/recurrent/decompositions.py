@@ -13,21 +13,22 @@ from torch import Tensor
 aten = torch.ops.aten
 
 # Kept whole although torch would take them apart: one C expression each, or a form the splitter knows.
-_KEEP = """
-    sigmoid silu leaky_relu hardtanh embedding_dense_backward embedding
-""".split()
-_ALSO = """
-    addmm baddbmm addcmul addcdiv lerp sigmoid_backward tanh_backward native_layer_norm_backward _softmax
-    _softmax_backward_data _log_softmax _log_softmax_backward_data gelu gelu_backward slice_backward
-    select_backward stack t transpose silu_backward threshold_backward elu elu_backward softplus
-    softplus_backward leaky_relu_backward hardtanh_backward hardsigmoid hardsigmoid_backward hardswish
-    hardswish_backward log_sigmoid_forward log_sigmoid_backward native_group_norm native_group_norm_backward
-    _unsafe_view squeeze unsqueeze rsub mish mish_backward prelu _prelu_kernel _prelu_kernel_backward logit frac
-    unbind split unsafe_split unsafe_chunk masked_fill fill new_zeros new_ones zeros_like ones_like new_full
-    new_empty _to_copy heaviside xlogy sinc addmv mv dot outer ger norm linalg_vector_norm clamp_min clamp_max
-    glu glu_backward celu selu rrelu_with_noise narrow diagonal_backward std std_mean logsumexp logaddexp
-    _fused_rms_norm _safe_softmax
-""".split()
+_KEEP = (
+    "sigmoid", "silu", "leaky_relu", "hardtanh", "embedding_dense_backward", "embedding",
+)  # fmt: skip
+_ALSO = (
+    "addmm", "baddbmm", "addcmul", "addcdiv", "sigmoid_backward", "tanh_backward", "native_layer_norm_backward",
+    "_softmax", "_softmax_backward_data", "_log_softmax", "_log_softmax_backward_data", "gelu", "gelu_backward",
+    "slice_backward", "select_backward", "stack", "silu_backward", "threshold_backward", "elu", "elu_backward",
+    "softplus", "softplus_backward", "leaky_relu_backward", "hardtanh_backward", "hardsigmoid",
+    "hardsigmoid_backward", "hardswish", "hardswish_backward", "log_sigmoid_forward", "log_sigmoid_backward",
+    "native_group_norm", "native_group_norm_backward", "_unsafe_view", "rsub", "mish", "mish_backward", "prelu",
+    "_prelu_kernel", "_prelu_kernel_backward", "logit", "frac", "split", "unsafe_split", "unsafe_chunk",
+    "masked_fill", "fill", "new_zeros", "new_ones", "zeros_like", "ones_like", "new_full", "new_empty", "heaviside",
+    "xlogy", "sinc", "addmv", "mv", "dot", "outer", "ger", "norm", "linalg_vector_norm", "clamp_min", "clamp_max",
+    "glu", "glu_backward", "celu", "selu", "rrelu_with_noise", "narrow", "diagonal_backward", "std", "std_mean",
+    "logsumexp", "logaddexp", "_fused_rms_norm", "_safe_softmax",
+)  # fmt: skip
 
 
 def _count(x: Tensor, dims: Sequence[int]) -> int:
@@ -38,7 +39,9 @@ def _dims(x: Tensor, dim: Sequence[int] | None) -> list[int]:
     return [d % x.dim() for d in dim] if dim else list(range(x.dim()))
 
 
-def _mean(x: Tensor, dim: Sequence[int] | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+def _mean(
+    x: Tensor, dim: Sequence[int] | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Tensor:
     dims = _dims(x, dim)
     return aten.sum.dim_IntList(x, dims, keepdim) * (1.0 / max(1, _count(x, dims)))
 
@@ -54,7 +57,9 @@ def _var_mean(
     return variance, mean if keepdim else aten.sum.dim_IntList(mean, dims, False)
 
 
-def _var(x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
+def _var(
+    x: Tensor, dim: Sequence[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> Tensor:
     return _var_mean(x, dim, correction=correction, keepdim=keepdim)[0]
 
 
@@ -75,6 +80,10 @@ def _addmm(bias: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float 
     return product + (bias if beta == 1 else bias * beta)
 
 
+def _lerp(start: Tensor, end: Tensor, weight: Tensor | float) -> Tensor:
+    return start + weight * (end - start)
+
+
 @functools.cache
 def table() -> dict[Any, Callable[..., Any]]:
     """Torch's own decompositions without those kept whole, and ours where torch would leave the aten vocabulary."""
@@ -92,4 +101,7 @@ def table() -> dict[Any, Callable[..., Any]]:
     chosen[aten.var.correction] = _var
     chosen[aten.native_layer_norm.default] = _native_layer_norm
     chosen[aten.addmm.default] = _addmm
+    chosen[aten.lerp.Tensor] = chosen[aten.lerp.Scalar] = _lerp
+    for whole in (aten._to_copy.default, aten.unsqueeze.default, aten.squeeze.dims, aten.squeeze.dim):
+        chosen.pop(whole, None)
     return chosen

@@ -91,7 +91,9 @@ def _timeless(parts: Split, places: _Places, given: dict[fx.Node, Place]) -> Non
 def _forward(parts: Split, dtype: torch.dtype) -> tuple[str, Kernel]:
     joint = parts.joint
     places = _Places(joint.rows)
-    given: dict[fx.Node, Place] = {node: places.add("x", node, "t", i) for i, node in enumerate(joint.x) if _plain(node)}
+    given: dict[fx.Node, Place] = {
+        node: places.add("x", node, "t", i) for i, node in enumerate(joint.x) if _plain(node)
+    }
     given |= {node: places.add("hoist", node, "t") for node in parts.hoist_results}
     _timeless(parts, places, given)
     stores: list[tuple[fx.Node, Place]] = []
@@ -125,7 +127,9 @@ def _plain(node: fx.Node) -> bool:
 def _backward(parts: Split, dtype: torch.dtype) -> tuple[str, Kernel]:
     joint = parts.joint
     places = _Places(joint.rows)
-    given: dict[fx.Node, Place] = {node: places.add("x", node, "t", i) for i, node in enumerate(joint.x) if _plain(node)}
+    given: dict[fx.Node, Place] = {
+        node: places.add("x", node, "t", i) for i, node in enumerate(joint.x) if _plain(node)
+    }
     _timeless(parts, places, given)
     for j, node in enumerate(joint.y):
         if shared_state(parts, j) is None:
@@ -162,14 +166,22 @@ def _backward(parts: Split, dtype: torch.dtype) -> tuple[str, Kernel]:
 
 
 def _function(
-    name: str, writer: StepWriter, places: _Places, totals: dict[str, Place], loop: str, dtype: torch.dtype, cleared: list[Place]
+    name: str,
+    writer: StepWriter,
+    places: _Places,
+    totals: dict[str, Place],
+    loop: str,
+    dtype: torch.dtype,
+    cleared: list[Place],
 ) -> tuple[str, Kernel]:
     body = writer.body()
     for place in cleared:
         target = f"({place.at_first_row()})[j]"
         body.append(f"for (long j = 0; j < R * {place.width}; j++) {target} = 0;")
     for local, total in totals.items():
-        body.append(f"for (long j = 0; j < {total.width}; j++) {{ {total.base}[thread * {total.width} + j] += {local}[j]; {local}[j] = 0; }}")
+        body.append(
+            f"for (long j = 0; j < {total.width}; j++) {{ {total.base}[thread * {total.width} + j] += {local}[j]; {local}[j] = 0; }}"
+        )
     weights = [writer.given[w].base for w in writer.weights]
     text = "\n".join(body)
     used = [s for s in places.slots if re.search(rf"\b{s.name}\b", text)]
@@ -199,5 +211,3 @@ def _function(
         fixed += total.width * real + 64
     lines += [f"  {loop} {{", *("    " + line for line in body), "  }", "}", ""]
     return "\n".join(lines), Kernel(name, tuple(used), fixed, per_row)
-
-

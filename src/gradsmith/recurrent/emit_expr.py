@@ -119,7 +119,12 @@ def expression(node: fx.Node, texts: dict[fx.Node, str]) -> str:
     operand = Operands(node, texts)
     kind = c_type(dtype_of(node))
     if target in ARITHMETIC:
-        if kind != "real" and target not in (aten.mul.Tensor, aten.neg.default, aten.maximum.default, aten.minimum.default):
+        if kind != "real" and target not in (
+            aten.mul.Tensor,
+            aten.neg.default,
+            aten.maximum.default,
+            aten.minimum.default,
+        ):
             raise Refused(f"{target} on whole numbers")
         return ARITHMETIC[target].format(*(operand(a, kind) for a in args))
     if target in COMPARISON:
@@ -158,7 +163,13 @@ def _special(node: fx.Node, operand: Operands, kind: str) -> str:
         return operand(source, kind)
     if target is aten.bitwise_not.default and kind == "flag":
         return f"(!{operand(args[0], kind)})"
-    if target in (aten.clamp.default, aten.clamp.Tensor, aten.clamp_min.default, aten.clamp_max.default, aten.hardtanh.default):
+    if target in (
+        aten.clamp.default,
+        aten.clamp.Tensor,
+        aten.clamp_min.default,
+        aten.clamp_max.default,
+        aten.hardtanh.default,
+    ):
         return _clamp(node, operand, kind)
     if target is aten.leaky_relu.default:
         value, slope = operand(args[0], kind), literal(args[1] if len(args) > 1 else 0.01, kind)
@@ -185,7 +196,14 @@ def _clamp(node: fx.Node, operand: Operands, kind: str) -> str:
 
 
 def _power(value: str, exponent: Any) -> str:
-    simple = {2: "({0} * {0})", 3: "({0} * {0} * {0})", 1: "{0}", 0.5: "SQRT({0})", -1: "(ONE / {0})", -0.5: "(ONE / SQRT({0}))"}
+    simple = {
+        2: "({0} * {0})",
+        3: "({0} * {0} * {0})",
+        1: "{0}",
+        0.5: "SQRT({0})",
+        -1: "(ONE / {0})",
+        -0.5: "(ONE / SQRT({0}))",
+    }
     if exponent in simple:
         return simple[exponent].format(value)
     if exponent == -2:

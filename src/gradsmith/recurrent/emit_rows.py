@@ -22,7 +22,9 @@ aten = torch.ops.aten
 FULL_REDUCTIONS = {aten.sum.dim_IntList: "sum", aten.amax.default: "amax", aten.amin.default: "amin"}
 SCATTERS = frozenset({aten.slice_scatter.default, aten.select_scatter.default})
 CONSTANTS = frozenset({aten.full.default, aten.scalar_tensor.default, aten.full_like.default})
-_LOOPED = frozenset({*POINTWISE, *VIEWS, *FULL_REDUCTIONS, *SCATTERS, *CONSTANTS, *MATRIX_PRODUCTS, aten.cat.default, aten.bmm.default})
+_LOOPED = frozenset(
+    {*POINTWISE, *VIEWS, *FULL_REDUCTIONS, *SCATTERS, *CONSTANTS, *MATRIX_PRODUCTS, aten.cat.default, aten.bmm.default}
+)
 
 
 def has_c_form(node: fx.Node) -> bool:
@@ -45,7 +47,9 @@ class Item:
         """Needs a loop of its own: its order of accumulation is not the order of the elements of a row."""
         if self.kind == "batchsum":
             return dims_of(self.node) != [0] or self.shape[0] != 1
-        return self.kind in ("partial", "bmm") or (self.kind == "reduce" and self.node.target is not aten.sum.dim_IntList)
+        return self.kind in ("partial", "bmm") or (
+            self.kind == "reduce" and self.node.target is not aten.sum.dim_IntList
+        )
 
 
 @dataclass
@@ -110,7 +114,11 @@ class Scheduler:
                 continue
             if user.target in (aten.slice.Tensor, aten.select.int):
                 share += torch.Size(row_shape(user, self.rows)).numel() / size
-            elif user in self.inlined and user.target in CHEAP and row_shape(user, self.rows) == row_shape(node, self.rows):
+            elif (
+                user in self.inlined
+                and user.target in CHEAP
+                and row_shape(user, self.rows) == row_shape(node, self.rows)
+            ):
                 share += self._times_read(user)
             else:
                 return 2.0
@@ -130,7 +138,9 @@ class Scheduler:
         elif node.target in FULL_REDUCTIONS:
             source: fx.Node = node.args[0]  # type: ignore[assignment]
             whole = all(size == 1 for size in shape)
-            self._place(Item(node, "reduce" if whole else "partial", row_shape(source, self.rows) if whole else shape), [source])
+            self._place(
+                Item(node, "reduce" if whole else "partial", row_shape(source, self.rows) if whole else shape), [source]
+            )
         elif node.target is aten.bmm.default:
             self._place(Item(node, "bmm", shape), list(node.all_input_nodes))
         elif node.target in POINTWISE:

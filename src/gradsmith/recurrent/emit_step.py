@@ -67,7 +67,11 @@ class StepWriter:
         operands: list[fx.Node] = [n.args[0] for n in products]  # type: ignore[misc]
         copied = [n for n in products if len(self.stores.get(n, [])) > 1 or any(p.adds for p in self.stores.get(n, []))]
         stored = list(self.stores)
-        views = [o for o in operands if o in computed and (o.target in VIEWS or o.target in SCATTERS or o.target in CONSTANTS)]
+        views = [
+            o
+            for o in operands
+            if o in computed and (o.target in VIEWS or o.target in SCATTERS or o.target in CONSTANTS)
+        ]
         self.scheduler = Scheduler(nodes, list(sums), [*stored, *views], copied, rows)
         self.schedule = self.scheduler.schedule
         self.where: dict[fx.Node, Place] = {}
@@ -109,7 +113,9 @@ class StepWriter:
         for item in self.schedule.items:
             if item.kind == "cat":
                 operands = [item.node.args[0][item.piece]]  # type: ignore[index]
-            elif item.node in self.scheduler.place and self.scheduler.place[item.node] is item or item.kind == "batchsum":
+            elif (
+                (item.node in self.scheduler.place and self.scheduler.place[item.node] is item) or item.kind == "batchsum"
+            ):
                 operands = list(item.node.all_input_nodes)
             else:
                 operands = [item.node]
@@ -247,7 +253,9 @@ class StepWriter:
         copied_product = node in self.scheduler.product_phase
         for place in self._destinations(node):
             if not (copied_product and place == self.where[node]):
-                self.lines.append(f"{self._pointer(place)}[{linear(index, shape)}] {'+=' if place.adds else '='} {value};")
+                self.lines.append(
+                    f"{self._pointer(place)}[{linear(index, shape)}] {'+=' if place.adds else '='} {value};"
+                )
 
     def _store_piece(self, item: Item, index: Index) -> None:
         pieces: list[fx.Node] = list(item.node.args[0])  # type: ignore[arg-type]
@@ -276,7 +284,9 @@ class StepWriter:
             shape = tuple(whole[d] for d in dims)
             inner = tuple(f"k{n}" for n in range(len(dims)))
             rest = iter([p for d, p in enumerate(index) if not (keeps and d in dims)])
-            value = self._read(source, tuple(inner[dims.index(d)] if d in dims else next(rest) for d in range(len(whole))))
+            value = self._read(
+                source, tuple(inner[dims.index(d)] if d in dims else next(rest) for d in range(len(whole)))
+            )
         if node.target in (aten.amax.default, aten.amin.default):
             sign, start = (">", "-(real)INFINITY") if node.target is aten.amax.default else ("<", "(real)INFINITY")
             self.lines.append(f"s = ({value} {sign} s || {value} != {value}) ? {value} : s;")

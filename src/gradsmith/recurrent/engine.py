@@ -38,12 +38,15 @@ class Engine:
     """A compiled plan. Holds no tensors between calls, so any number of threads may use it at once."""
 
     def __init__(self, parts: Split, emitted: Emitted, dtype: torch.dtype) -> None:
-        self.parts, self.emitted, self.dtype = parts, emitted, dtype
+        self._prepare(parts, dtype)
+        self.emitted = emitted
         library = load(emitted.source)
         self.forward_loop = _function(library, "gs_forward")
         self.backward_loop = _function(library, "gs_backward") if emitted.backward else None
-        joint = parts.joint
-        self.y_in_state = [shared_state(parts, j) for j in range(len(joint.y))]
+
+    def _prepare(self, parts: Split, dtype: torch.dtype) -> None:
+        self.parts, self.dtype = parts, dtype
+        self.y_in_state = [shared_state(parts, j) for j in range(len(parts.joint.y))]
         needed_late = _needed_once(parts)
         self.once_backward = [n for n in parts.once if n in needed_late]
 
@@ -156,7 +159,9 @@ class Engine:
                 courses[after] = buffer[1:]
         courses.update(zip(joint.y, y))
         for node, tensor in zip(self.parts.saved, kept.saved):
-            courses[node] = tensor if tensor.dim() > 1 and tensor.shape[0] == steps else tensor.view(steps, -1, *tensor.shape[1:])
+            courses[node] = (
+                tensor if tensor.dim() > 1 and tensor.shape[0] == steps else tensor.view(steps, -1, *tensor.shape[1:])
+            )
         return courses
 
     def _collect(
@@ -210,7 +215,9 @@ class Engine:
             rest = shape_of(node)[1:]
             n = per_row(node, joint.rows)[0]
             result.append(
-                torch.empty((steps * batch * n, *rest), dtype=dtype_of(node)) if node in hoisted else self._empty(node, steps, batch)
+                torch.empty((steps * batch * n, *rest), dtype=dtype_of(node))
+                if node in hoisted
+                else self._empty(node, steps, batch)
             )
         return result
 

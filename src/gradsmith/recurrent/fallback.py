@@ -26,7 +26,9 @@ def unpack(result: Any, who: str) -> tuple[Any, Any]:
 def check_state(before: Flat, after: Flat, who: str) -> None:
     """A state must keep its structure and shapes, or there is no loop over it."""
     if before.spec != after.spec:
-        raise ValueError(f"{who}: step must return a state of the structure it was given, {before.spec}, not {after.spec}.")
+        raise ValueError(
+            f"{who}: step must return a state of the structure it was given, {before.spec}, not {after.spec}."
+        )
     for name, old, new in zip(before.names, before.leaves, after.leaves):
         if old.shape != new.shape:
             raise ValueError(
@@ -43,7 +45,9 @@ def call_step(step: Step, x: list[torch.Tensor], state: Any, params: tuple[Any, 
     y, new_state = unpack(step(pytree.tree_unflatten(x, x_spec), state, *params), who)
     for name, leaf, version in zip(owned.names, owned.leaves, versions):
         if leaf._version != version:
-            raise ValueError(f"{who}: step changes {name} in place; return a new tensor instead (h = h + ..., not h += ...).")
+            raise ValueError(
+                f"{who}: step changes {name} in place; return a new tensor instead (h = h + ..., not h += ...)."
+            )
     if any(leaf._version != version for leaf, version in zip(x, x_versions)):
         raise ValueError(f"{who}: step changes its input x in place; make a new tensor instead.")
     return y, new_state

@@ -96,13 +96,13 @@ def _plan(call: Call, rung: str) -> Plan:
     dtype = _compute_dtype(call)
     if rung == "c":
         _refuse_devices(call)
-    last: Refused = Refused("the step has no state with a batch dimension")
+    first: Refused | None = None
     for rowwise in _guesses(call):
         try:
             return _plan_with(call, rung, dtype, rowwise)
         except Refused as refusal:
-            last = last if "shape" in str(refusal) and rowwise else refusal
-    raise last
+            first = first or refusal
+    raise first or Refused("there is no state")
 
 
 def _refuse_devices(call: Call) -> None:
@@ -119,7 +119,10 @@ def _compute_dtype(call: Call) -> torch.dtype:
     kinds = {leaf.dtype for leaf in leaves if leaf.dtype.is_floating_point}
     if any(leaf.dtype.is_complex for leaf in leaves):
         raise Refused("the step computes with complex numbers")
-    if torch.float64 in kinds and len({leaf.dtype for leaf in (*call.x.leaves, *call.state.leaves) if leaf.dtype.is_floating_point}) > 1:
+    if (
+        torch.float64 in kinds
+        and len({leaf.dtype for leaf in (*call.x.leaves, *call.state.leaves) if leaf.dtype.is_floating_point}) > 1
+    ):
         raise Refused("x and state have different dtypes")
     return torch.float64 if torch.float64 in kinds else torch.float32
 
@@ -164,7 +167,9 @@ def _plan_with(call: Call, rung: str, dtype: torch.dtype, rowwise: tuple[bool, .
         raise Refused("the step changes what it can see (a counter, a list it appends to)")
     used = _used_only(joint, len(call.params.leaves))
     parts = split(joint, has_c_form, recompute=rung == "c", defer=rung != "c")
-    plan = Plan(rung, parts=parts, rowwise=rowwise, seen_used=used, dtype=dtype, y_dtypes=y_dtypes, state_dtypes=state_dtypes)
+    plan = Plan(
+        rung, parts=parts, rowwise=rowwise, seen_used=used, dtype=dtype, y_dtypes=y_dtypes, state_dtypes=state_dtypes
+    )
     plan.names = {"x": list(call.x.names), "state": list(call.state.names)}
     plan.names["params"] = [*call.params.names, *(call.around.names[i] for i in used)]
     if any(t.dtype in _LOW for t in (*call.x.leaves, *call.state.leaves)) or call.autocast is not None:
@@ -261,7 +266,9 @@ def verify(plan: Plan, call: Call) -> None:
     except Refused:
         raise
     except Exception as error:
-        raise Refused(f"the self-check could not run ({type(error).__name__}: {str(error).splitlines()[0][:120]})") from error
+        raise Refused(
+            f"the self-check could not run ({type(error).__name__}: {str(error).splitlines()[0][:120]})"
+        ) from error
     finally:
         torch.set_rng_state(rng)
     del joint

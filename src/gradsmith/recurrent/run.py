@@ -49,7 +49,12 @@ def _unpack(engine: Engine, tensors: Sequence[Tensor]) -> Kept:
 
 
 def _backward(
-    engine: int, x: list[Tensor], params: list[Tensor], kept: list[Tensor], grad_y: list[Tensor], grad_state: list[Tensor]
+    engine: int,
+    x: list[Tensor],
+    params: list[Tensor],
+    kept: list[Tensor],
+    grad_y: list[Tensor],
+    grad_state: list[Tensor],
 ) -> list[Tensor]:
     own = _engines[engine]
     with torch.autocast("cpu", enabled=False):
@@ -63,14 +68,19 @@ def _forward_fake(engine: int, x: list[Tensor], state: list[Tensor], params: lis
 
 
 def _backward_fake(
-    engine: int, x: list[Tensor], params: list[Tensor], kept: list[Tensor], grad_y: list[Tensor], grad_state: list[Tensor]
+    engine: int,
+    x: list[Tensor],
+    params: list[Tensor],
+    kept: list[Tensor],
+    grad_y: list[Tensor],
+    grad_state: list[Tensor],
 ) -> list[Tensor]:
     likes = [*x, *(kept[i][0] for i in range(len(grad_state))), *params]
     return [torch.empty_like(like) for like, present in zip(likes, _engines[engine].gradients_present()) if present]
 
 
-_library.impl("recurrent_forward", _forward, "CPU")
-_library.impl("recurrent_backward", _backward, "CPU")
+_library.impl("recurrent_forward", _forward, "CompositeExplicitAutograd")
+_library.impl("recurrent_backward", _backward, "CompositeExplicitAutograd")
 torch.library.register_fake("gradsmith::recurrent_forward", _forward_fake, lib=_library)
 torch.library.register_fake("gradsmith::recurrent_backward", _backward_fake, lib=_library)
 
@@ -103,7 +113,11 @@ class RecurrentFunction(torch.autograd.Function):
             y, last = ctx.replay(x, state, params)
             pairs = [(out, g) for out, g in zip((*y, *last), gradients) if out.requires_grad]
             found = torch.autograd.grad(
-                [out for out, _ in pairs], [leaves[i] for i in wanted], [g for _, g in pairs], create_graph=True, allow_unused=True
+                [out for out, _ in pairs],
+                [leaves[i] for i in wanted],
+                [g for _, g in pairs],
+                create_graph=True,
+                allow_unused=True,
             )
             by_leaf: list[Tensor | None] = [None] * n_leaves
             for i, gradient in zip(wanted, found):

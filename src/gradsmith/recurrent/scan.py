@@ -73,7 +73,9 @@ def check_x(x: Any, who: str) -> Flat:
                 f" all parts of x must have the same length."
             )
     if flat.leaves[0].shape[0] == 0:
-        raise ValueError(f"{who}: {flat.names[0]} has no time steps (shape {describe(flat.leaves[0])}); T must be at least 1.")
+        raise ValueError(
+            f"{who}: {flat.names[0]} has no time steps (shape {describe(flat.leaves[0])}); T must be at least 1."
+        )
     return flat
 
 
@@ -81,6 +83,19 @@ def run(step: Step, x: Flat, state: Any, params: tuple[Any, ...], backend: str) 
     """Run on the first rung of the ladder that fits."""
     call = make_call(step, x, flatten(state, "state", "scan"), flatten(params, "params", "scan"))
     return execute(plan_for(call, backend), call)
+
+
+def plan(step: Step, x: Any, state: Any, params: Any = (), *, backend: str = "auto") -> Plan:
+    """How `scan` with these arguments will run, and why. Print it.
+
+    >>> import torch
+    >>> print(plan(lambda x, h: (x + h, x + h), torch.ones(5, 2, 3), torch.zeros(2, 3)).backend in ("c", "torch"))
+    True
+    """
+    params = params if isinstance(params, tuple | list) else (params,)
+    flat = check_x(x, "plan")
+    call = make_call(step, flat, flatten(state, "state", "plan"), flatten(tuple(params), "params", "plan"))
+    return plan_for(call, backend)
 
 
 def plan_for(call: Call, backend: str) -> Plan:
@@ -96,9 +111,7 @@ def plan_for(call: Call, backend: str) -> Plan:
     return plan
 
 
-def _in_segments(
-    step: Step, x: Flat, state: Any, params: tuple[Any, ...], every: int, backend: str
-) -> tuple[Any, Any]:
+def _in_segments(step: Step, x: Flat, state: Any, params: tuple[Any, ...], every: int, backend: str) -> tuple[Any, Any]:
     if every < 1:
         raise ValueError(f"scan: checkpoint_every must be at least 1, not {every}.")
     pieces: list[Any] = []

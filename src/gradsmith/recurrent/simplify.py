@@ -53,6 +53,9 @@ def _simpler(graph: fx.Graph, node: fx.Node) -> fx.Node | None:
         return _fewer_permutes(node)
     if target in (aten.mul.Tensor, aten.div.Tensor) and args[1] in (1, 1.0) and _same_kind(node, args[0]):
         return args[0]  # type: ignore[return-value]
+    if target is aten.full_like.default:
+        # The tensor it is like is only asked for its shape.
+        return _full(graph, node, args[1])
     if target is operator.getitem:
         return _slice_of_split(graph, node)
     return None
@@ -60,6 +63,13 @@ def _simpler(graph: fx.Graph, node: fx.Node) -> fx.Node | None:
 
 def _same_kind(node: fx.Node, other: Any) -> bool:
     return isinstance(other, fx.Node) and dtype_of(node) == dtype_of(other) and shape_of(node) == shape_of(other)
+
+
+def _full(graph: fx.Graph, node: fx.Node, value: Any) -> fx.Node:
+    with graph.inserting_before(node):
+        filled = graph.call_function(aten.full.default, (list(shape_of(node)), value), {"dtype": dtype_of(node)})
+    filled.meta = dict(node.meta)
+    return filled
 
 
 def _fewer_permutes(node: fx.Node) -> fx.Node | None:

@@ -199,20 +199,25 @@ def _check_linear(node: fx.Node, reduced: set[fx.Node], rows: int, depends: _Dep
         return
     if node.target in _LINEAR and node.target not in (aten.add.Tensor, aten.sub.Tensor):
         others = [o for o in operands if o not in moving]
-        if all(o.target is aten.full.default and o.args[1] == 0 for o in others):
+        if all(_is_zero(o) for o in others):
             return
     if node.target in _BILINEAR and len(moving) == 1 and all(layout_of(o, rows) is Layout.FLAT for o in operands):
         divided_by = node.target is aten.div.Tensor and node.args[1] in moving
-        if not divided_by and (node.target is not aten.where.self or _zero_otherwise(node, moving[0])):
+        if not divided_by and node.target is not aten.where.self:
+            return
+    if node.target is aten.where.self and node.args[0] not in moving:
+        if all(a in moving or _is_zero(a) for a in node.args[1:]):
             return
     if not moving or not any(depends.on(o, "grad") for o in operands):
         return
     raise Refused(f"{node.target} is not linear in a gradient summed over the batch")
 
 
-def _zero_otherwise(node: fx.Node, moving: fx.Node) -> bool:
-    rest = [a for a in node.args[1:] if a is not moving]
-    return all(a == 0 or getattr(a, "target", None) is aten.full.default and a.args[1] == 0 for a in rest)  # type: ignore[union-attr]
+def _is_zero(value: object) -> bool:
+    if isinstance(value, fx.Node):
+        filled = {aten.full.default: 1, aten.scalar_tensor.default: 0, aten.full_like.default: 1}
+        return value.target in filled and value.args[filled[value.target]] == 0
+    return value == 0
 
 
 def _choose_saved(parts: Split, recompute: bool) -> None:
@@ -225,7 +230,11 @@ def _choose_saved(parts: Split, recompute: bool) -> None:
     later = set(parts.backward) | set(parts.after) | set(parts.sums)
     needed = [n for n in inside if any(u in later for u in n.users) or n in _gradient_results(joint)]
     hoisted = set(parts.hoisted)
-    given = [n for n in inside if n in hoisted or n.op == "placeholder" or n.target in MATRIX_PRODUCTS or n.target is aten.bmm.default]
+    given = [
+        n
+        for n in inside
+        if n in hoisted or n.op == "placeholder" or n.target in MATRIX_PRODUCTS or n.target is aten.bmm.default
+    ]
     carries = dict(zip(joint.new_state, joint.state))
     free: set[fx.Node] = set(joint.y)
     free |= {before for after, before in carries.items() if after in free}
@@ -242,8 +251,12 @@ def _choose_saved(parts: Split, recompute: bool) -> None:
             if more <= free:
                 break
             free |= more
-    parts.kept_states = {before for after, before in carries.items() if before in keep or (after in keep and after not in joint.y)}
-    spoken_for = set(joint.state) | set(joint.y) | {after for after, before in carries.items() if before in parts.kept_states}
+    parts.kept_states = {
+        before for after, before in carries.items() if before in keep or (after in keep and after not in joint.y)
+    }
+    spoken_for = (
+        set(joint.state) | set(joint.y) | {after for after, before in carries.items() if before in parts.kept_states}
+    )
     parts.saved = [n for n in inside if n in keep and n not in spoken_for]
     known = keep | set(joint.x) | set(parts.once) | set(joint.params)
     again: set[fx.Node] = set()
@@ -268,4 +281,6 @@ def _find_exports(parts: Split) -> None:
     computed = set(parts.recomputed) | set(parts.backward)
     d_x = {n for n in parts.joint.d_x if n is not None}
     computed |= set(parts.joint.grad_state)
-    parts.exports = [n for n in parts.joint.graph.nodes if n in computed and (n in d_x or any(u in after for u in n.users))]
+    parts.exports = [
+        n for n in parts.joint.graph.nodes if n in computed and (n in d_x or any(u in after for u in n.users))
+    ]

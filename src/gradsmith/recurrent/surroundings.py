@@ -17,7 +17,9 @@ from typing import Any
 import torch
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size, range, type(...))
-_MODULE_NOISE = frozenset({"_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_is_full_backward_hook"})
+_MODULE_NOISE = frozenset(
+    {"_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_is_full_backward_hook"}
+)
 _MAX_DEPTH = 12
 _MAX_ITEMS = 2048
 
@@ -54,7 +56,11 @@ def _names_in(code: types.CodeType) -> tuple[str, ...]:
 def _is_library(module: str) -> bool:
     """Code of torch, NumPy and the standard library is covered by the torch version, not walked."""
     top = module.partition(".")[0]
-    return top in {"torch", "numpy", "math", "functorch", "gradsmith"} or top in sys.stdlib_module_names and top != "__main__"
+    return (
+        top in {"torch", "numpy", "math", "functorch", "gradsmith"}
+        or (top in sys.stdlib_module_names
+        and top != "__main__")
+    )
 
 
 @functools.lru_cache(maxsize=1024)
@@ -149,12 +155,16 @@ class _Walk:
         if len(thing) > _MAX_ITEMS or isinstance(thing, set | frozenset):
             return (self._by_identity(thing), len(thing))
         if isinstance(thing, dict):
-            items = tuple((self.see(k, path, depth + 1), self.see(v, f"{path}[{k!r}]", depth + 1)) for k, v in thing.items())
+            items = tuple(
+                (self.see(k, path, depth + 1), self.see(v, f"{path}[{k!r}]", depth + 1)) for k, v in thing.items()
+            )
             return ("dict", items)
         return (type(thing), tuple(self.see(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(thing)))
 
     def _class(self, cls: type, depth: int) -> Any:
-        values = [(n, v) for n, v in vars(cls).items() if isinstance(v, bool | int | float | str) and not n.startswith("__")]
+        values = [
+            (n, v) for n, v in vars(cls).items() if isinstance(v, bool | int | float | str) and not n.startswith("__")
+        ]
         functions = tuple(self.see(function, function.__name__, depth + 1) for function in _methods(cls))
         return (tuple(values), functions)
 

@@ -38,15 +38,21 @@ def check(
         for attempt in range(_ATTEMPTS):
             sample = _sample(x, state, params, steps, dtype, generator, perturb=attempt < 2)
             wide = _differentiate(loop, _cast(sample, torch.float64), wants, generator.initial_seed() + steps)
-            same = wide if dtype is torch.float64 else _differentiate(loop, sample, wants, generator.initial_seed() + steps)
-            if all(_reliable(a, b, dtype) for a, b in zip(same, wide)):
+            same = (
+                wide
+                if dtype is torch.float64
+                else _differentiate(loop, sample, wants, generator.initial_seed() + steps)
+            )
+            # Some gradients are zero but for rounding (a bias before a softmax): judged by the size of the others.
+            size = max((_size(t) for t in wide), default=0.0)
+            if all(_reliable(a, b, dtype, size) for a, b in zip(same, wide)):
                 break
         else:
             raise Refused("the self-check found no inputs on which the step itself is finite and repeatable")
         ours = _differentiate(engine, sample, wants, generator.initial_seed() + steps)
         labels = [*_result_names(len(ours), wants, names)]
         for label, got, rounded, exact in zip(labels, ours, same, wide):
-            _compare(label, got, rounded, exact, dtype)
+            _compare(label, got, rounded, exact, dtype, size)
 
 
 def _result_names(count: int, wants: Sequence[bool], names: Sequence[str]) -> list[str]:
@@ -115,7 +121,13 @@ def _differentiate(run: Run, sample: Sample, wants: Sequence[bool], seed: int) -
     return [*results, *(torch.zeros_like(leaf) if g is None else g for leaf, g in zip(sources, found))]
 
 
-def _reliable(rounded: Tensor, exact: Tensor, dtype: torch.dtype) -> bool:
+def _size(tensor: Tensor) -> float:
+    if not tensor.numel() or not tensor.dtype.is_floating_point:
+        return 0.0
+    return float(tensor.double().square().mean().sqrt())
+
+
+def _reliable(rounded: Tensor, exact: Tensor, dtype: torch.dtype, overall: float) -> bool:
     """The loop itself must be finite, and must not hang on its rounding (a spike that one dtype fires, the other not)."""
     if not exact.dtype.is_floating_point:
         return bool((rounded == exact).all())
@@ -123,12 +135,14 @@ def _reliable(rounded: Tensor, exact: Tensor, dtype: torch.dtype) -> bool:
         return False
     scale = float(exact.abs().max()) if exact.numel() else 0.0
     error = float((rounded.double() - exact.double()).abs().max()) if exact.numel() else 0.0
-    return error <= 3e-3 * scale + 1e-12 if dtype is torch.float32 else True
+    return error <= 3e-3 * scale + 1e-5 * overall if dtype is torch.float32 else True
 
 
-def _compare(label: str, got: Tensor, rounded: Tensor, exact: Tensor, dtype: torch.dtype) -> None:
+def _compare(label: str, got: Tensor, rounded: Tensor, exact: Tensor, dtype: torch.dtype, overall: float) -> None:
     if got.shape != exact.shape:
-        raise Refused(f"the self-check failed: {label} has shape {tuple(got.shape)}, the loop gives {tuple(exact.shape)}")
+        raise Refused(
+            f"the self-check failed: {label} has shape {tuple(got.shape)}, the loop gives {tuple(exact.shape)}"
+        )
     if not exact.numel():
         return
     if not exact.dtype.is_floating_point:
@@ -137,8 +151,7 @@ def _compare(label: str, got: Tensor, rounded: Tensor, exact: Tensor, dtype: tor
         return
     exact = exact.double()
     noise = float((rounded.double() - exact).abs().max())
-    size = float(exact.square().mean().sqrt())
-    allowed = 8 * noise + 200 * torch.finfo(dtype).eps * size
+    allowed = 8 * noise + torch.finfo(dtype).eps * (200 * _size(exact) + 4 * overall)
     off = (got.double() - exact).abs()
     worst = float(off.max())
     if not worst <= allowed:  # also catches NaN
