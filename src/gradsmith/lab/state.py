@@ -43,7 +43,8 @@ def preserved(*owners: Any) -> Iterator[None]:
     finally:
         torch.set_grad_enabled(grad_mode)
         torch.set_default_dtype(dtype)
-        torch.use_deterministic_algorithms(deterministic)
+        if torch.are_deterministic_algorithms_enabled() != deterministic:
+            torch.use_deterministic_algorithms(deterministic)  # imports torch._inductor, 2 s: only where it is needed
         device.restore_random_state(generators)
         random.setstate(python_state)
         if numpy is not None and numpy_state is not None:
