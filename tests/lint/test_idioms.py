@@ -145,6 +145,11 @@ SILENT = {
         "if not any(ctx.needs_input_grad):\n    return None\nreturn g, None",
         "x, y",
     ),
+    "a constant input made contiguous elsewhere": (
+        "x, cos = prepare(x, cos)\nctx.save_for_backward(cos)\nreturn x * cos",
+        "(cos,) = ctx.saved_tensors\nreturn g * cos, None",
+        "x, cos",
+    ),
     "suppressed": ("return x", "g.mul_(2)  # gradsmith: ignore[inplace-grad]\nreturn g", "x"),
     "a tensor dropped in backward": (
         "y = x.exp()\nctx.y = y\nreturn y * 2",

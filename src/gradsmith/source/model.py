@@ -177,6 +177,21 @@ class FunctionModel:
             return None
         return next((p for p in self.inputs if p.index == index and p.kind == "positional"), None)
 
+    def gradients_of(self, index: int) -> list[ast.expr] | None:
+        """What backward returns for one input, return by return; None where the source does not say."""
+        returns = self.backward.returns if self.backward else []
+        found: list[ast.expr] = []
+        for item in returns:
+            if item.elements is None or index >= len(item.elements):
+                return None
+            found.append(item.elements[index])
+        return found or None
+
+    def gets_no_gradient(self, index: int) -> bool:
+        """Backward returns None for this input on every path."""
+        found = self.gradients_of(index)
+        return found is not None and all(isinstance(e, ast.Constant) and e.value is None for e in found)
+
     def owner(self, node: ast.AST) -> FileModel:
         """The file a node of this function or of one of its bases stands in."""
         if node is self.node or node in self.file.parents:

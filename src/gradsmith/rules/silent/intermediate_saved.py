@@ -103,7 +103,8 @@ def _is_intermediate(function: FunctionModel, save: Save, expression: ast.expr) 
     value = save.method.value(expression)
     if value.constant or value.never_tensor or value.elements in ("integer", "bool"):
         return False
-    if sounds_integer(ast.unparse(expression)):
+    name = ast.unparse(expression)
+    if sounds_integer(name) or _stands_for_constant(function, save, name):
         return False
     return function.role_of_saved(save, expression) in ("intermediate", "view")
 
@@ -137,3 +138,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
                 "`@torch.autograd.function.once_differentiable`.",
             )
             return
+
+
+def _stands_for_constant(function: FunctionModel, save: Save, name: str) -> bool:
+    """`cos = cos.reshape(...)` of an input `cos` whose gradient is always None: nothing is lost there."""
+    param = save.method.param(name)
+    return param is not None and param.role == "input" and function.gets_no_gradient(param.index)
