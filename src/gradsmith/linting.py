@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import codecs
 import gc
 import os
@@ -12,7 +11,7 @@ import tokenize
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -46,14 +45,7 @@ def lint(
     'nothing to check: no custom gradient found'
     """
     given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    run = _Run(_chosen(select, ignore, config), config, debug)
-    sources: list[scan.SourceFile] = []
-    for item in scan.read_all(given):
-        if isinstance(item, scan.Unreadable):
-            run.skipped.append(Skipped(item.path, item.reason))
-        else:
-            sources.append(item)
-    return run.report(sources)
+    return _Run(_chosen(select, ignore, config), config, debug).report(scan.read_all(given))
 
 
 def lint_source(
@@ -80,6 +72,21 @@ def _chosen(select: Sequence[str], ignore: Sequence[str], config: Config | None)
     return [rule for rule in chosen(selected, ignored) if "lint" in rule.lenses]
 
 
+@dataclass(frozen=True)
+class _LookedAt:
+    """A file, and what its bytes mention."""
+
+    source: scan.SourceFile
+    function: bool
+    layer: bool
+    word: bool
+    whole: bool = False
+
+    @property
+    def promises(self) -> bool:
+        return self.function or self.layer or self.word or self.source.named
+
+
 @dataclass
 class _Run:
     rules: list[Rule]
@@ -87,10 +94,12 @@ class _Run:
     debug: bool = False
     skipped: list[Skipped] = field(default_factory=list)
     found: list[_Found] = field(default_factory=list)
+    count: int = 0
 
-    def report(self, sources: Sequence[scan.SourceFile]) -> Report:
+    def report(self, sources: Iterable[scan.SourceFile | scan.Unreadable]) -> Report:
         with _quiet():
-            loaded = self._load(sources)
+            looked_at = self._first_look(sources)
+            loaded = self._load(looked_at)
             for file, error in loaded.unparsed.items():
                 self.skipped.append(Skipped(file.path, _reason(error, file)))
             for file in loaded.files:
@@ -98,28 +107,46 @@ class _Run:
                     self._lint(file)
             findings = _settled(self.found)
         functions = sum(len(file.functions) for file in loaded.files)
-        return Report(findings=findings, skipped=self.skipped, files=len(sources), functions=functions)
+        return Report(findings=findings, skipped=self.skipped, files=self.count, functions=functions)
 
-    def _load(self, sources: Sequence[scan.SourceFile]) -> Project:
+    def _first_look(self, sources: Iterable[scan.SourceFile | scan.Unreadable]) -> list[_LookedAt]:
+        """What the bytes of each file promise. Others are kept only while there is little to read."""
         words = tuple(dict.fromkeys(w.encode() for rule in self.rules if rule.lint_file for w in rule.triggers))
         any_layer = any(rule.lint_layer for rule in self.rules)
-        small = sum(len(s.data) for s in sources) <= PARSE_WHOLE_BELOW
-        files, functions, layers, whole = [], [], [], []
+        kept: list[_LookedAt] = []
+        total = 0
         for source in sources:
-            has_function = scan.mentions_function(source.data)
-            has_layer = any_layer and scan.mentions_layer(source.data)
-            complete = small or source.named
-            if not (has_function or has_layer or complete or scan.mentions_any(source.data, words)):
+            if isinstance(source, scan.Unreadable):
+                self.skipped.append(Skipped(source.path, source.reason))
                 continue
+            self.count += 1
+            small = total <= PARSE_WHOLE_BELOW
+            total += len(source.data)
+            seen = _LookedAt(
+                source,
+                scan.mentions_function(source.data),
+                any_layer and scan.mentions_layer(source.data),
+                scan.mentions_any(source.data, words),
+            )
+            if seen.promises or small:
+                kept.append(seen)
+        if total > PARSE_WHOLE_BELOW:
+            return [seen for seen in kept if seen.promises]
+        return [replace(seen, whole=True) for seen in kept]
+
+    def _load(self, looked_at: Iterable[_LookedAt]) -> Project:
+        files, functions, layers, whole = [], [], [], []
+        for seen in looked_at:
+            path = seen.source.path
             try:
-                file = FileModel(source.path, decoded(source.data))
+                file = FileModel(path, decoded(seen.source.data))
             except (UnicodeDecodeError, LookupError, SyntaxError) as error:
-                self.skipped.append(Skipped(source.path, f"cannot be decoded: {_first_line(error)}"))
+                self.skipped.append(Skipped(path, f"cannot be decoded: {_first_line(error)}"))
                 continue
             files.append(file)
-            functions += [file] if has_function else []
-            layers += [file] if has_layer else []
-            whole += [file] if complete else []
+            functions += [file] if seen.function else []
+            layers += [file] if seen.layer else []
+            whole += [file] if seen.whole or seen.source.named else []
         return project.load(files, functions, layers, whole)
 
     def _lint(self, file: FileModel) -> None:
@@ -245,12 +272,3 @@ def _quiet() -> Iterator[None]:
         sys.setrecursionlimit(limit)
         if collecting:
             gc.enable()
-
-
-def parses(text: str) -> bool:
-    """Is this text Python?"""
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
