@@ -1,0 +1,22 @@
+# expect: gradcheck-float32
+import torch
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return 2 * x * grad_output
+
+
+def check_square():
+    x = torch.randn(4, 3, requires_grad=True)
+    assert torch.autograd.gradcheck(Square.apply, (x,))
+
+
+gradsmith_inputs = {"Square": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
