@@ -45,6 +45,8 @@ def main() -> None:
 
     # One thread: no thread pool exists in a process that forks, so a fork can never inherit a held lock.
     torch.set_num_threads(1)
+    # autograd.grad imports it (and sympy, 0.6 s) at its first call: here once, instead of once in every worker.
+    import torch.fx.experimental.symbolic_shapes
     import gradsmith.checking  # noqa: F401  (imported here once, so that workers need not)
     from gradsmith.catalog import rules
 
