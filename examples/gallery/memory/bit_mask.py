@@ -39,7 +39,7 @@ class BitMaskReLU(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
         positive = x > 0
-        ctx.save_for_backward(pack(positive))
+        ctx.save_for_backward(pack(positive))  # gradsmith: ignore[intermediate-saved]
         return torch.where(positive, x, 0)
 
     @staticmethod
