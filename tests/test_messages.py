@@ -1,0 +1,113 @@
+"""What users read: names, numbers, and what to write instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+import gradsmith as gs
+from gradsmith.catalog import rules
+from gradsmith.findings import Report
+from gradsmith.report import FORMATS, render
+
+PROBED = [rule for rule in rules().values() if rule.probe is not None]
+
+
+def swish(beta_factor: str) -> str:
+    source = (Path(__file__).parents[1] / "examples" / "first_gradient.py").read_text()
+    start, end = source.index("class Swish"), source.index("class Linear")
+    body = source[start:end].replace("grad_output * x * slope", f"grad_output * {beta_factor} * slope")
+    inputs = (
+        'gradsmith_inputs = {"Swish": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True), '
+        "torch.tensor(1.5, dtype=torch.float64, requires_grad=True))}\n"
+    )
+    return "import torch\n\n\n" + body + inputs
+
+
+def test_a_wrong_gradient_names_function_argument_and_both_numbers(check_source: Callable[..., Report]) -> None:
+    report = check_source(swish("x"))
+    (finding,) = report.errors
+    assert finding.rule == "wrong-gradient"
+    assert finding.argument == "beta"
+    assert "Swish.backward" in finding.message
+    assert f"{finding.evidence['claimed']:.6g}" in finding.message
+    assert f"{finding.evidence['true']:.6g}" in finding.message
+    assert check_source(swish("x * x")).ok
+
+
+@pytest.mark.parametrize("rule", PROBED, ids=lambda rule: rule.name)
+def test_messages_are_one_sentence_in_the_users_names(rule: object, check_source: Callable[..., Report]) -> None:
+    report = check_source(rule.bad, level=rule.level)  # type: ignore[attr-defined]
+    for finding in report.findings:
+        assert finding.function and finding.function in finding.message
+        assert not re.search(r"\b(cotangent|kink)", finding.message + (finding.advice or ""), re.I)
+        assert "\n" not in finding.message
+        assert finding.advice or finding.rule in ("wrong-gradient", "forward-raised")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_format_renders_and_ends_in_a_newline(format: str, check_source: Callable[..., Report]) -> None:
+    text = render(check_source(swish("x")), format)
+    assert "wrong-gradient" in text
+    assert text.endswith("\n")
+
+
+def test_the_full_report_shows_the_users_line_with_a_caret() -> None:
+    text = render(gs.lint_source(rules()["inplace-grad"].bad, path="ops.py"), "full")
+    lines = text.splitlines()
+    at = next(i for i, line in enumerate(lines) if "| grad_output.mul_(2)" in line)
+    assert lines[at + 1].split("|")[1].strip().strip("^") == ""
+    assert "--> ops.py:12:9" in text
+    assert "help:" in text
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: gs.check(3), "cannot check 3"),
+        (lambda: gs.check(torch.sin, torch.ones(2), level="qick"), "did you mean 'quick'?"),
+        (lambda: gs.check(torch.sin, torch.ones(2), gradient="exakt"), "did you mean 'exact'?"),
+        (lambda: gs.surrogate("strait-through"), "did you mean 'straight-through'?"),
+        (lambda: gs.lint("nowhere.py"), "no such file or folder"),
+    ],
+)
+def test_wrong_calls_get_one_sentence(call: Callable[[], object], said: str) -> None:
+    with pytest.raises(gs.GradsmithError, match=re.escape(said)):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("inputs", "reason"),
+    [
+        ((torch.ones(2),), "none of the inputs requires grad"),
+        ((torch.tensor([1.0, float("nan")], requires_grad=True),), "'input 0' contains NaN"),
+        ((torch.empty(0, 3, requires_grad=True),), "is empty"),
+        ((torch.eye(2).to_sparse().requires_grad_(),), "is sparse"),
+    ],
+)
+def test_inputs_that_prove_nothing_are_unverified_in_words(inputs: tuple[torch.Tensor, ...], reason: str) -> None:
+    (subject,) = gs.check(torch.sin, *inputs).subjects
+    assert subject.verdict == "unverified"
+    assert reason in subject.reason
+
+
+def test_import_lint_and_help_do_not_load_torch(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    (tmp_path / "ops.py").write_text(swish("x"))
+    for call in (["lint", str(tmp_path)], ["--help"], ["check", "--help"], ["rules"], ["explain", "inplace-grad"]):
+        script = (
+            f"import sys; sys.argv = ['gradsmith', *{call!r}]\n"
+            "from gradsmith.cli import main\n"
+            "try: main()\n"
+            "except SystemExit: pass\n"
+            "assert 'torch' not in sys.modules, 'torch was imported'\n"
+            "assert 'rich' not in sys.modules, 'rich was imported'\n"
+        )
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
