@@ -1,6 +1,23 @@
 """Recurrent layers from a user's own step: capture, split, emit, run."""
 
+from .cells import GRUCell, LayerNormLSTMCell, LSTMCell, MinGRUCell, PeepholeLSTMCell, ReluRNNCell, TanhRNNCell
+from .linear_recurrence import linear_recurrence
 from .plan import Plan
 from .scan import plan, scan
+from .spiking import AdaptiveLIFCell, LIFCell
 
-__all__ = ["Plan", "plan", "scan"]
+__all__ = [
+    "AdaptiveLIFCell",
+    "GRUCell",
+    "LIFCell",
+    "LSTMCell",
+    "LayerNormLSTMCell",
+    "MinGRUCell",
+    "PeepholeLSTMCell",
+    "Plan",
+    "ReluRNNCell",
+    "TanhRNNCell",
+    "linear_recurrence",
+    "plan",
+    "scan",
+]
