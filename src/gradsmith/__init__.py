@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gradsmith.inputs.declared import example_inputs
     from gradsmith.lab.surrogates import surrogate
     from gradsmith.linting import lint, lint_source
+    from gradsmith.recording import record
     from gradsmith.recurrent import Recurrent, scan
 
 __version__ = "0.1.0"
@@ -34,6 +35,7 @@ __all__ = [
     "example_inputs",
     "lint",
     "lint_source",
+    "record",
     "recurrent",
     "scan",
     "surrogate",
@@ -44,6 +46,7 @@ _LAZY = {
     "example_inputs": "gradsmith.inputs.declared",
     "lint": "gradsmith.linting",
     "lint_source": "gradsmith.linting",
+    "record": "gradsmith.recording",
     "Recurrent": "gradsmith.recurrent",
     "scan": "gradsmith.recurrent",
     "surrogate": "gradsmith.lab.surrogates",

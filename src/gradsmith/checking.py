@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from gradsmith import catalog
@@ -40,6 +41,8 @@ class Options:
     debug: bool = False
     lint: bool = True
     second_order: bool = False
+    isolated: bool = False  # in a process of its own, where a crash costs one subject
+    recorded: str | None = None  # a file written by `gradsmith record --save`
 
     def __post_init__(self) -> None:
         if self.level not in LEVELS:
@@ -107,7 +110,7 @@ def examine_declared(target: Target, options: Options, module: Any = None, devic
     home = module or sys.modules.get(getattr(target.function or target.original, "__module__", ""))
     builders = declared(target.function or target.original, home, target.name)
     if not builders:
-        return unverified(target, f"no inputs; write {declaration(target)}")
+        return _examine_undeclared(target, options, device)
     examples: list[Example] = []
     for builder in builders:
         with preserved():
@@ -119,6 +122,24 @@ def examine_declared(target: Target, options: Options, module: Any = None, devic
                 at = f" (line {line})" if line else ""
                 return unverified(target, f"the declared inputs{at} raise {one_line(error)}")
     return examine(target, examples, "declared", options)
+
+
+def _examine_undeclared(target: Target, options: Options, device: Any) -> Report:
+    """Recorded inputs where there are some, else guessed ones."""
+    import sys
+
+    if options.recorded is not None:
+        from gradsmith.inputs.recorded_file import examples_in
+
+        if stored := examples_in(Path(options.recorded), target.name, options.seed):
+            return examine(target, [_moved(example, device) for example in stored], "recorded", options)
+    recording = sys.modules.get("gradsmith.recording.tape")
+    tape = recording.latest() if recording is not None else None
+    if tape is not None and target.function is not None and target.function in tape.functions:
+        from gradsmith.inputs.recorded import check_recorded
+
+        return check_recorded(tape, target.function, options)
+    return unverified(target, f"no inputs; write {declaration(target)}")
 
 
 def _moved(example: Example, device: Any) -> Example:
@@ -138,12 +159,15 @@ def _moved(example: Example, device: Any) -> Example:
 
 def examine(target: Target, examples: Sequence[Example], source: InputsFrom, options: Options) -> Report:
     """Check a subject on each example; the verdict is the worst of them."""
-    reports = [_examine_one(target, args, kwargs, source, options) for args, kwargs in examples]
+    reports = [
+        _examine_one(target, args, kwargs, source, options, number) for number, (args, kwargs) in enumerate(examples)
+    ]
     order = ("refuted", "unverified", "skipped", "verified")
     worst = min((r.subjects[0] for r in reports), key=lambda s: order.index(s.verdict))
     findings = merge(f for report in reports for f in report.findings)
     findings = merge([*findings, *_source_findings(target, options)]) if options.lint else findings
-    verdict = _verdict(worst, fold(findings))
+    conditions = worst_of_each([report.subjects[0].conditions for report in reports])
+    verdict = replace(_verdict(worst, fold(findings)), conditions=conditions)
     notes = list(dict.fromkeys(note for report in reports for note in report.notes))
     return Report(findings=fold(findings), subjects=[verdict], functions=1, files=1, notes=notes)
 
@@ -165,7 +189,7 @@ def one_line(error: BaseException) -> str:
 
 
 def _examine_one(
-    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], source: InputsFrom, options: Options
+    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], source: InputsFrom, options: Options, number: int
 ) -> Report:
     with preserved(*args, *kwargs.values(), target.module):
         target = replace(target, module=target.module) if target.module is None else _as_module_target(target)
@@ -185,10 +209,18 @@ def _examine_one(
         if reason := _unusable(arguments):
             return Report(subjects=[replace(subject, reason=reason)])
         lab = _lab(target, arguments, options)
+        lab.declared_at = (target.name, number) if source == "declared" else None
+        lab.first = number == 0
         findings, trouble = _probe(lab, options)
     if not trouble and not findings:
         trouble = _inconclusive(lab)
-    verdict = replace(subject, reason=trouble, verdict="unverified" if trouble else "verified", gradient=_meant(lab))
+    verdict = replace(
+        subject,
+        reason=trouble,
+        verdict="unverified" if trouble else "verified",
+        gradient=_meant(lab),
+        conditions=dict(lab.conditions),
+    )
     return Report(findings=findings, subjects=[verdict], notes=_notes(lab))
 
 
@@ -201,6 +233,8 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
     for rule in catalog.chosen(options.select, options.ignore):
         if rule.probe is None or LEVELS.index(rule.level) > reached or rule.name in free:
             continue
+        if rule.family == "transforms" and not lab.first:
+            continue  # how a subject is compiled or vectorised does not depend on the example
         # A backward that raises leaves nothing to measure; only the contract can still say why it raises.
         failing = any(f.rule == "backward-raised" for f in findings)
         if failing and rule.family != "contract":
@@ -264,11 +298,36 @@ def _lab(target: Target, arguments: Arguments, options: Options) -> Lab:
     settings = Settings(options.seed, options.rtol, options.atol, options.reference, options.project)
     approximate = options.gradient == "approximate" or (options.gradient is None and stated.approximate)
     like = options.like or stated.like
-    return Lab(target, arguments, settings, options.level, surrogate, approximate, like, options.second_order)
+    return Lab(
+        target,
+        arguments,
+        settings,
+        options.level,
+        surrogate,
+        approximate,
+        like,
+        options.second_order,
+        options.isolated,
+    )
 
 
 def _meant(lab: Lab) -> str:
     return "surrogate" if lab.surrogate else "approximate" if lab.approximate else "exact"
+
+
+def worst_of_each(rows: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """One row of the compatibility matrix from those of several examples.
+
+    >>> worst_of_each([{"vmap": "works"}, {"vmap": "fails: another result"}])
+    {'vmap': 'fails: another result'}
+    """
+    order = ("fails", "not supported", "works", "not tried")
+    merged: dict[str, str] = {}
+    for row in rows:
+        for condition, state in row.items():
+            states = [s for s in (merged.get(condition), state) if s is not None]
+            merged[condition] = min(states, key=lambda s: order.index(s.partition(":")[0]))
+    return merged
 
 
 def _notes(lab: Lab) -> list[str]:

@@ -16,6 +16,7 @@ from gradsmith.findings import GradsmithError
 COMMANDS = {
     "check": "Is the gradient right? Runs it and names what is wrong.",
     "lint": "Is it written right? Reads source, runs nothing.",
+    "record": "Run a script, then check every custom Function that ran in it.",
     "explain": "Everything known about one rule.",
     "rules": "List the rules.",
     "completion": "Print the shell completion script.",
@@ -26,6 +27,7 @@ Examples:
   gradsmith lint src/                         every red flag, in a fraction of a second
   gradsmith check my_ops.py                   every Function of a file, on its declared inputs
   gradsmith check my_ops.py::Swish --inputs "randn(4, 3), tensor(1.5)"
+  gradsmith record train.py                   every Function that your script runs, on its real inputs
   gradsmith explain wrong-gradient            what a finding means and what to do
 \b
 Exit status: 0 clean, 1 findings or unverified subjects, 2 the call was wrong.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,6 +13,7 @@ from gradsmith import MISSING_TORCH
 from gradsmith.cli.options import Output, configured, finish, report_options, split
 from gradsmith.cli.progress import Progress
 from gradsmith.findings import GradsmithError, Report, plural
+from gradsmith.inputs.recorded_file import read
 from gradsmith.linting import lint
 from gradsmith.subjects import Wanted, files_of, wanted
 
@@ -26,6 +28,7 @@ from gradsmith.subjects import Wanted, files_of, wanted
 )
 @click.argument("targets", nargs=-1, required=True)
 @click.option("--inputs", metavar="CODE", help="Inputs as Python, evaluated in the user's module.")
+@click.option("--recorded", metavar="FILE", help="Inputs from `gradsmith record --save FILE`.")
 @click.option("--gradient", type=click.Choice(["exact", "surrogate", "approximate"]), help="What it is meant to be.")
 @click.option("--level", type=click.Choice(["quick", "standard", "deep"]), default="standard", help="How thoroughly.")
 @click.option("--device", metavar="NAME", help="Where to run: cpu, cuda, ... (declared inputs are moved there).")
@@ -38,6 +41,7 @@ from gradsmith.subjects import Wanted, files_of, wanted
 def command(
     targets: tuple[str, ...],
     inputs: str | None,
+    recorded: str | None,
     gradient: str | None,
     level: str,
     device: str | None,
@@ -59,11 +63,14 @@ def command(
 
     TARGETS are files, folders, file.py::Class or package.module:Class. Each subject runs in a process of its own.
     """
+    if recorded:
+        read(Path(recorded))
     jobs = wanted(targets)
     config = configured(isolated, files_of(targets)[0] if files_of(targets) else None)
     chosen, left_out = split(select) or config.select, (*split(ignore), *config.ignore)
     source = lint(files_of(targets), select=chosen, ignore=left_out, config=config, debug=debug)
     options = {"gradient": gradient, "level": level, "seed": seed, "select": chosen, "ignore": left_out, "lint": False}
+    options["recorded"] = str(Path(recorded).absolute()) if recorded else None
     limits = {"seconds": timeout, "bytes": int(memory_limit * 2**30)}
     report = _run(jobs, {**options, "debug": debug}, limits, list(stub), inputs, device) if jobs else Report()
     merged = _narrowed(source, jobs).extended(report)

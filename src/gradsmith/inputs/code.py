@@ -64,3 +64,25 @@ class _Code(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def exact_code(arguments: Arguments) -> str:
+    """`(args, kwargs)` as code, every tensor with its very values where it has no more than a few thousand."""
+    grad = {leaf.position for leaf in arguments.differentiable}
+    flat = [
+        _Code(_exact(v, i in grad)) if isinstance(v, Tensor) else _Code(value_code(v))
+        for i, v in enumerate(arguments.flat)
+    ]
+    args, kwargs = pytree.tree_unflatten(flat, arguments.spec)
+    return f"({tuple(args)!r}, {kwargs!r})"
+
+
+def _exact(tensor: Tensor, grad: bool) -> str:
+    plain = tensor.detach()
+    if plain.numel() > _MOST or not plain.numel() or plain.layout != torch.strided:
+        return tensor_code(plain.clone().requires_grad_(grad))
+    wide = plain.double() if plain.dtype in (torch.bfloat16, torch.float16) else plain
+    return f"torch.tensor({_numbers(wide.tolist())}, dtype={plain.dtype}{', requires_grad=True' if grad else ''})"
+
+
+_MOST = 5000

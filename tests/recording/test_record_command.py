@@ -1,0 +1,98 @@
+"""`gradsmith record`: the script behaves as without it, and the report follows."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+TRAIN = """
+import os, sys
+sys.path.insert(0, {here!r})
+import functions_that_run as ops
+import torch
+
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+    @staticmethod
+    def backward(ctx, grad_output):
+        return 2 * grad_output
+
+ops.Layer()(Own.apply(torch.randn(4, 3, requires_grad=True)))
+print("argv", sys.argv[1:], __name__)
+{ending}
+"""
+
+
+def record(tmp_path: Path, ending: str, *options: str, args: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    (tmp_path / "train.py").write_text(TRAIN.format(here=str(HERE), ending=ending))
+    call = [sys.executable, "-m", "gradsmith", "record", *options, "train.py", *args]
+    return subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize(
+    ("ending", "status"),
+    [
+        ("", 0),
+        ("sys.exit(7)", 7),
+        ("raise ValueError('mine')", 1),
+        ("raise KeyboardInterrupt", 130),
+        ("if os.fork() == 0: sys.exit(9)\nos.wait()", 0),
+    ],
+    ids=["ends", "exits", "raises", "interrupted", "forks"],
+)
+def test_status_is_kept_and_what_was_seen_is_reported_once(tmp_path, ending, status):
+    done = record(tmp_path, ending)
+    assert done.returncode == status, done.stderr
+    assert done.stdout.count("2 verified, 1 refuted") == 1
+    assert "3 Functions ran: Own once (train.py:15)" in done.stdout
+
+
+def test_the_script_is_main_gets_its_arguments_and_its_traceback_shows_no_frame_of_ours(tmp_path):
+    done = record(tmp_path, "raise ValueError('mine')", args=("--", "--epochs", "1"))
+    assert "argv ['--epochs', '1'] __main__" in done.stdout
+    assert "ValueError: mine" in done.stderr
+    assert "gradsmith" not in done.stderr
+
+
+def test_findings_change_the_status_only_when_asked(tmp_path):
+    assert record(tmp_path, "", "--fail-on", "error").returncode == 1
+
+
+def test_saved_calls_can_be_checked_later_and_another_format_is_refused(tmp_path):
+    assert record(tmp_path, "", "--save", "calls.json").returncode == 0
+    saved = json.loads((tmp_path / "calls.json").read_text())
+    assert [call["function"] for call in saved["calls"]] == ["Own", "Swish", "Scale"]
+    call = [sys.executable, "-m", "gradsmith", "check", "train.py::Own", "--recorded", "calls.json"]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert "Own [recorded inputs]" in done.stdout, done.stderr
+    (tmp_path / "calls.json").write_text(json.dumps({**saved, "schema": 99, "gradsmith": "9.0"}))
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("gradsmith: calls.json was recorded by gradsmith 9.0 (format 99)")
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.deep
+def test_every_ddp_rank_reports(tmp_path):
+    ending = """
+def work(rank):
+    import torch.distributed as dist
+    dist.init_process_group("gloo", init_method="file://" + os.getcwd() + "/meet", rank=rank, world_size=2)
+    model = torch.nn.parallel.DistributedDataParallel(ops.Layer())
+    model(torch.randn(4, 3)).sum().backward()
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    import torch.multiprocessing as mp
+    mp.spawn(work, nprocs=2)
+"""
+    done = record(tmp_path, ending)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("2 Functions ran: Swish once") == 2
