@@ -1,0 +1,207 @@
+"""`Recurrent`: a cell becomes a layer with the habits of `nn.RNN`."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
+from torch.utils import _pytree as pytree
+
+from .fallback import Step
+from .masking import check_lengths, mask_steps, repack
+from .plan import Plan
+from .scan import plan, scan
+from .structure import describe
+
+
+class Recurrent(nn.Module):
+    """Run `cell` over time, in `num_layers` layers and one or both directions.
+
+    The cell is any module with `cell(x_t, state) -> (y_t, state)`, or one of `nn.RNNCell`, `nn.GRUCell`, `nn.LSTMCell`.
+    The first layer of the first direction is the given cell itself; further ones are made by `make(input_size)`, or are
+    fresh copies of the cell where sizes allow. The `state_dict` of a single layer is that of the cell, unchanged.
+
+    The initial state comes from the caller, from `cell.initial_state(batch)`, or is zeros of `cell.hidden_size`.
+
+    >>> layer = Recurrent(nn.LSTMCell(3, 5))
+    >>> y, (h, c) = layer(torch.randn(7, 2, 3))
+    >>> y.shape, h.shape
+    (torch.Size([7, 2, 5]), torch.Size([2, 5]))
+    """
+
+    def __init__(
+        self,
+        cell: nn.Module,
+        *,
+        num_layers: int = 1,
+        bidirectional: bool = False,
+        reverse: bool = False,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        make: Any = None,
+        checkpoint_every: int | None = None,
+        backend: str = "auto",
+    ) -> None:
+        super().__init__()
+        if num_layers < 1:
+            raise ValueError(f"Recurrent: num_layers must be at least 1, not {num_layers}.")
+        if not 0 <= dropout <= 1:
+            raise ValueError(f"Recurrent: dropout must be between 0 and 1, not {dropout}.")
+        if bidirectional and reverse:
+            raise ValueError("Recurrent: a bidirectional layer already runs in reverse; give one of the two.")
+        self.num_layers, self.bidirectional, self.reverse = num_layers, bidirectional, reverse
+        self.batch_first, self.dropout = batch_first, dropout
+        self.checkpoint_every, self.backend = checkpoint_every, backend
+        directions = 2 if bidirectional else 1
+        self.single = num_layers * directions == 1
+        cells = [cell]
+        for number in range(1, num_layers * directions):
+            cells.append(_another(cell, make, number // directions, directions))
+        self.cells = nn.ModuleList(cells)
+        if self.single:
+            self._register_state_dict_hook(_without_prefix)
+            self.register_load_state_dict_pre_hook(_with_prefix)
+
+    @property
+    def cell(self) -> nn.Module:
+        """The cell of the first layer."""
+        return self.cells[0]
+
+    def forward(self, x: Tensor | PackedSequence, state: Any = None, lengths: Tensor | None = None) -> tuple[Any, Any]:
+        """(y, last state). One state for one layer and direction, otherwise a list with one state for each."""
+        if isinstance(x, PackedSequence):
+            return self._packed(x, state)
+        time_first, batched = self._time_first(x)
+        if lengths is not None:
+            lengths = check_lengths(lengths, time_first.shape[0], time_first.shape[1], batched)
+        y, last = self._layers(time_first, state, lengths, batched)
+        if not batched:
+            return y.squeeze(1), pytree.tree_map(lambda leaf: leaf.squeeze(0), last)
+        return (y.transpose(0, 1) if self.batch_first else y), last
+
+    def plan(self, x: Tensor, state: Any = None) -> Plan:
+        """How the first layer will run on `x`, and why; printed as well.
+
+        >>> shown = Recurrent(nn.GRUCell(3, 5)).plan(torch.randn(7, 2, 3)).backend
+        backend: ...
+        """
+        time_first, _ = self._time_first(x)
+        start = self._start(0, state if self.single else None, time_first, True)
+        found = plan(_step_of(self.cells[0]), time_first, start, backend=self.backend)
+        print(found)
+        return found
+
+    def extra_repr(self) -> str:
+        return f"num_layers={self.num_layers}, bidirectional={self.bidirectional}, batch_first={self.batch_first}"
+
+    def _time_first(self, x: Tensor) -> tuple[Tensor, bool]:
+        if x.dim() < 2:
+            raise ValueError(
+                f"Recurrent: x of shape {describe(x)} has no time dimension; expected (time, batch, features) or (time, features)."
+            )
+        if x.dim() == 2:
+            return x.unsqueeze(1), False
+        return (x.transpose(0, 1) if self.batch_first else x), True
+
+    def _packed(self, x: PackedSequence, state: Any) -> tuple[Any, Any]:
+        padded, lengths = pad_packed_sequence(x)
+        y, last = self._layers(padded, state, lengths.to(padded.device), True)
+        return repack(y, x), last
+
+    def _start(self, number: int, states: Any, x: Tensor, batched: bool) -> Any:
+        if states is not None:
+            own = states if self.single else states[number]
+            return own if batched else pytree.tree_map(lambda leaf: leaf.unsqueeze(0), own)
+        cell: Any = self.cells[number]
+        batch = x.shape[1]
+        if hasattr(cell, "initial_state"):
+            return cell.initial_state(batch)
+        if not hasattr(cell, "hidden_size"):
+            raise ValueError(
+                f"Recurrent: no initial state: {type(cell).__name__} has neither initial_state(batch) nor hidden_size; pass state."
+            )
+        zeros = x.new_zeros(batch, cell.hidden_size)
+        return (zeros, zeros.clone()) if isinstance(cell, nn.LSTMCell) else zeros
+
+    def _layers(self, x: Tensor, states: Any, lengths: Tensor | None, batched: bool) -> tuple[Any, Any]:
+        directions = 2 if self.bidirectional else 1
+        if states is not None and not self.single and len(states) != len(self.cells):
+            raise ValueError(f"Recurrent: expected {len(self.cells)} states, one per layer and direction, got {len(states)}.")
+        last: list[Any] = []
+        for layer in range(self.num_layers):
+            outputs: list[Tensor] = []
+            for direction in range(directions):
+                number = layer * directions + direction
+                start = self._start(number, states, x, batched)
+                backwards = self.reverse or direction == 1
+                y, end = self._one(self.cells[number], x, start, lengths, backwards)
+                outputs.append(y)
+                last.append(end)
+            x = torch.cat(outputs, -1) if directions == 2 else outputs[0]
+            if self.dropout and self.training and layer + 1 < self.num_layers:
+                x = nn.functional.dropout(x, self.dropout)
+        return x, last[0] if self.single else last
+
+    def _one(self, cell: nn.Module, x: Tensor, start: Any, lengths: Tensor | None, backwards: bool) -> tuple[Any, Any]:
+        step, inputs = _step_of(cell), x
+        if lengths is not None:
+            step, inputs = mask_steps(step, x, lengths)
+        return scan(step, inputs, start, reverse=backwards, checkpoint_every=self.checkpoint_every, backend=self.backend)
+
+
+def _step_of(cell: nn.Module) -> Step:
+    """torch's own cells return the state only; the output is their h."""
+    if isinstance(cell, nn.LSTMCell):
+
+        def lstm(x: Tensor, state: Any) -> Any:
+            h, c = cell(x, state)
+            return h, (h, c)
+
+        return lstm
+    if isinstance(cell, nn.RNNCell | nn.GRUCell):
+
+        def h_only(x: Tensor, h: Tensor) -> Any:
+            h = cell(x, h)
+            return h, h
+
+        return h_only
+    return cell
+
+
+def _another(cell: Any, make: Any, layer: int, directions: int) -> nn.Module:
+    """A cell for a further layer or direction, with parameters of its own."""
+    hidden, size = getattr(cell, "hidden_size", None), getattr(cell, "input_size", None)
+    wanted = size if layer == 0 else hidden * directions if hidden else None
+    if make is not None:
+        made: nn.Module = make(wanted)
+        return made
+    if wanted is not None and wanted != size:
+        try:
+            fresh: nn.Module = type(cell)(wanted, hidden)
+            return fresh
+        except TypeError as error:
+            raise ValueError(
+                f"Recurrent: layer {layer + 1} needs a {type(cell).__name__} for inputs of size {wanted}; pass make=lambda size: ..."
+            ) from error
+    twin: nn.Module = copy.deepcopy(cell)
+    resettable = [m for m in twin.modules() if hasattr(m, "reset_parameters")]
+    for module in resettable:
+        module.reset_parameters()
+    if not resettable and any(True for _ in twin.parameters()):
+        raise ValueError(f"Recurrent: {type(cell).__name__} cannot be drawn anew for another layer; pass make=lambda size: ...")
+    return twin
+
+
+def _without_prefix(module: Any, state: dict[str, Any], prefix: str, metadata: Any) -> None:
+    for key in [k for k in state if k.startswith(f"{prefix}cells.0.")]:
+        state[prefix + key[len(prefix) + len("cells.0.") :]] = state.pop(key)
+
+
+def _with_prefix(module: Any, state: dict[str, Any], prefix: str, *rest: Any) -> None:
+    own = {name for name, _ in [*module.cells[0].named_parameters(), *module.cells[0].named_buffers()]}
+    for name in own:
+        if prefix + name in state:
+            state[f"{prefix}cells.0.{name}"] = state.pop(prefix + name)
