@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from gradsmith.findings import Finding, Severity
 from gradsmith.lab.arguments import Arguments
-from gradsmith.lab.gradient import Judgement, Settings, judge
+from gradsmith.lab.gradient import Judgement, Settings, judge, typical_size
 from gradsmith.lab.run import Run, forward
 from gradsmith.lab.target import Target, functions_behind, resolve
 
@@ -23,6 +23,12 @@ class Baseline:
     run: Run
     v: dict[int, Tensor]
     gradients: dict[int, Tensor | None]
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    rtol: float
+    floor: float
 
 
 @dataclass
@@ -40,6 +46,10 @@ class Lab:
     approximate: bool = False
     like: Callable[..., Any] | None = None  # the function whose slope a surrogate claims
     demands_second_order: bool = False
+    isolated: bool = False  # in a process of its own: what may crash can be tried
+    declared_at: tuple[str, int] | None = None  # where the user's module declares these inputs: name and number
+    first: bool = True  # of several examples
+    conditions: dict[str, str] = field(default_factory=dict)  # what became of each condition, as probes find out
 
     def run(self, arguments: Arguments | None = None, *, seed: int | None = None) -> Run:
         """An observed forward; backward through `Run.gradients` is observed, too."""
@@ -69,11 +79,21 @@ class Lab:
         outputs = [forward(target, arguments, seed=seed, plain=True).outputs for seed in (1, 2)]
         return not all(self.close(a, b) for a, b in zip(*outputs))
 
+    @cached_property
+    def tolerance(self) -> Tolerance:
+        """What counts as equal: rounding in the coarsest precision at hand, and what cancellation leaves of nothing."""
+        target, arguments = self.precise
+        run = forward(target, arguments, seed=self.settings.seed)
+        tensors = [x.tensor for x in arguments.differentiable] + [run.outputs[o] for o in run.differentiable]
+        eps = max(torch.finfo(t.dtype).eps for t in tensors)
+        reach = max((float(o.detach().abs().nan_to_num(0, 0, 0).sum()) for o in tensors), default=0.0)
+        least = min((typical_size(x.tensor) for x in arguments.differentiable), default=1.0)
+        rtol = 1e-9 if eps < 1e-15 else 1e-4 if eps < 1e-6 else 5e-2
+        return Tolerance(rtol, 100 * eps * reach / least)
+
     def close(self, a: Tensor | None, b: Tensor | None) -> bool:
-        """Equal up to what reordering sums may change in the precision at hand."""
-        dtypes = [t.dtype for t in (a, b) if t is not None]
-        eps = max((torch.finfo(d).eps for d in dtypes), default=0.0)
-        return same(a, b, rtol=1e-9 if eps < 1e-15 else 1e-4 if eps < 1e-6 else 5e-2)
+        """Equal up to what reordering sums may change."""
+        return same(a, b, self.tolerance.rtol, self.tolerance.floor)
 
     @cached_property
     def classes(self) -> tuple[type[torch.autograd.Function], ...]:
@@ -150,13 +170,15 @@ def resolve_module(module: nn.Module) -> Target:
     return resolve(module)
 
 
-def same(a: Tensor | None, b: Tensor | None, rtol: float = 1e-9) -> bool:
+def same(a: Tensor | None, b: Tensor | None, rtol: float = 1e-9, floor: float = 0.0) -> bool:
     """Equal up to rounding, None being zero, nan equal to nan."""
     if a is None or b is None:
         other = a if a is not None else b
-        return other is None or not bool(other.detach().abs().gt(0).any())
+        return other is None or not bool(other.detach().abs().gt(floor).any())
     if a.shape != b.shape:
         return False
     a, b = a.detach(), b.detach()
+    if not (a.is_floating_point() or a.is_complex()):
+        return torch.equal(a, b.to(a.dtype))
     size = float(a.abs().nan_to_num(0, 0, 0).max()) if a.numel() else 0.0
-    return torch.allclose(a, b.to(a.dtype), rtol=rtol, atol=rtol * size, equal_nan=True)
+    return torch.allclose(a, b.to(a.dtype), rtol=rtol, atol=rtol * size + floor, equal_nan=True)

@@ -1,12 +1,117 @@
-"""A script in plain PyTorch that shows a finding again, without gradsmith."""
+"""A script in plain PyTorch that shows a finding again, without gradsmith.
+
+It loads the user's file, builds the inputs, and runs a demonstration that raises while the defect is there.
+"""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
 from gradsmith.findings import Finding, Reproduction
-from gradsmith.inputs.code import as_code
+from gradsmith.inputs.code import as_code, exact_code
+from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.demonstrations import BODIES, BY_RULE, PRELUDE
+from gradsmith.lab.importing import package_name
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.target import Target
 
 
 def reproduction(finding: Finding, lab: Lab) -> Reproduction:
-    """Seed and inputs of the check; probes that can show more attach their own snippet."""
-    return Reproduction(seed=lab.settings.seed, inputs=as_code(lab.arguments))
+    """Seed, inputs and script for a finding whose probe brought none of its own."""
+    body = BY_RULE.get(finding.rule, "gradient")
+    element = finding.evidence.get("element")
+    # What only shows in the user's own precision has to be shown there.
+    arguments = lab.arguments if body in ("run", "dtype") else lab.precise[1] if finding.rule not in _EARLY else None
+    made = demonstration(lab, arguments or lab.arguments, body, finding.argument, element)
+    return Reproduction(lab.settings.seed, as_code(lab.arguments), made.snippet)
+
+
+def demonstration(
+    lab: Lab,
+    arguments: Arguments,
+    body: str,
+    argument: str | None = None,
+    element: Sequence[int] | None = None,
+    extra: str = "",
+) -> Reproduction:
+    """The script for these arguments. `element` of `argument` is where a wrong gradient shows."""
+    seed, shown = lab.settings.seed, as_code(arguments)
+    reach, inputs = _reach(lab.target), _inputs(lab, arguments)
+    if not reach or not inputs or BODIES.get(body) is None:
+        return Reproduction(seed, shown)
+    names = [leaf.name for leaf in arguments.differentiable]
+    focus = names.index(argument) if argument in names and element is not None else -1
+    lines = [
+        "# Plain PyTorch: this script raises, or exits with 1, while the defect is there.",
+        reach,
+        f"torch.manual_seed({seed})",
+        f"inputs, keywords = {inputs}",
+        f"seed, focus, element = {seed}, {focus}, {tuple(element) if element is not None else ()}",
+        *([extra] if extra else []),
+        PRELUDE,
+        BODIES[body],
+    ]
+    return Reproduction(seed, shown, "\n".join(line.strip("\n") for line in lines) + "\n")
+
+
+_EARLY = frozenset({"forward-raised", "backward-raised"})  # found before anything else could be run
+
+
+def importing(path: str) -> str:
+    """The lines that load the user's file, under its package name where it has one."""
+    root, name = package_name(Path(path).resolve())
+    head = f"import importlib.util, sys\nimport torch\nfrom torch.utils._pytree import tree_map, tree_leaves\nsys.path.insert(0, {str(root)!r})"
+    if "." in name:
+        return f"{head}\nsubject = importlib.import_module({name!r})".replace("importlib.util", "importlib")
+    return (
+        f"{head}\nspec = importlib.util.spec_from_file_location('subject', {str(Path(path).resolve())!r})\n"
+        "subject = sys.modules['subject'] = importlib.util.module_from_spec(spec)\nspec.loader.exec_module(subject)"
+    )
+
+
+def _reach(target: Target) -> str:
+    """Lines that define `fn`, or nothing where the subject has no name that another process could use."""
+    if target.path is None or not Path(target.path).is_file():
+        return ""
+    if target.function is not None:
+        name = target.function.__qualname__
+        return "" if "<locals>" in name else f"{importing(target.path)}\nfn = subject.{name}.apply"
+    name = _global_name(target)
+    if not name:
+        return ""
+    if target.module is None:
+        return f"{importing(target.path)}\nfn = subject.{name}"
+    call = "torch.func.functional_call(model, parameters, args, kwargs)"
+    return f"{importing(target.path)}\nmodel = subject.{name}\ndef fn(parameters, *args, **kwargs):\n    return {call}"
+
+
+def _global_name(target: Target) -> str:
+    """The name under which the user's module holds the subject."""
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if file and target.path and Path(file) == Path(target.path):
+            for name, value in vars(module).items():
+                if value is target.original:
+                    return name
+    return ""
+
+
+def _inputs(lab: Lab, arguments: Arguments) -> str:
+    """`(args, kwargs)` as code; what code cannot say comes from the declaration in the user's file."""
+    sayable = all(v is None or isinstance(v, (Tensor, bool, int, float, str, complex)) for v in arguments.flat)
+    if sayable:
+        return exact_code(arguments)
+    if lab.declared_at is None or not any(isinstance(v, nn.Module) for v in arguments.flat):
+        return ""
+    name, index = lab.declared_at
+    return f"declared(subject.gradsmith_inputs[{name!r}], {index})"
+
+
+def flat_values(value: Any) -> list[Any]:
+    return pytree.tree_leaves(value)

@@ -16,7 +16,7 @@ from gradsmith.lab.target import resolve
 def report_on(module: Any, task: dict[str, Any]) -> Report:
     """The report on one subject; every foreseeable trouble is a verdict, not an exception."""
     name = task["subject"]
-    options = Options(**task["options"])
+    options = Options(**{**task["options"], "isolated": True})
     try:
         target = resolve(lookup(module, name))
     except AttributeError:

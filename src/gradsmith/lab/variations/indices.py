@@ -1,0 +1,47 @@
+"""Other indices: repeated ones and another order. Offsets, lengths and permutations are left as they are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from gradsmith.lab.lab import Lab
+from gradsmith.lab.variations.judging import Variation
+
+# Boundaries of segments: another order is not another example, it is nonsense.
+_NOT_INDICES = re.compile(r"offset|len|ptr|seq|bound|split|size|start|end|shape|num|count|perm|order|rank|class|label")
+
+
+def variations(lab: Lab) -> Iterator[Variation]:
+    arguments = lab.precise[1]
+    for leaf in arguments.leaves:
+        if not _is_index(leaf.tensor) or _NOT_INDICES.search(leaf.name.lower()):
+            continue
+        tensor = leaf.tensor.detach()
+        if not _is_permutation(tensor) and tensor.unique().numel() == tensor.numel():
+            repeated = tensor.clone()
+            repeated.view(-1)[1] = repeated.view(-1)[0]
+            yield Variation(
+                f"with a repeated index in '{leaf.name}'",
+                arguments.replaced({leaf.position: repeated}),
+                "indices",
+                leaf.name,
+            )
+        yield Variation(
+            f"with '{leaf.name}' in reverse order",
+            arguments.replaced({leaf.position: tensor.flip(-1).contiguous()}),
+            "indices",
+            leaf.name,
+        )
+
+
+def _is_index(tensor: Tensor) -> bool:
+    return tensor.dtype in (torch.int64, torch.int32) and tensor.ndim > 0 and tensor.numel() > 1
+
+
+def _is_permutation(tensor: Tensor) -> bool:
+    flat = tensor.flatten().sort().values
+    return bool((flat == torch.arange(flat.numel(), device=flat.device)).all())

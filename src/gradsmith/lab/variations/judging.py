@@ -1,0 +1,102 @@
+"""Try a variation: does forward take it, and is the gradient still that of forward?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.gradient import Mismatch, judge
+from gradsmith.lab.lab import Lab
+from gradsmith.lab.resemblance import surrogate_kind
+from gradsmith.lab.run import forward
+from gradsmith.lab.target import Target
+
+Status = Literal["right", "wrong", "raises", "rejected", "unjudged"]
+
+
+@dataclass(frozen=True)
+class Variation:
+    """Other arguments for the same subject. `doubtful` means: the author may never have meant to allow it."""
+
+    words: str  # how a message says it: "with x of shape (1, 3)"
+    arguments: Arguments
+    kind: str
+    argument: str | None = None
+    doubtful: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a variation: `detail` is the exception, `mismatch` the wrong element."""
+
+    variation: Variation
+    status: Status
+    detail: str = ""
+    mismatch: Mismatch | None = None
+
+
+def tried(lab: Lab, kind: str) -> list[Outcome]:
+    """The outcome of every variation of one kind (shapes, options, indices, parameters), worked out once per Lab."""
+    store: dict[str, list[Outcome]] = lab.__dict__.setdefault("_variations", {})
+    if kind not in store:
+        store[kind] = [outcome(lab, v) for v in _variations(lab, kind)]
+    return store[kind]
+
+
+def outcome(lab: Lab, variation: Variation) -> Outcome:
+    """Judge one variation in the precision in which the subject itself was judged."""
+    target, arguments = lab.precise[0], variation.arguments
+    if refused := refusal(target, arguments, lab.settings.seed):
+        return Outcome(variation, "rejected", refused)
+    run = forward(target, arguments, seed=lab.settings.seed)
+    finite = all(bool(torch.isfinite(o).all()) for o in run.outputs if o.is_floating_point() or o.is_complex())
+    if not finite or not run.differentiable:
+        return Outcome(variation, "unjudged", "its outputs are not finite" if not finite else "it has no gradient")
+    try:
+        run.gradients(run.normal(lab.generator(7)))
+    except Exception as error:  # the user's backward, on inputs that forward took
+        return Outcome(variation, "raises", f"{type(error).__name__}: {_first_line(error)}")
+    if lab.surrogate or lab.approximate:
+        return Outcome(variation, "unjudged", "the gradient is not meant to be the derivative")
+    judged = judge(target, arguments, lab.settings)
+    wrong = [p for p in judged.wrong if p.mismatch is not None]
+    if not wrong:
+        return Outcome(variation, "unjudged" if judged.noisy else "right")
+    if surrogate_kind(judged) is not None:
+        return Outcome(variation, "unjudged", "the gradient looks like a surrogate")
+    return Outcome(variation, "wrong", mismatch=wrong[0].mismatch)
+
+
+def refusal(target: Target, arguments: Arguments, seed: int) -> str:
+    """The exception with which forward rejects these arguments, or nothing."""
+    try:
+        forward(target, arguments, seed=seed)
+    except Exception as error:
+        return f"{type(error).__name__}: {_first_line(error)}"
+    return ""
+
+
+def worth_trying(lab: Lab) -> bool:
+    """Where the gradient is wrong, noisy or right on a constrained domain only, other inputs prove nothing."""
+    if lab.surrogate or lab.approximate:
+        return True
+    judged = lab.gradient
+    settled = not judged.wrong and not judged.noisy and not any(p.explained for p in judged.pairs)
+    return settled and lab.settings.project is None and bool(judged.pairs)
+
+
+def _variations(lab: Lab, kind: str) -> Iterable[Variation]:
+    from gradsmith.lab.variations import indices, options, parameters, shapes
+
+    if not worth_trying(lab):
+        return ()
+    source = {"shapes": shapes, "options": options, "indices": indices, "parameters": parameters}[kind]
+    return source.variations(lab)  # type: ignore[no-any-return]
+
+
+def _first_line(error: BaseException) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")

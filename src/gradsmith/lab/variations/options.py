@@ -1,0 +1,73 @@
+"""Other options: optional arguments left out, flags flipped, negative dims, larger strides, other reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch import Tensor
+
+from gradsmith.lab.arguments import Arguments, Leaf
+from gradsmith.lab.lab import Lab
+from gradsmith.lab.variations.judging import Variation
+
+_REDUCTIONS = ("mean", "sum", "none")
+_DIM = {"dim", "axis", "dims"}
+_STEPS = {"stride", "padding", "dilation"}
+# Their purpose is to change what backward returns, not what forward computes.
+_ABOUT_GRADIENTS = ("grad", "detach", "stop", "backward", "train", "inplace", "freeze", "frozen")
+
+
+def variations(lab: Lab) -> Iterator[Variation]:
+    arguments = lab.precise[1]
+    names = dict(_named(lab, arguments))
+    for i, value in enumerate(arguments.flat):
+        name = names.get(i)
+        if name is None:
+            continue
+        for other, words, doubtful in _others(name, value, arguments):
+            yield Variation(f"with {words}", _with(arguments, i, other), "options", name, doubtful)
+
+
+def _others(name: str, value: Any, arguments: Arguments) -> Iterator[tuple[Any, str, bool]]:
+    if isinstance(value, bool):
+        if not any(word in name.lower() for word in _ABOUT_GRADIENTS):
+            yield not value, f"{name}={not value}", True
+    elif isinstance(value, int):
+        yield from _integers(name, value, arguments)
+    elif isinstance(value, float):
+        # At 0 and 1 a missing factor does not show.
+        if value in (0.0, 1.0):
+            yield 0.7, f"{name}=0.7", True
+    elif isinstance(value, str) and value in _REDUCTIONS:
+        yield from ((other, f"{name}={other!r}", False) for other in _REDUCTIONS if other != value)
+    elif isinstance(value, Tensor) and len(arguments.differentiable) > 1:
+        yield None, f"{name}=None", False
+
+
+def _integers(name: str, value: int, arguments: Arguments) -> Iterator[tuple[Any, str, bool]]:
+    if name in _DIM:
+        ranks = [leaf.tensor.ndim for leaf in arguments.differentiable[:1]]
+        for rank in ranks:
+            others = {value - rank if value >= 0 else value + rank, *range(rank)} - {value}
+            yield from ((other, f"{name}={other}", False) for other in sorted(others))
+    elif name in _STEPS:
+        yield value + 1, f"{name}={value + 1}", False
+
+
+def _named(lab: Lab, arguments: Arguments) -> Iterator[tuple[int, str]]:
+    """Names of the flat values; only those that are an argument of their own, not inside a container."""
+    args, kwargs = arguments.with_tensors({})
+    if arguments.spec.num_leaves != len(args) + len(kwargs):
+        return  # containers: positions no longer tell the name
+    for i, _ in enumerate(args):
+        if i < len(lab.target.names) and not lab.target.names[i].endswith("*"):
+            yield i, lab.target.names[i]
+    yield from ((len(args) + k, key) for k, key in enumerate(kwargs))
+
+
+def _with(arguments: Arguments, position: int, value: Any) -> Arguments:
+    flat = [value if i == position else v for i, v in enumerate(arguments.flat)]
+    kept = [Leaf(x.name, x.position, x.tensor, x.differentiable) for x in arguments.leaves if x.position != position]
+    # None is a leaf of torch's pytrees, so that the nesting keeps its places.
+    return Arguments(flat, arguments.spec, kept)

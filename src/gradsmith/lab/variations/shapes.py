@@ -1,0 +1,205 @@
+"""Other sizes: learn which dimensions belong together, then set each group to 1, 2, a prime, and an odd large size."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gradsmith.lab.arguments import Arguments, Leaf
+from gradsmith.lab.lab import Lab
+from gradsmith.lab.variations.judging import Variation, refusal
+
+_MOST_DIMENSIONS = 8  # of one size; more are resized only all together
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """One dimension of one tensor."""
+
+    position: int
+    dim: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Dimensions of equal size that forward wants resized together, with the numbers that state the same size."""
+
+    size: int
+    members: tuple[Dimension, ...]
+    numbers: tuple[int, ...] = ()
+    shrinks: bool = True  # forward took it smaller, so the size is free and not built in (three channels, say)
+    splits_square: bool = False  # another dimension of the same tensor had the same size
+
+
+def groups(lab: Lab) -> list[Group]:
+    """Which dimensions belong together: equal sizes, resized one set at a time, keeping what forward accepts."""
+    cached: list[Group] | None = lab.__dict__.get("_groups")
+    if cached is None:
+        arguments = lab.precise[1]
+        by_size: dict[int, list[Dimension]] = {}
+        for leaf in arguments.leaves:
+            if leaf.name.startswith("parameters["):
+                continue  # the inside of a module states its sizes elsewhere, too
+            for dim, size in enumerate(leaf.tensor.shape):
+                if size > 1:
+                    by_size.setdefault(size, []).append(Dimension(leaf.position, dim))
+        cached = [g for size, dims in by_size.items() for g in _split(lab, arguments, size, dims)]
+        lab.__dict__["_groups"] = cached
+    return cached
+
+
+def variations(lab: Lab) -> Iterator[Variation]:
+    arguments = lab.precise[1]
+    learned = groups(lab)
+    for group in learned:
+        for size in _sizes(group.size):
+            variation = _variation(arguments, group, size)
+            if not _repeats_indices(arguments, variation.arguments):
+                yield variation
+    if wider := _extra_dimension(arguments):
+        yield wider
+
+
+def resized(arguments: Arguments, group: Group, size: int) -> Arguments:
+    """The arguments with this group of dimensions at another size: a prefix, or a repetition with other values."""
+    tensors: dict[int, Tensor] = {}
+    generator = torch.Generator().manual_seed(size)
+    for leaf in arguments.leaves:
+        dims = [m.dim for m in group.members if m.position == leaf.position]
+        if dims:
+            tensors[leaf.position] = _resized(leaf, dims, size, generator)
+        elif not leaf.tensor.is_floating_point() and not leaf.tensor.is_complex():
+            tensors[leaf.position] = _in_range(leaf.tensor, group.size, size)
+    changed = arguments.replaced(tensors)
+    for i in group.numbers:
+        changed.flat[i] = size
+    return changed
+
+
+def _repeats_indices(before: Arguments, after: Arguments) -> bool:
+    """Indices that were all different no longer are: that is a variation of its own (repeated-index)."""
+
+    def distinct(tensor: Tensor) -> bool:
+        return bool(tensor.unique().numel() == tensor.numel())
+
+    return any(
+        not a.tensor.is_floating_point()
+        and not a.tensor.is_complex()
+        and a.tensor.dtype != torch.bool
+        and distinct(a.tensor)
+        and not distinct(b.tensor)
+        for a, b in zip(before.leaves, after.leaves)
+    )
+
+
+def _split(lab: Lab, arguments: Arguments, size: int, dims: list[Dimension]) -> list[Group]:
+    """Singles, then pairs, then all that is left: the smallest sets that forward takes at another size."""
+    numbers = tuple(
+        i for i, value in enumerate(arguments.flat) if isinstance(value, int) and not isinstance(value, bool)
+    )
+    stated = tuple(i for i in numbers if arguments.flat[i] == size)
+    found: list[Group] = []
+    left = list(dims)
+    if len(left) <= _MOST_DIMENSIONS:
+        for count in (1, 2):
+            for members in itertools.combinations(list(left), count):
+                if all(m in left for m in members) and (group := _accepted(lab, arguments, size, members, stated)):
+                    found.append(group)
+                    left = [d for d in left if d not in members]
+    if left and (group := _accepted(lab, arguments, size, tuple(left), stated)):
+        found.append(group)
+    whole = Group(size, tuple(dims), stated)
+    if any(g.splits_square for g in found) and _takes(lab, arguments, whole, size - 1):
+        found.append(whole)
+    return found
+
+
+def _accepted(
+    lab: Lab, arguments: Arguments, size: int, members: tuple[Dimension, ...], stated: tuple[int, ...]
+) -> Group | None:
+    tensors = {x.position: x.tensor for x in arguments.leaves}
+    square = any(
+        other == size and Dimension(m.position, d) not in members
+        for m in members
+        for d, other in enumerate(tensors[m.position].shape)
+    )
+    # With the numbers first: `n` beside a tensor of n rows states the same size, and has to follow it.
+    for numbers in dict.fromkeys((stated, ())):
+        for other in (size - 1, size + 1) if size > 2 else (size + 1,):
+            group = Group(size, members, numbers, other < size or size == 2, square)
+            if _takes(lab, arguments, group, other):
+                return group
+    return None
+
+
+def _takes(lab: Lab, arguments: Arguments, group: Group, size: int) -> bool:
+    return not refusal(lab.precise[0], resized(arguments, group, size), lab.settings.seed)
+
+
+def _sizes(size: int) -> list[int]:
+    prime = 7 if size != 7 else 5
+    wanted = [1, 2, prime] if size < 16 else [1, 2, prime, 33]
+    return [n for n in wanted if n != size]
+
+
+def _variation(arguments: Arguments, group: Group, size: int) -> Variation:
+    changed = resized(arguments, group, size)
+    names = {leaf.position: leaf.name for leaf in arguments.leaves}
+    shapes = {leaf.position: tuple(leaf.tensor.shape) for leaf in changed.leaves}
+    touched = list(dict.fromkeys(m.position for m in group.members))
+    words = ", ".join(f"'{names[p]}' of shape {shapes[p]}" for p in touched[:3])
+    doubtful = group.splits_square or (size > group.size and not group.shrinks)
+    return Variation(f"with {words}", changed, "shapes", names[touched[0]], doubtful)
+
+
+def _extra_dimension(arguments: Arguments) -> Variation | None:
+    """One more leading dimension, on the first tensor and whatever has its shape."""
+    if not arguments.differentiable:
+        return None
+    first = arguments.differentiable[0]
+    if first.tensor.ndim == 0 or first.name.startswith("parameters["):
+        return None
+    generator = torch.Generator().manual_seed(3)
+    same = [x for x in arguments.leaves if x.tensor.shape == first.tensor.shape]
+    tensors = {x.position: _stacked(x, generator) for x in same}
+    words = f"with one more leading dimension, '{first.name}' of shape {tuple(tensors[first.position].shape)}"
+    return Variation(words, arguments.replaced(tensors), "shapes", first.name, doubtful=True)
+
+
+def _stacked(leaf: Leaf, generator: torch.Generator) -> Tensor:
+    plain = leaf.tensor.detach()
+    return torch.stack([plain, _jittered(plain, generator) if leaf.differentiable else plain])
+
+
+def _resized(leaf: Leaf, dims: Sequence[int], size: int, generator: torch.Generator) -> Tensor:
+    tensor = leaf.tensor.detach()
+    old = tensor.shape[dims[0]]
+    for dim in dims:
+        tensor = tensor.index_select(dim, torch.arange(size, device=tensor.device) % old)
+    if size > old and leaf.differentiable:
+        # Repeated rows would be ties; a factor near 1 keeps sign, zeros and the order of magnitude.
+        tensor = _jittered(tensor, generator)
+    if not tensor.is_floating_point() and not tensor.is_complex():
+        tensor = _in_range(tensor, old, size)
+    return tensor.contiguous()
+
+
+def _jittered(tensor: Tensor, generator: torch.Generator) -> Tensor:
+    if bool((tensor == tensor.reshape(-1)[:1]).all()):
+        return tensor  # all ones, all zeros: whether other values are right is another question (value-dependent)
+    noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float64).to(tensor.device)
+    return tensor * (1 + 0.3 * (noise - 0.5)).to(tensor.real.dtype if tensor.is_complex() else tensor.dtype)
+
+
+def _in_range(tensor: Tensor, old: int, size: int) -> Tensor:
+    """Indices into a dimension that shrank stay inside it."""
+    plain = tensor.detach()
+    if plain.dtype == torch.bool or not plain.numel() or size >= old:
+        return plain
+    if 0 <= int(plain.min()) and size <= int(plain.max()) < old:
+        return plain % size
+    return plain

@@ -1,0 +1,68 @@
+"""The gradient is wrong when an index occurs twice.
+
+What it finds
+-------------
+Integer inputs whose values are all different get one value twice, and every one is tried in reverse order; the gradient is
+judged again. Offsets, lengths and permutations are left alone.
+
+Why it matters
+--------------
+A row that is read twice gets the sum of two gradients. `grad[index] = grad_output` keeps only the last one; it takes
+`index_add_`. Real batches repeat tokens and neighbours, the author's four indices did not.
+
+Known problems
+--------------
+A Function may demand distinct indices; forward should then check them. That is why this is a warning.
+
+References
+----------
+https://github.com/pytorch/pytorch/issues/1631, https://github.com/pytorch/pytorch/issues/57006
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GS315"
+SEVERITY = "warning"
+LEVEL = "standard"
+BAD = """
+import torch
+
+
+class Rows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, table, index):
+        ctx.save_for_backward(index)
+        ctx.shape = table.shape
+        return table[index]
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (index,) = ctx.saved_tensors
+        grad = grad_output.new_zeros(ctx.shape)
+        grad[index] = grad_output
+        return grad, None
+
+
+def example():
+    return torch.randn(5, 3, dtype=torch.float64, requires_grad=True), torch.tensor([3, 0, 4])
+
+
+gradsmith_inputs = {"Rows": example}
+"""
+GOOD = BAD.replace("grad[index] = grad_output", "grad.index_add_(0, index, grad_output)")
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.lab.variations import tried
+    from gradsmith.lab.variations.reporting import reported
+
+    advice = "Accumulate: grad.index_add_(dim, index, grad_output) instead of grad[index] = grad_output."
+    yield from reported(lab, tried(lab, "indices"), advice, most="warning")

@@ -1,0 +1,65 @@
+"""The gradient is right for the example's shape, and wrong for another that forward accepts.
+
+What it finds
+-------------
+Dimensions that belong together are learned from the example (equal sizes, resized one group at a time, as far as forward
+accepts it). Each group is then set to 1, to 2 and to a prime, square matrices are made oblong, and one leading dimension
+is added. For every shape that forward accepts, backward has to run, and the gradient has to be the derivative.
+
+Why it matters
+--------------
+Block sizes, `squeeze()`, `view(-1)`, a batch of one and a sum over the wrong dimension all pass the one test that their
+author wrote. They show in the last, smaller batch of an epoch, or in somebody else's model.
+
+Known problems
+--------------
+A shape that forward merely fails to reject may never have been meant. Where that is likely (an added dimension, a
+square made oblong, a fixed number of channels made larger), a wrong gradient is a warning and an exception is `info`.
+
+References
+----------
+https://github.com/fla-org/flash-linear-attention/issues/632 (only K == V was tried),
+https://github.com/pytorch/pytorch/issues/82644, https://github.com/nerfstudio-project/gsplat/issues/623
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GS309"
+SEVERITY = "error"
+LEVEL = "standard"
+BAD = '''
+import torch
+
+
+class MeanSquare(torch.autograd.Function):
+    """The mean over rows and columns, with the author's batch of four built into backward."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.square().mean()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output * 2 * x / (4 * x.shape[1])
+
+
+gradsmith_inputs = {"MeanSquare": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+'''
+GOOD = BAD.replace("(4 * x.shape[1])", "x.numel()").replace(", with the author's batch of four built into backward", "")
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.lab.variations import tried
+    from gradsmith.lab.variations.reporting import reported
+
+    yield from reported(lab, tried(lab, "shapes"), "Take every size from the tensors at hand, and reduce by name.")

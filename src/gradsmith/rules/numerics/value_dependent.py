@@ -1,0 +1,69 @@
+"""The gradient is right only while a parameter is 1 or 0.
+
+What it finds
+-------------
+An input that is 1 or 0 everywhere in the example (a fresh scale or bias) is moved to other values, and the gradient is
+judged again.
+
+Why it matters
+--------------
+Normalisation layers start with weight 1 and bias 0. A backward that forgets the weight is right at initialisation, passes
+its test, and is wrong from the first optimiser step on.
+
+Known problems
+--------------
+None known.
+
+References
+----------
+https://github.com/NVIDIA/Megatron-LM/pull/6859 (invisible while the weight is 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GS314"
+SEVERITY = "error"
+LEVEL = "standard"
+BAD = """
+import torch
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x)
+        return x * weight
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output.clone(), (grad_output * x).sum(0)
+
+
+def example():
+    x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    return x, torch.ones(3, dtype=torch.float64, requires_grad=True)
+
+
+gradsmith_inputs = {"Scale": example}
+"""
+GOOD = (
+    BAD.replace("save_for_backward(x)", "save_for_backward(x, weight)")
+    .replace("(x,) = ctx", "x, weight = ctx")
+    .replace("grad_output.clone()", "grad_output * weight")
+)
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.lab.variations import tried
+    from gradsmith.lab.variations.reporting import reported
+
+    yield from reported(lab, tried(lab, "parameters"), "Look for a factor or term that vanishes at this value.")
