@@ -42,20 +42,21 @@ def _transposed(plain: Tensor) -> Tensor:
 
 def _strided(plain: Tensor) -> Tensor:
     buffer = _filled((*plain.shape[:-1], 2 * plain.shape[-1] + 1), plain)
-    view = buffer[..., 1::2]
+    view = buffer[..., ::2][..., : plain.shape[-1]]
     view.copy_(plain)
     return view
 
 
 def _offset(plain: Tensor) -> Tensor:
-    buffer = _filled((2 * plain.numel() + 3,), plain)
-    view = buffer[3 : 3 + plain.numel()].view(plain.shape)
+    # An even offset: pairs of reals are read as complex numbers by operators of torch's own (view_as_complex).
+    buffer = _filled((2 * plain.numel() + 4,), plain)
+    view = buffer[4 : 4 + plain.numel()].view(plain.shape)
     view.copy_(plain)
     return view
 
 
 def _cat_slice(plain: Tensor) -> Tensor:
-    rows = _filled((*plain.shape[:-1], plain.shape[-1] + 3), plain)
+    rows = _filled((*plain.shape[:-1], plain.shape[-1] + 4), plain)
     view = rows[..., 2 : 2 + plain.shape[-1]]
     view.copy_(plain)
     return view

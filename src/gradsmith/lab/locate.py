@@ -69,6 +69,9 @@ def _domains(x: Tensor) -> list[tuple[str, Projection]]:
         sums = x.sum(-1, keepdim=True)
         if bool((x >= 0).all()) and torch.allclose(sums, torch.ones_like(sums), rtol=1e-6):
             found.append(("normalised to sum 1", lambda y: y / y.sum(-1, keepdim=True)))
+        logs = torch.logsumexp(x, -1, keepdim=True)
+        if torch.allclose(logs, torch.zeros_like(logs), atol=1e-6):
+            found.append(("log-probability", lambda y: y - torch.logsumexp(y, -1, keepdim=True)))
         norms = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
         if torch.allclose(norms, torch.ones_like(norms), rtol=1e-6):
             found.append(("unit length", lambda y: y / torch.linalg.vector_norm(y, dim=-1, keepdim=True)))
