@@ -1,0 +1,50 @@
+"""Workflow commands: GitHub Actions shows each finding beside the line of the pull request it stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gradsmith.findings import Finding, Report
+from gradsmith.report.place import place, shown_path
+
+_COMMAND = {"error": "error", "warning": "warning", "info": "notice"}
+
+
+def render(report: Report, *, color: bool = False) -> str:
+    lines = [_finding(f) for f in report.findings]
+    lines += [f"::warning {_properties({'file': shown_path(s.path)})}::{_data(s.reason)}" for s in report.skipped]
+    for subject in report.subjects:
+        if subject.verdict == "unverified":
+            where = {"file": shown_path(subject.path), "line": subject.line} if subject.path else {}
+            lines.append(
+                f"::warning {_properties(where)}::{_data(f'{subject.name} is not verified: {subject.reason}')}"
+            )
+    return "\n".join([*lines, report.closing_line()]) + "\n"
+
+
+def _finding(finding: Finding) -> str:
+    properties: dict[str, object] = {"title": f"gradsmith ({finding.code})"}
+    # Lines of a notebook's cell are no lines of its file; the message names them instead.
+    in_file = finding.path is not None and finding.cell is None
+    if finding.path is not None:
+        properties["file"] = shown_path(finding.path)
+    if in_file and finding.line is not None:
+        properties["line"] = finding.line
+        properties["col"] = (finding.column or 0) + 1
+        if finding.end_line is not None and finding.end_column is not None:
+            properties["endLine"] = finding.end_line
+            # GitHub ignores the columns of a finding that spans several lines.
+            if finding.end_line == finding.line:
+                properties["endColumn"] = finding.end_column + 1
+    text = f"{place(finding)}: {finding.rule}: {finding.message}"
+    if finding.advice:
+        text += f"\n{finding.advice}"
+    return f"::{_COMMAND[finding.severity or 'info']} {_properties(properties)}::{_data(text)}"
+
+
+def _properties(values: Mapping[str, object]) -> str:
+    return ",".join(f"{k}={_data(str(v)).replace(':', '%3A').replace(',', '%2C')}" for k, v in values.items())
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
