@@ -1,6 +1,7 @@
 """Recurrent layers from a user's own step: capture, split, emit, run."""
 
 from .cells import GRUCell, LayerNormLSTMCell, LSTMCell, MinGRUCell, PeepholeLSTMCell, ReluRNNCell, TanhRNNCell
+from .layer import Recurrent
 from .linear_recurrence import linear_recurrence
 from .plan import Plan
 from .scan import plan, scan
@@ -15,6 +16,7 @@ __all__ = [
     "MinGRUCell",
     "PeepholeLSTMCell",
     "Plan",
+    "Recurrent",
     "ReluRNNCell",
     "TanhRNNCell",
     "linear_recurrence",

@@ -104,7 +104,8 @@ class RecurrentFunction(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         n_leaves = len(ctx.needs_input_grad) - 5
-        leaves, kept = ctx.saved_tensors[:n_leaves], ctx.saved_tensors[n_leaves:]
+        saved = ctx.saved_tensors  # once: checkpointing recomputes at every access
+        leaves, kept = saved[:n_leaves], saved[n_leaves:]
         x, state = list(leaves[: ctx.n_x]), list(leaves[ctx.n_x : ctx.n_x + ctx.n_state])
         params = list(leaves[ctx.n_x + ctx.n_state :])
         nothing: list[Tensor | None] = [None] * 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -16,9 +17,11 @@ from .refused import Refused
 from .structure import Flat, describe, flatten
 
 _plans: dict[Any, Plan] = {}
+_planning = threading.RLock()
 BACKENDS = ("auto", "c", "torch", "loop")
 
 
+@torch.compiler.disable
 def scan(
     step: Step,
     x: Any,
@@ -100,14 +103,22 @@ def plan(step: Step, x: Any, state: Any, params: Any = (), *, backend: str = "au
 
 def plan_for(call: Call, backend: str) -> Plan:
     """The plan for a call, made at its first occurrence and kept for as long as the process lives."""
+    if torch._C._are_functorch_transforms_active():
+        return Plan("loop", ["c: inside a functorch transform (vmap, grad, jvp) the step itself is transformed"])
     key = call.key(backend)
     plan = _plans.get(key)
-    if plan is None:
-        plan = _plans[key] = choose(call, backend)
-    try:
-        verify(plan, call)
-    except Refused as refusal:
-        return Plan("loop", [f"{plan.backend} at batch {call.batch}: {refusal}"])
+    if plan is not None and (plan.engine is None or call.batch in plan.checked):
+        return plan
+    # Tracing patches nn.Module for the whole process: one thread at a time. What planning saves for its own backward
+    # is nobody else's business: a surrounding checkpoint would count it and miss it when it recomputes.
+    with _planning, torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        plan = _plans.get(key)
+        if plan is None:
+            plan = _plans[key] = choose(call, backend)
+        try:
+            verify(plan, call)
+        except Refused as refusal:
+            return Plan("loop", [f"{plan.backend} at batch {call.batch}: {refusal}"])
     return plan
 
 
