@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gradsmith.inputs.declared import example_inputs
     from gradsmith.lab.surrogates import surrogate
     from gradsmith.linting import lint, lint_source
+    from gradsmith.profiling import Profile, profile, profile_step
     from gradsmith.recording import record
     from gradsmith.recurrent import Recurrent, scan
 
@@ -28,6 +29,7 @@ __all__ = [
     "Finding",
     "GradientError",
     "GradsmithError",
+    "Profile",
     "Recurrent",
     "Report",
     "Subject",
@@ -35,6 +37,8 @@ __all__ = [
     "example_inputs",
     "lint",
     "lint_source",
+    "profile",
+    "profile_step",
     "record",
     "recurrent",
     "scan",
@@ -46,6 +50,9 @@ _LAZY = {
     "example_inputs": "gradsmith.inputs.declared",
     "lint": "gradsmith.linting",
     "lint_source": "gradsmith.linting",
+    "Profile": "gradsmith.profiling",
+    "profile": "gradsmith.profiling",
+    "profile_step": "gradsmith.profiling",
     "record": "gradsmith.recording",
     "Recurrent": "gradsmith.recurrent",
     "scan": "gradsmith.recurrent",

@@ -1,0 +1,161 @@
+"""A subject made ready to be measured: each call gets fresh copies of the inputs, so side effects cannot add up."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gradsmith.lab.arguments import Arguments, bind_defaults, fresh
+from gradsmith.lab.run import flat_outputs
+from gradsmith.lab.state import seed_all
+from gradsmith.lab.target import Target, has_setup_context
+
+
+@dataclass
+class Call:
+    """One call that is ready to run: `forward()`, then `backward()`. Nothing but the subject runs inside them."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    leaves: list[Tensor]
+    grad_outputs: list[Tensor | None]
+    copies: dict[str, Tensor]
+    outputs: list[Tensor] = field(default_factory=list)
+    result: Any = None
+
+    def forward(self) -> None:
+        self.result = self.function(*self.args, **self.kwargs)
+
+    def between(self) -> None:
+        """Collect what forward returned; kept out of the clock."""
+        tensors, _ = flat_outputs(self.result)
+        self.outputs = [t for t in tensors if t.requires_grad]
+        self.leaves = self.leaves or _graph_leaves(self.outputs)
+        if len(self.grad_outputs) != len(self.outputs):
+            self.grad_outputs = [torch.ones_like(t) for t in self.outputs]
+
+    @property
+    def has_backward(self) -> bool:
+        return bool(self.outputs and self.leaves)
+
+    def backward(self) -> tuple[Tensor | None, ...]:
+        return torch.autograd.grad(self.outputs, self.leaves, self.grad_outputs, allow_unused=True)
+
+
+@dataclass
+class Bench:
+    """A subject and its inputs. Parameters of a module are its own; inputs are copied for every call."""
+
+    target: Target
+    arguments: Arguments
+    seed: int = 0
+    function: Callable[..., Any] | None = None  # instead of the target: a remedy to be measured on the same inputs
+    through_clones: bool = False  # a Function that marks its input dirty may not be given a leaf
+    forward_only: bool = False  # backward fails: what forward costs is still worth knowing
+    _grad_outputs: list[Tensor | None] = field(default_factory=list)
+
+    @staticmethod
+    def of(target: Target, args: tuple[Any, ...], kwargs: Mapping[str, Any], seed: int = 0) -> Bench:
+        if target.function is not None and kwargs:
+            args = _positional(target.function, args, kwargs)
+            kwargs = {}
+        if target.module is not None:
+            own = _copied(target.module)
+            target = replace(target, module=own, call=own)
+        return Bench(target, Arguments.of(args, kwargs, target.names), seed)
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        module = self.target.module
+        return [p for p in module.parameters() if p.requires_grad] if module is not None else []
+
+    def call(self) -> Call:
+        """A call on fresh copies; tensors passed twice stay one tensor."""
+        seed_all(self.seed)
+        leaves: list[Tensor] = []
+        passed: dict[int, Tensor] = {}
+        copies: dict[int, Tensor] = {}
+        named: dict[str, Tensor] = {}
+        for leaf in self.arguments.leaves:
+            if id(leaf.tensor) not in copies:
+                own = fresh(leaf.tensor, requires_grad=leaf.differentiable)
+                if leaf.differentiable:
+                    leaves.append(own)
+                copies[id(leaf.tensor)] = own.clone() if leaf.differentiable and self.through_clones else own
+            passed[leaf.position] = named[leaf.name] = copies[id(leaf.tensor)]
+        args, kwargs = self.arguments.with_tensors(passed)
+        named.update(self.target.module.named_parameters() if self.target.module is not None else ())
+        function = self.function or self.target.call
+        grads = [g.clone() if g is not None else None for g in self._grad_outputs]
+        return Call(function, args, kwargs, leaves + self.parameters, grads, named)
+
+    def first(self) -> Call:
+        """The first forward: learns how the subject wants its inputs, and what gradient its outputs take."""
+        call = self.call()
+        try:
+            call.forward()
+        except RuntimeError as error:
+            if "leaf" not in str(error) or self.through_clones:
+                raise
+            self.through_clones = True
+            call = self.call()
+            call.forward()
+        call.between()
+        generator = torch.Generator().manual_seed(self.seed)
+        self._grad_outputs = [_normal(t, generator) for t in call.outputs]
+        call.grad_outputs = list(self._grad_outputs)
+        return call
+
+    def with_arguments(self, arguments: Arguments) -> Bench:
+        return replace(self, arguments=arguments, _grad_outputs=[])
+
+    def with_function(self, function: Callable[..., Any]) -> Bench:
+        """The same inputs for another callable: a reference, a compiled version, the built-in layer."""
+        return replace(self, function=function)
+
+
+def _normal(tensor: Tensor, generator: torch.Generator) -> Tensor:
+    drawn = torch.randn(tensor.shape, generator=generator)
+    return drawn.to(device=tensor.device, dtype=tensor.dtype)
+
+
+def _graph_leaves(outputs: list[Tensor]) -> list[Tensor]:
+    """Leaves of the graph behind `outputs`, for callables that carry their parameters inside."""
+    stack: list[Any] = [t.grad_fn for t in outputs]
+    seen: set[Any] = set()
+    found: dict[int, Tensor] = {}
+    while stack:
+        node = stack.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if (variable := getattr(node, "variable", None)) is not None:
+            found[id(variable)] = variable
+        stack.extend(parent for parent, _ in node.next_functions)
+    return list(found.values())
+
+
+def _copied(module: nn.Module) -> nn.Module:
+    """A copy, so that running statistics and buffers of the user's module stay as they are."""
+    try:
+        return copy.deepcopy(module)
+    except Exception:  # modules that hold a graph, a file or a lock cannot be copied; they are measured as they are
+        return module
+
+
+def _positional(
+    cls: type[torch.autograd.Function], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    if not has_setup_context(cls):
+        return bind_defaults(cls.forward, args, kwargs)
+    import inspect
+
+    bound = inspect.signature(cls.forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return tuple(bound.args)

@@ -1,0 +1,112 @@
+"""What the attribution pass writes down: one Event per operation, with the user's line, the data it touched, its time."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gradsmith.profiling.lines import Loop, Site
+
+Phase = Literal["forward", "backward"]
+
+
+@dataclass(frozen=True)
+class Access:
+    """A tensor as an operation saw it: which memory, and which part of it."""
+
+    storage: int
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    bytes: int
+    dtype: str
+
+    @property
+    def numel(self) -> int:
+        n = 1
+        for size in self.shape:
+            n *= size
+        return n
+
+
+@dataclass
+class Event:
+    """One operation. `seconds` is the kernel's time under observation; `node` the autograd node it ran for."""
+
+    index: int
+    op: str
+    phase: Phase
+    sites: tuple[Site, ...]
+    iterations: dict[Loop, int]
+    reads: tuple[Access, ...]
+    outputs: tuple[Access, ...]
+    mutated: tuple[int, ...]
+    arguments: Hashable
+    is_view: bool
+    fresh: tuple[int, ...]  # storages that this operation allocated
+    node: str
+    own_frames: bool  # the user's own code called it; otherwise `sites` is the line of forward it is the gradient of
+    start: float
+    seconds: float
+    flops: int = 0
+    grad_mode: bool = True
+    parent: int | None = None  # the event of forward whose node this one runs for
+
+    @property
+    def site(self) -> Site | None:
+        return self.sites[0] if self.sites else None
+
+    @property
+    def read_bytes(self) -> int:
+        return 0 if self.is_view else sum(a.bytes for a in self.reads)
+
+    @property
+    def written_bytes(self) -> int:
+        return 0 if self.is_view else sum(a.bytes for a in self.outputs)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A tensor that waits for backward: who keeps it, and how."""
+
+    storage: int
+    bytes: int
+    storage_bytes: int
+    how: Literal["saved tensor", "ctx attribute"]
+    holder: str  # the autograd node, or the Function's name
+    role: Literal["input", "output", "intermediate"]
+    site: Site | None
+    dtype: str
+    shape: tuple[int, ...]
+    attribute: str = ""
+    is_mask: bool = False  # floating, and every element is 0 or 1
+
+
+@dataclass
+class Recording:
+    """Everything one observed run showed."""
+
+    events: list[Event] = field(default_factory=list)
+    saved: list[Saved] = field(default_factory=list)
+    inputs: dict[int, str] = field(default_factory=dict)  # storage -> name of the input
+    outputs: set[int] = field(default_factory=set)
+    hits: dict[tuple[str, int], int] = field(default_factory=dict)  # (file, line) -> times executed
+    peak_bytes: int = 0
+    live_after_forward: int = 0
+    stopped: str = ""  # why the recording ends early
+
+    def of(self, phase: Phase) -> list[Event]:
+        return [e for e in self.events if e.phase == phase]
+
+    def count(self, phase: Phase) -> int:
+        """Operations that do work; views are free."""
+        return sum(not e.is_view for e in self.events if e.phase == phase)
+
+    def written(self, phase: Phase) -> int:
+        return sum(e.written_bytes for e in self.events if e.phase == phase)
+
+    @property
+    def saved_bytes(self) -> int:
+        """Bytes of distinct memory that backward keeps alive; one tensor saved twice counts once."""
+        return sum({s.storage: s.storage_bytes for s in self.saved}.values())

@@ -1,0 +1,202 @@
+"""`gs.profile`: time it unobserved, watch it, let it grow, then ask every rule of the catalogue what it makes of that."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gradsmith import catalog
+from gradsmith.findings import Finding, GradsmithError, fold
+from gradsmith.inputs.declared import built, declared
+from gradsmith.lab import Target, device, resolve
+from gradsmith.lab.state import preserved, seed_all
+from gradsmith.profiling import attribution
+from gradsmith.profiling.bench import Bench
+from gradsmith.profiling.clock import Spread, Timing, timed
+from gradsmith.profiling.growth import grow
+from gradsmith.profiling.machine import machine
+from gradsmith.profiling.result import Profile
+from gradsmith.profiling.recorder import record
+
+_REPEATS = 3
+_MANY_EVENTS = 20_000
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How to profile: what `gs.profile` takes besides the subject and its inputs."""
+
+    budget: float = 4.0
+    growth: bool = True
+    try_remedies: bool = False
+    reference: Callable[..., Any] | None = None
+    seed: int = 0
+    select: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+    on_progress: Callable[[str], None] | None = None
+
+    def say(self, text: str) -> None:
+        if self.on_progress is not None:
+            self.on_progress(text)
+
+
+def profile(
+    fn: Any,
+    *inputs: Any,
+    kwargs: Mapping[str, Any] | None = None,
+    budget: float = 4.0,
+    growth: bool = True,
+    try_remedies: bool = False,
+    reference: Callable[..., Any] | None = None,
+    seed: int = 0,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    on_progress: Callable[[str], None] | None = None,
+) -> Profile:
+    """Why is `fn` slow, and where did the memory go? Measures it and names line and remedy.
+
+    `fn` is a Function class, its `.apply`, a custom op, an nn.Module or any callable; without inputs the declared ones
+    are used. `budget` is about how many seconds to spend. `try_remedies=True` also runs the alternatives: the plain
+    composition (or `reference`), torch.compile of it, and the built-in or gradsmith's own recurrent layer.
+
+    >>> import torch
+    >>> def rows(x):
+    ...     return torch.stack([row * row for row in x])
+    >>> result = profile(rows, torch.randn(64, 8, requires_grad=True), budget=0.5)
+    >>> result.forward_ops
+    65
+    """
+    wishes = Wishes(budget, growth, try_remedies, reference, seed, tuple(select), tuple(ignore), on_progress)
+    target = resolve(fn)
+    if inputs or kwargs:
+        return profile_target(target, tuple(inputs), dict(kwargs or {}), wishes)
+    args, keywords = declared_example(target, seed)
+    return profile_target(target, args, keywords, wishes)
+
+
+def declared_example(target: Target, seed: int, module: Any = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The first declared example of a subject, or an error that says what to write."""
+    from gradsmith.checking import declaration
+
+    home = module or sys.modules.get(getattr(target.function or target.original, "__module__", ""))
+    builders = declared(target.function or target.original, home, target.name)
+    if not builders:
+        raise GradsmithError(f"no inputs for {target.name}; write {declaration(target)}")
+    with preserved():
+        seed_all(seed)
+        return built(builders[0])
+
+
+def profile_target(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], wishes: Wishes) -> Profile:
+    with preserved(*args, *kwargs.values(), target.module):
+        bench = Bench.of(target, args, kwargs, wishes.seed)
+        return _measured(bench, wishes)
+
+
+def _measured(bench: Bench, wishes: Wishes) -> Profile:
+    clock = device.clock()
+    notes: list[str] = []
+    trouble: list[Finding] = []
+    start = clock()
+    try:
+        call = bench.first()
+    except Exception as error:  # the user's forward: their error, in one line
+        raised = _raised(bench, "forward-raised", "forward", error)
+        return _profile(bench, Timing(), [], wishes, [raised], ["forward raised; nothing could be measured"])
+    if call.has_backward:
+        try:
+            call.backward()
+        except Exception as error:  # the user's backward; what forward costs is still measured
+            bench.forward_only = True
+            trouble.append(_raised(bench, "backward-raised", "backward", error))
+            notes.append("backward raised; forward was measured alone")
+    else:
+        notes.append("no output carries a gradient; forward was measured alone")
+    once = clock() - start
+    del call
+    if once > wishes.budget / 4:
+        wishes.say(f"one run takes {once:.1f} s; this will take about {_rounds(once, wishes.budget) * once:.0f} s")
+    timing = timed(bench, wishes.budget / 4, 300 if once < wishes.budget / 4 else 1)
+    deadline = clock() + max(wishes.budget, 4 * once)
+    recordings = [record(bench, deadline)]
+    if recordings[0].stopped and not trouble:
+        notes.append(f"the attribution covers the part before it stopped: {recordings[0].stopped}")
+    if len(recordings[0].events) < _MANY_EVENTS and once < wishes.budget / 8:
+        recordings += [record(bench, deadline) for _ in range(_REPEATS - 1)]
+    return _profile(bench, timing, recordings, wishes, trouble, notes)
+
+
+def _profile(
+    bench: Bench, timing: Timing, recordings: list[Any], wishes: Wishes, trouble: list[Finding], notes: list[str]
+) -> Profile:
+    from gradsmith.profiling.events import Recording
+
+    recording = recordings[0] if recordings else Recording()
+    forward, backward = Spread.of(timing.forward), Spread.of(timing.backward)
+    limits = machine()
+    spent = attribution.seconds(recordings, forward.median, backward.median, limits) if recordings else []
+    target = bench.target
+    result = Profile(
+        name=target.name,
+        path=target.path,
+        line=target.line,
+        inputs=bench.arguments.shapes(),
+        forward=forward,
+        backward=backward,
+        both=Spread.of(timing.both),
+        rounds=len(timing.forward),
+        saved_bytes=recording.saved_bytes,
+        peak_bytes=recording.peak_bytes,
+        ops=attribution.by_op(recording.events, spent),
+        lines=attribution.by_line(recording.events, spent),
+        saved=list(recording.saved),
+        machine=limits,
+        notes=notes,
+        recording=recording,
+        spent=spent,
+        bench=bench,
+    )
+    if recordings and timing.forward:
+        _deepen(result, bench, wishes)
+    result.findings = fold([*trouble, *_findings(result, wishes)]) if recordings else trouble
+    return result
+
+
+def _deepen(result: Profile, bench: Bench, wishes: Wishes) -> None:
+    """What takes more runs: other sizes, and other ways to compute the same."""
+    from gradsmith.profiling.remedies import against_autograd, tried
+
+    slow = result.total_s > wishes.budget / 8
+    if wishes.growth and not slow:
+        result.growth = grow(bench, wishes.budget / 2, result.recording)
+        result.notes += [g.stopped for g in result.growth if g.stopped]
+    elif wishes.growth:
+        result.notes.append(f"one run takes {result.total_s:.2g} s; other sizes were left out (raise the budget)")
+    if not slow and not bench.forward_only:
+        result.plain = against_autograd(bench, wishes.reference, wishes.budget / 12, result.recording)
+    if wishes.try_remedies and not bench.forward_only:
+        result.remedies = tried(bench, wishes.reference, wishes.budget / 2, wishes.say)
+
+
+def _findings(result: Profile, wishes: Wishes) -> list[Finding]:
+    found: list[Finding] = []
+    for rule in catalog.chosen(wishes.select, wishes.ignore):
+        if rule.profile is not None:
+            found += [rule.stamped(finding, "profile") for finding in rule.profile(result)]
+    rank = {"error": 0, "warning": 1, "info": 2}
+    return sorted(found, key=lambda f: (rank[f.severity or "info"], -f.evidence.get("share", 0.0)))
+
+
+def _rounds(once: float, budget: float) -> int:
+    return 6 if once > budget / 4 else round(budget / once)
+
+
+def _raised(bench: Bench, rule: str, phase: str, error: Exception) -> Finding:
+    from gradsmith.checking import one_line
+
+    target = bench.target
+    text = f"{target.name}.{phase} raises {one_line(error)}."
+    finding = Finding(text, function=target.name, path=target.path, line=target.line, column=0)
+    return catalog.find(rule).stamped(finding, "profile")

@@ -1,0 +1,307 @@
+"""The attribution pass: every operation below autograd, with the user's line, its loop iteration and the memory it touched.
+
+A dispatch mode sees the operations of forward, of the user's backward, and of autograd's own nodes. The latter have no
+Python frame; they are tied to the line of forward they belong to through the sequence number of their node.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import flop_registry
+
+from gradsmith.lab import device
+from gradsmith.profiling import lines
+from gradsmith.profiling.bench import Bench, Call
+from gradsmith.profiling.events import Access, Event, Phase, Recording, Saved
+from gradsmith.profiling.lines import Loop, Site
+
+_MASK_LIMIT = 1 << 22  # elements up to which a saved tensor is looked at for being a mask
+
+
+class Stopped(BaseException):
+    """The time is up; not an Exception, so that a user's `except Exception` does not swallow it."""
+
+
+def record(bench: Bench, deadline: float | None = None) -> Recording:
+    """One observed run. What was seen before a failure or the deadline is kept, with the reason."""
+    call = bench.call()
+    recorder = Recorder(bench.target.path, deadline)
+    recording = recorder.recording
+    for name, tensor in call.copies.items():
+        recording.inputs[recorder.storage_of(tensor)] = name
+    try:
+        with recorder.watching("forward"), torch.autograd.graph.saved_tensors_hooks(recorder.pack, _unpack):
+            call.forward()
+        _after_forward(call, recorder)
+        if call.has_backward and not bench.forward_only:
+            with recorder.watching("backward"):
+                call.backward()
+    except Stopped:
+        recording.stopped = "the time was up"
+    except Exception as error:  # the user's code; what was measured before stays
+        recording.stopped = f"{type(error).__name__}: {error}".splitlines()[0]
+    return recording
+
+
+class Recorder(TorchDispatchMode):
+    """Writes a Recording while it is active."""
+
+    def __init__(self, home: str | None, deadline: float | None) -> None:
+        super().__init__()
+        self.home = home
+        self.deadline = deadline
+        self.recording = Recording()
+        self.phase: Phase = "forward"
+        self.clock = device.clock()
+        self._uids: dict[int, int] = {}
+        self._sizes: dict[int, int] = {}
+        self._refs: dict[int, Any] = {}
+        self._count = itertools.count()
+        self._live = 0
+        self._iterations: dict[tuple[int, int], int] = {}  # (frame, line of the loop) -> iteration
+        self._tick = itertools.count()
+        self._sequence: list[int] = []
+        self._sequence_events: list[int] = []
+
+    @contextmanager
+    def watching(self, phase: Phase) -> Iterator[None]:
+        self.phase = phase
+        before = sys.gettrace()
+        sys.settrace(self._on_call)
+        try:
+            with self:
+                yield
+        finally:
+            sys.settrace(before)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if self.deadline is not None and self.clock() > self.deadline:
+            raise Stopped
+        kwargs = kwargs or {}
+        frames = lines.stack(self.home)
+        reads, arguments = self._inputs(args, kwargs)
+        start = self.clock()
+        out = func(*args, **kwargs)
+        end = self.clock()
+        self._write_down(func, args, kwargs, frames, reads, arguments, out, start, end)
+        return out
+
+    def pack(self, tensor: Tensor) -> Tensor:
+        sites = tuple(lines.site(f.f_code, f.f_lasti) for f in lines.stack(self.home))
+        self.recording.saved.append(self.saved(tensor, "", sites[0] if sites else None))
+        with torch._C._DisableTorchDispatch():
+            return tensor.detach()  # the output itself would keep its own graph alive in a cycle
+
+    def saved(self, tensor: Tensor, holder: str, site: Site | None, attribute: str = "") -> Saved:
+        uid = self.storage_of(tensor)
+        mask = False
+        if tensor.is_floating_point() and 1 < tensor.numel() <= _MASK_LIMIT and uid not in self.recording.inputs:
+            with torch._C._DisableTorchDispatch():
+                flat = tensor.detach()
+                mask = bool(((flat == 0) | (flat == 1)).all())
+        how = "ctx attribute" if attribute else "saved tensor"
+        return Saved(
+            uid,
+            tensor.numel() * tensor.element_size(),
+            tensor.untyped_storage().nbytes(),
+            how,  # type: ignore[arg-type]
+            holder,
+            "input" if uid in self.recording.inputs else "intermediate",
+            site,
+            str(tensor.dtype).removeprefix("torch."),
+            tuple(tensor.shape),
+            attribute,
+            mask,
+        )
+
+    def storage_of(self, tensor: Tensor) -> int:
+        """A number for the memory behind a tensor that is never reused, unlike its address."""
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key not in self._uids:
+            uid = self._uids[key] = next(self._count)
+            size = self._sizes[uid] = storage.nbytes()
+            self._live += size
+            self.recording.peak_bytes = max(self.recording.peak_bytes, self._live)
+            self._refs[key] = weakref.ref(storage, lambda _: self._freed(key, size))
+        return self._uids[key]
+
+    @property
+    def live(self) -> int:
+        return self._live
+
+    def _freed(self, key: int, size: int) -> None:
+        self._live -= size
+        self._uids.pop(key, None)
+        self._refs.pop(key, None)
+
+    def _write_down(
+        self,
+        func: Any,
+        args: Any,
+        kwargs: Any,
+        frames: list[FrameType],
+        reads: tuple[Access, ...],
+        arguments: Any,
+        out: Any,
+        start: float,
+        end: float,
+    ) -> None:
+        known = {a.storage for a in reads}
+        outputs = tuple(self._access(t) for t in _tensors(out))
+        fresh = tuple(dict.fromkeys(a.storage for a in outputs if a.storage not in known))
+        mutated = tuple(self.storage_of(t) for t in _mutated(func, args, kwargs))
+        sites, iterations, own = self._place(frames)
+        node = torch._C._current_autograd_node()
+        packet = func._overloadpacket
+        flops = 0
+        if packet in flop_registry:
+            flops = int(flop_registry[packet](*args, **kwargs, out_val=out))
+        event = Event(
+            len(self.recording.events),
+            packet.__name__,
+            self.phase,
+            sites,
+            iterations,
+            reads,
+            outputs,
+            mutated,
+            arguments,
+            not mutated and not fresh and bool(outputs),
+            fresh,
+            node.name() if node is not None else "",
+            own,
+            start,
+            end - start,
+            flops,
+            torch.is_grad_enabled(),
+        )
+        if self.phase == "forward":
+            self._sequence.append(torch._C._autograd._get_sequence_nr())
+            self._sequence_events.append(event.index)
+        elif not own and node is not None:
+            self._adopt(event, int(node._sequence_nr()))
+        self.recording.events.append(event)
+
+    def _adopt(self, event: Event, sequence: int) -> None:
+        """Give an operation of autograd the line of forward that made its node."""
+        at = bisect.bisect_right(self._sequence, sequence)
+        if at < len(self._sequence_events):
+            parent = self.recording.events[self._sequence_events[at]]
+            event.sites, event.iterations, event.parent = parent.sites, parent.iterations, parent.index
+
+    def _place(self, frames: list[FrameType]) -> tuple[tuple[Site, ...], dict[Loop, int], bool]:
+        sites = tuple(lines.site(f.f_code, f.f_lasti) for f in frames)
+        iterations: dict[Loop, int] = {}
+        for frame, site in zip(reversed(frames), reversed(sites)):  # outermost first; a dict keeps that order
+            for loop in site.loops:
+                tick = self._iterations.get((id(frame), loop.line))
+                if tick is not None:
+                    iterations[loop] = tick
+        return sites, iterations, bool(frames)
+
+    def _inputs(self, args: Any, kwargs: Any) -> tuple[tuple[Access, ...], Any]:
+        reads: list[Access] = []
+        rest: list[str] = []
+        for value in (*args, *kwargs.values()):
+            tensors = _tensors(value)
+            if tensors:
+                reads.extend(self._access(t) for t in tensors)
+            else:
+                rest.append(repr(value))
+        return tuple(reads), tuple(rest)
+
+    def _access(self, tensor: Tensor) -> Access:
+        return Access(
+            self.storage_of(tensor),
+            int(tensor.storage_offset()),
+            tuple(tensor.shape),
+            tensor.stride(),
+            tensor.numel() * tensor.element_size(),
+            str(tensor.dtype).removeprefix("torch."),
+        )
+
+    def _on_call(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any] | None:
+        path = frame.f_code.co_filename
+        if not lines.is_user_file(path, self.home):
+            return None
+        starts = lines.headers(path)
+        hits = self.recording.hits
+
+        def on_line(frame: FrameType, event: str, arg: Any) -> Callable[..., Any]:
+            if event == "line":
+                line = frame.f_lineno
+                hits[path, line] = hits.get((path, line), 0) + 1
+                if line in starts:
+                    self._iterations[id(frame), line] = next(self._tick)
+            return on_line
+
+        return on_line
+
+
+def _after_forward(call: Call, recorder: Recorder) -> None:
+    call.between()
+    recording = recorder.recording
+    recording.live_after_forward = recorder.live
+    recording.outputs = {recorder.storage_of(t) for t in call.outputs}
+    for node in _nodes(call.outputs):
+        cls = getattr(node, "_forward_cls", None)
+        if cls is None:
+            continue
+        for name, value in vars(node).items():
+            for tensor in _tensors(value):
+                recording.saved.append(recorder.saved(tensor, cls.__name__, None, name))
+    recording.saved = [_with_output_role(s, recording.outputs) for s in recording.saved]
+
+
+def _with_output_role(saved: Saved, outputs: set[int]) -> Saved:
+    from dataclasses import replace
+
+    return replace(saved, role="output") if saved.storage in outputs and saved.role != "input" else saved
+
+
+def _nodes(outputs: list[Tensor]) -> Iterator[Any]:
+    stack: list[Any] = [t.grad_fn for t in outputs]
+    seen: set[Any] = set()
+    while stack:
+        node = stack.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        yield node
+        stack.extend(parent for parent, _ in node.next_functions)
+
+
+def _unpack(tensor: Tensor) -> Tensor:
+    return tensor
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, Tensor):
+        return [value] if value.layout == torch.strided else []
+    if isinstance(value, (list, tuple)):
+        return [t for v in value for t in _tensors(v)]
+    return []
+
+
+@cache
+def _written_arguments(func: Any) -> tuple[tuple[int, str], ...]:
+    arguments = enumerate(func._schema.arguments)
+    return tuple((i, a.name) for i, a in arguments if a.alias_info is not None and a.alias_info.is_write)
+
+
+def _mutated(func: Any, args: Any, kwargs: Any) -> list[Tensor]:
+    values = [args[i] if i < len(args) else kwargs.get(name) for i, name in _written_arguments(func)]
+    return [t for value in values for t in _tensors(value)]

@@ -1,0 +1,96 @@
+"""Other ways to compute the same, measured on the same inputs in turns with the subject."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradsmith.lab.lab import same
+from gradsmith.lab.oracle import plain_forward
+from gradsmith.profiling.bench import Bench
+from gradsmith.profiling.clock import Ratio, interleaved, ratio
+from gradsmith.profiling.events import Recording
+from gradsmith.profiling.result import Remedy
+from gradsmith.profiling.recorder import record
+
+
+def against_autograd(
+    bench: Bench, reference: Callable[..., Any] | None, budget: float, own: Recording
+) -> tuple[Ratio, int, int] | None:
+    """How many times slower the Function is than its own forward under autograd; None where that does not apply."""
+    function = _composition(bench, reference)
+    if function is None:
+        return None
+    other = bench.with_function(function)
+    try:
+        if not equivalent(bench, other):
+            return None
+        mine, theirs = interleaved([bench, other], budget)
+        recording = record(other)
+    except Exception:  # forward is opaque to autograd: there is no plain composition to compare with
+        return None
+    if not mine.backward or not theirs.backward or recording.stopped:
+        return None
+    ops = recording.count("forward") + recording.count("backward")
+    return ratio(mine.both, theirs.both), recording.saved_bytes, ops
+
+
+def tried(
+    bench: Bench, reference: Callable[..., Any] | None, budget: float, say: Callable[[str], None]
+) -> list[Remedy]:
+    """Every remedy that applies, run and measured; one that fails says why."""
+    from gradsmith.profiling.layers import layer_remedies
+
+    ways: list[tuple[str, Callable[..., Any]]] = []
+    function = _composition(bench, reference)
+    if function is not None:
+        ways.append(("reference" if reference else "the plain composition under autograd", function))
+    base = function or bench.target.call
+    ways.append((f"torch.compile of {'it' if function else 'the subject'}", _compiled(base)))
+    ways += layer_remedies(bench)
+    found = []
+    for name, way in ways:
+        say(f"trying {name}")
+        found.append(_measured(bench, name, way, budget / len(ways)))
+    return found
+
+
+def equivalent(bench: Bench, other: Bench) -> bool:
+    """Same outputs and same gradients, up to the rounding of the dtype."""
+    a, b = bench.call(), other.call()
+    a.forward()
+    b.forward()
+    a.between()
+    b.between()
+    if len(a.outputs) != len(b.outputs) or any(x.shape != y.shape for x, y in zip(a.outputs, b.outputs)):
+        return False
+    pairs: list[tuple[Tensor | None, Tensor | None]] = list(zip(a.outputs, b.outputs))
+    if a.has_backward and b.has_backward:
+        b.grad_outputs = [g.clone() if g is not None else None for g in a.grad_outputs]
+        pairs += list(zip(a.backward(), b.backward()))
+    return all(same(x, y, rtol=1e-3) for x, y in pairs)
+
+
+def _measured(bench: Bench, name: str, way: Callable[..., Any], budget: float) -> Remedy:
+    other = bench.with_function(way)
+    try:
+        if not equivalent(bench, other):
+            return Remedy(name, note="gives other results; not comparable")
+        mine, theirs = interleaved([bench, other], budget)
+        watched = None if name.startswith("torch.compile") else record(other)
+    except Exception as error:  # a remedy that does not run is no remedy; say why in one line
+        text = str(error).strip().splitlines()
+        return Remedy(name, note=f"does not run: {type(error).__name__}: {text[0] if text else ''}"[:160])
+    return Remedy(name, ratio(mine.both, theirs.both), None, watched.saved_bytes if watched else None)
+
+
+def _composition(bench: Bench, reference: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    return reference or plain_forward(bench.target)
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    compiled: Callable[..., Any] = torch.compile(function)
+    return compiled

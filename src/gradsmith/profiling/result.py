@@ -1,0 +1,262 @@
+"""`Profile`: what was measured of one subject, and the questions that rules and renderers ask of it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from gradsmith.findings import Finding, Report, Severity, Subject, jsonable
+from gradsmith.profiling.attribution import LineUse, OpUse, kernel_seconds
+from gradsmith.profiling.bench import Bench
+from gradsmith.profiling.clock import Ratio, Spread
+from gradsmith.profiling.events import Event, Recording, Saved
+from gradsmith.profiling.flow import Flow, LoopUse
+from gradsmith.profiling.growth import Growth
+from gradsmith.profiling.lines import Loop, Site
+from gradsmith.profiling.machine import Machine
+
+SCHEMA = 1
+MATTERS = 0.10  # the share of time from which on a cause is a warning, not a remark
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """Another way to compute the same, and how many times faster it is: predicted, and measured with `--try`."""
+
+    name: str
+    gain: Ratio | None = None
+    predicted: float | None = None
+    saved_bytes: int | None = None
+    note: str = ""
+
+
+@dataclass
+class Profile:
+    """The measurements of one subject. Times in seconds, memory in bytes.
+
+    >>> import torch, gradsmith as gs
+    >>> profile = gs.profile(torch.tanh, torch.randn(64, 64, requires_grad=True), budget=0.2)
+    >>> profile.forward_s > 0 and profile.backward_s > 0
+    True
+    >>> [op.op for op in profile.ops if op.phase == "forward" and op.op != "detach"]
+    ['tanh']
+    """
+
+    name: str
+    path: str | None
+    line: int | None
+    inputs: str
+    forward: Spread
+    backward: Spread
+    both: Spread
+    rounds: int
+    saved_bytes: int
+    peak_bytes: int
+    ops: list[OpUse]
+    lines: list[LineUse]
+    saved: list[Saved]
+    machine: Machine
+    growth: list[Growth] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    remedies: list[Remedy] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    recording: Recording = field(default_factory=Recording, repr=False)
+    spent: Sequence[float] = field(default=(), repr=False)
+    bench: Bench | None = field(default=None, repr=False)
+    plain: tuple[Ratio, int, int] | None = field(default=None, repr=False)  # (slower than autograd, its bytes, its ops)
+
+    @property
+    def forward_s(self) -> float:
+        return self.forward.median
+
+    @property
+    def backward_s(self) -> float:
+        return self.backward.median
+
+    @property
+    def total_s(self) -> float:
+        return self.forward.median + self.backward.median
+
+    @property
+    def forward_ops(self) -> int:
+        return self.recording.count("forward")
+
+    @property
+    def backward_ops(self) -> int:
+        return self.recording.count("backward")
+
+    @property
+    def allocations(self) -> int:
+        return sum(len(e.fresh) for e in self.recording.events)
+
+    @property
+    def flops(self) -> int:
+        return sum(e.flops for e in self.recording.events)
+
+    @property
+    def bytes_moved(self) -> int:
+        return sum(e.read_bytes + e.written_bytes for e in self.recording.events)
+
+    @property
+    def bandwidth_share(self) -> float:
+        """Bytes moved per second against what this machine can move."""
+        return self.bytes_moved / self.total_s / self.machine.peak_bandwidth if self.total_s else 0.0
+
+    @property
+    def arithmetic_share(self) -> float:
+        return self.flops / self.total_s / self.machine.peak_arithmetic if self.total_s else 0.0
+
+    @property
+    def python_share(self) -> float:
+        """The part of the time in which no kernel had anything to do: Python, dispatch, bookkeeping of the graph."""
+        events = self.recording.events
+        kernels = kernel_seconds(events, [e.seconds for e in events], self.machine)
+        busy = sum(min(k, s) for k, s in zip(kernels, self.spent))
+        return max(0.0, 1 - busy / self.total_s) if self.total_s else 0.0
+
+    @cached_property
+    def flow(self) -> Flow:
+        return Flow(self.recording)
+
+    @property
+    def loops(self) -> list[LoopUse]:
+        return self.flow.loops
+
+    @cached_property
+    def _children(self) -> dict[int, list[Event]]:
+        found: dict[int, list[Event]] = {}
+        for event in self.recording.events:
+            if event.parent is not None:
+                found.setdefault(event.parent, []).append(event)
+        return found
+
+    def with_backward(self, events: Iterable[Event]) -> list[Event]:
+        """These events of forward, and what autograd runs for them in backward."""
+        own = list(events)
+        return own + [child for e in own for child in self._children.get(e.index, ())]
+
+    def seconds(self, events: Iterable[Event]) -> float:
+        return sum(self.spent[i] for i in {e.index for e in events} if i < len(self.spent))
+
+    def share(self, events: Iterable[Event]) -> float:
+        return self.seconds(events) / self.total_s if self.total_s else 0.0
+
+    def gain(self, removed: float, added: float = 0.0) -> float:
+        """How many times faster the whole becomes when `removed` seconds go and `added` come."""
+        left = max(self.total_s - removed + added, 0.01 * self.total_s)
+        return self.total_s / left if left else 1.0
+
+    def grows_with(self, loop: Loop) -> str | None:
+        """The dimension with which the number of iterations grows, if one was found."""
+        for growth in self.growth:
+            counts = [
+                len({e.iterations[loop] for e in r.events if e.own_frames and loop in e.iterations})
+                for r in growth.recordings
+            ]
+            if len(counts) > 1 and counts[-1] > counts[0] and growth.exponent_of(counts) > 0.5:
+                return growth.label
+        return None
+
+    def finding(
+        self,
+        site: Site | None,
+        message: str,
+        *,
+        advice: str,
+        share: float,
+        gain: float | None = None,
+        severity: Severity | None = None,
+        evidence: dict[str, Any] | None = None,
+        argument: str | None = None,
+        matters: float = MATTERS,
+    ) -> Finding:
+        """A finding on a line: a warning where the share says that it matters, else information."""
+        level: Severity = severity or ("warning" if share >= matters else "info")
+        text = site.text if site is not None else ""
+        indent = len(text) - len(text.lstrip())
+        return Finding(
+            message=message,
+            function=self.name,
+            argument=argument,
+            path=site.path if site is not None else self.path,
+            line=site.line if site is not None else self.line,
+            column=indent,
+            snippet=text.rstrip("\n"),
+            severity=level,
+            advice=advice,
+            evidence={
+                "share": round(share, 4),
+                **({"predicted_gain": round(gain, 3)} if gain is not None and math.isfinite(gain) else {}),
+                **(evidence or {}),
+            },
+        )
+
+    def report(self) -> Report:
+        """The findings as a Report, for every format that reports have."""
+        subject = Subject(self.name, "verified", "measured", self.path, self.line, "given")
+        return Report(findings=list(self.findings), subjects=[subject], functions=1, files=1, notes=list(self.notes))
+
+    def to_dict(self) -> dict[str, Any]:
+        from gradsmith import __version__
+
+        return {
+            "schema": SCHEMA,
+            "gradsmith": __version__,
+            "subject": {"name": self.name, "path": self.path, "line": self.line, "inputs": self.inputs},
+            "seconds": {"forward": asdict(self.forward), "backward": asdict(self.backward), "both": asdict(self.both)},
+            "rounds": self.rounds,
+            "ops": {"forward": self.forward_ops, "backward": self.backward_ops, "allocations": self.allocations},
+            "memory": {
+                "saved_bytes": self.saved_bytes,
+                "peak_bytes": self.peak_bytes,
+                "saved": [_saved(s) for s in self.saved],
+            },
+            "limits": {
+                "flops": self.flops,
+                "bytes_moved": self.bytes_moved,
+                "bandwidth_share": self.bandwidth_share,
+                "arithmetic_share": self.arithmetic_share,
+                "python_share": self.python_share,
+                "machine": asdict(self.machine),
+            },
+            "by_line": [asdict(use) for use in self.lines],
+            "by_op": [asdict(use) for use in self.ops],
+            "growth": [g.to_dict() for g in self.growth],
+            "remedies": [asdict(r) for r in self.remedies],
+            "findings": [f.to_dict() for f in self.findings],
+            "notes": list(self.notes),
+        }
+
+    def to_json(self) -> str:
+        return json.dumps(jsonable(self.to_dict()), indent=2, allow_nan=False)
+
+    def save(self, path: str | Path) -> None:
+        """Write it; `.trace.json` is a Chrome trace that Perfetto opens, `.json` the numbers, anything else the table."""
+        from gradsmith.profiling.export import chrome_trace
+
+        name = str(path)
+        make: Callable[[], str] = self.to_json if name.endswith(".json") else lambda: str(self)
+        if name.endswith(".trace.json"):
+            make = lambda: json.dumps(chrome_trace(self))  # noqa: E731
+        Path(path).write_text(make(), encoding="utf-8")
+
+    def __str__(self) -> str:
+        from gradsmith.report.profile_table import render
+
+        return render(self.to_dict())
+
+    def _repr_html_(self) -> str:
+        import html
+
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def _saved(saved: Saved) -> dict[str, Any]:
+    entry = asdict(saved)
+    entry["site"] = f"{saved.site.path}:{saved.site.line}" if saved.site else None
+    return entry

@@ -1,0 +1,168 @@
+"""A profile as a table with bars, rendered from its JSON so that it may come from another process."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gradsmith.report.place import shown_path
+from gradsmith.report.style import Style
+
+_BAR = 20
+_WIDTH = 110
+_LINES = 8
+_MARK = {"error": "red", "warning": "yellow", "info": "cyan"}
+
+
+def render(profile: Mapping[str, Any], *, color: bool = False) -> str:
+    style = Style(color)
+    blocks = [_head(profile, style), _findings(profile, style), _by_line(profile, style), _by_op(profile, style)]
+    blocks += [_memory(profile, style), _growth(profile, style), _remedies(profile, style), _notes(profile)]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def duration(seconds: float) -> str:
+    """
+    >>> duration(0.00123), duration(0.0000042), duration(2)
+    ('1.23 ms', '4.2 us', '2 s')
+    """
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def size(count: float) -> str:
+    """
+    >>> size(512), size(3 << 20)
+    ('512 B', '3 MiB')
+    """
+    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
+def bar(share: float) -> str:
+    """
+    >>> bar(0.5)
+    '##########          '
+    """
+    return ("#" * round(_BAR * min(1.0, share))).ljust(_BAR)
+
+
+def _head(profile: Mapping[str, Any], style: Style) -> str:
+    subject, seconds, limits = profile["subject"], profile["seconds"], profile["limits"]
+    place = f"  {shown_path(subject['path'])}:{subject['line']}" if subject["path"] else ""
+    rows = [f"{style.bold(subject['name'])}{style.dim(place)}  {style.dim(subject['inputs'])}"]
+    for phase in ("forward", "backward"):
+        spread, ops = seconds[phase], profile["ops"][phase]
+        if spread["median"]:
+            low, high = duration(spread["low"]), duration(spread["high"])
+            rows.append(f"  {phase:<9} {duration(spread['median']):>9}  ({low} - {high})  {ops} ops")
+    memory = profile["memory"]
+    rows.append(
+        f"  {'memory':<9} {size(memory['saved_bytes']):>9}  saved for backward, peak {size(memory['peak_bytes'])}"
+    )
+    rows.append(
+        f"  {'limits':<9} {limits['bandwidth_share']:>8.0%}   of memory bandwidth, "
+        f"{limits['arithmetic_share']:.0%} of arithmetic, {limits['python_share']:.0%} Python and dispatch"
+    )
+    return "\n".join(rows)
+
+
+def _findings(profile: Mapping[str, Any], style: Style) -> str:
+    rows = []
+    for f in profile["findings"]:
+        mark = style.paint(f["severity"], _MARK[f["severity"]])
+        rows.append(_wrapped(f"{mark}[{f['code']} {f['rule']}] {f['message']}"))
+        if f["path"] and f["line"]:
+            rows.append(f"  {style.dim('-->')} {shown_path(f['path'])}:{f['line']}  {style.dim(f['snippet'].strip())}")
+        if f["advice"]:
+            gain = f["evidence"].get("predicted_gain")
+            expected = f" Expected gain: {gain:.1f}x." if isinstance(gain, float) and gain > 1.05 else ""
+            rows.append(_wrapped(f"  {style.paint('help:', 'green')} {f['advice']}{expected}"))
+        rows += [_wrapped(f"  {style.dim('also:')} [{s['rule']}] {s['message']}") for s in f["symptoms"]]
+    return "\n".join(rows)
+
+
+def _by_line(profile: Mapping[str, Any], style: Style) -> str:
+    rows = [
+        f"  {bar(use['share'])} {use['share']:>4.0%}  {Path(use['path']).name}:{use['line']:<5} "
+        f"{duration(use['forward_s'] + use['backward_s']):>8}  {use['text'][:60]}"
+        for use in profile["by_line"][:_LINES]
+    ]
+    return "\n".join([style.bold("where the time goes, by line (with its part of backward)"), *rows]) if rows else ""
+
+
+def _by_op(profile: Mapping[str, Any], style: Style) -> str:
+    totals: dict[tuple[str, str], list[float]] = {}
+    for use in profile["by_op"]:
+        entry = totals.setdefault((use["op"], use["phase"]), [0.0, 0.0])
+        entry[0] += use["share"]
+        entry[1] += use["calls"]
+    ordered = sorted(totals.items(), key=lambda item: -item[1][0])[:_LINES]
+    rows = [f"  {bar(s)} {s:>4.0%}  {op} x{int(n)} ({phase})" for (op, phase), (s, n) in ordered]
+    return "\n".join([style.bold("by operation"), *rows]) if rows else ""
+
+
+def _memory(profile: Mapping[str, Any], style: Style) -> str:
+    entries: Sequence[Mapping[str, Any]] = profile["memory"]["saved"]
+    seen: set[int] = set()
+    rows = []
+    for s in sorted(entries, key=lambda s: -s["storage_bytes"]):
+        again = " (again)" if s["storage"] in seen else ""
+        seen.add(s["storage"])
+        name = f" ctx.{s['attribute']}" if s["attribute"] else ""
+        place = f" at {Path(s['site']).name}" if s["site"] else ""
+        rows.append(
+            f"  {size(s['bytes']):>9}  {s['role']} {tuple(s['shape'])} {s['dtype']}, {s['how']}{name}{place}{again}"
+        )
+    if not rows:
+        return ""
+    more = [f"  ... and {len(rows) - 6} more"] if len(rows) > 6 else []
+    return "\n".join([style.bold("saved for backward"), *rows[:6], *more])
+
+
+def _growth(profile: Mapping[str, Any], style: Style) -> str:
+    rows = []
+    for g in profile["growth"]:
+        e = g["exponents"]
+        parts = [f"{name} ~ n^{_number(e[key])}" for name, key in _SHOWN if _number(e[key]) > 0.05]
+        rows.append(f"  {g['dimension']:<16} {', '.join(parts) or 'nothing grows'}")
+    return "\n".join([style.bold("growth"), *rows]) if rows else ""
+
+
+_SHOWN = (
+    ("forward ops", "forward_ops"),
+    ("backward ops", "backward_ops"),
+    ("forward bytes", "forward_bytes"),
+    ("backward bytes", "backward_bytes"),
+    ("saved", "saved_bytes"),
+)
+
+
+def _number(value: Any) -> float:
+    return round(float(value), 1) if isinstance(value, (int, float)) else 0.0
+
+
+def _remedies(profile: Mapping[str, Any], style: Style) -> str:
+    rows = []
+    for r in profile["remedies"]:
+        if r["gain"] is None:
+            rows.append(f"  {'-':>8}  {r['name']}: {r['note']}")
+            continue
+        gain = r["gain"]
+        memory = f", saves {size(r['saved_bytes'])} for backward" if r["saved_bytes"] is not None else ""
+        rows.append(f"  {gain['value']:>7.2f}x  {r['name']} ({gain['low']:.2f} - {gain['high']:.2f}){memory}")
+    return "\n".join([style.bold("tried: how many times faster"), *rows]) if rows else ""
+
+
+def _notes(profile: Mapping[str, Any]) -> str:
+    return "\n".join(f"note: {note}" for note in profile["notes"])
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
