@@ -57,6 +57,7 @@ class Rule:
     level: str
     profile: Callable[[Any], Iterator[Finding]] | None
     triggers: tuple[str, ...] = ()
+    after_others: bool = False  # its source lens judges what became of the other rules' findings
     seen_by_isolation: bool = False  # raised by the process that watches a subject, not by a probe inside it
 
     @property
@@ -174,5 +175,6 @@ def _read(module: ModuleType, family: str) -> Rule:
         level=getattr(module, "LEVEL", "quick"),
         profile=getattr(module, "profile", None),
         triggers=tuple(getattr(module, "TRIGGERS", ())),
+        after_others=bool(getattr(module, "AFTER_OTHERS", False)),
         seen_by_isolation=bool(getattr(module, "SEEN_BY_ISOLATION", False)),
     )

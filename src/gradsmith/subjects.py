@@ -12,8 +12,8 @@ from pathlib import Path
 
 from gradsmith.catalog import nearest
 from gradsmith.findings import GradsmithError
-from gradsmith.linting import decoded
 from gradsmith.source import FileModel, FunctionModel, project, scan
+from gradsmith.source.encoding import decoded
 
 Named = tuple[str, int | None]
 

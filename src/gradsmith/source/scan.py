@@ -20,6 +20,7 @@ OTHERS_CODE = frozenset(
 )  # fmt: skip
 BUILD_FOLDERS = frozenset(("build", "dist", "_build"))
 ENDINGS = (".py",)
+WITH_NOTEBOOKS = (".py", ".ipynb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +40,36 @@ class Unreadable:
     reason: str
 
 
-def read_all(paths: Iterable[str | os.PathLike[str]]) -> Iterator[SourceFile | Unreadable]:
+@dataclass(frozen=True, slots=True)
+class Unpromising:
+    """A file that is known, from an earlier look at the same bytes, to hold nothing for us."""
+
+    path: str
+    size: int
+
+
+Seen = SourceFile | Unreadable | Unpromising
+
+
+def read_all(
+    paths: Iterable[str | os.PathLike[str]], endings: tuple[str, ...] = ENDINGS
+) -> Iterator[SourceFile | Unreadable]:
     """Every Python file at or under `paths`, once each, in a stable order."""
+    for path, named in find_all(paths, endings):
+        try:
+            with open(path, "rb") as stream:
+                yield SourceFile(path, stream.read(), named)
+        except OSError as error:
+            yield Unreadable(path, f"cannot be read: {error.strerror or error}")
+
+
+def find_all(paths: Iterable[str | os.PathLike[str]], endings: tuple[str, ...] = ENDINGS) -> Iterator[tuple[str, bool]]:
+    """The path of every such file, and whether the user named it."""
     seen: set[str] = set()
     for given in paths:
         root = os.fspath(given)
         if os.path.isdir(root):
-            found: Iterable[str] = _under(root)
+            found: Iterable[str] = _under(root, endings)
         elif os.path.exists(root):
             found = (root,)
         else:
@@ -54,17 +78,13 @@ def read_all(paths: Iterable[str | os.PathLike[str]]) -> Iterator[SourceFile | U
             if path in seen:
                 continue
             seen.add(path)
-            try:
-                with open(path, "rb") as stream:
-                    yield SourceFile(path, stream.read(), named=path == root)
-            except OSError as error:
-                yield Unreadable(path, f"cannot be read: {error.strerror or error}")
+            yield path, path == root
 
 
-def _under(root: str) -> Iterator[str]:
+def _under(root: str, endings: tuple[str, ...]) -> Iterator[str]:
     for folder, folders, files in os.walk(root):
         folders[:] = sorted(f for f in folders if f not in OTHERS_CODE and not _is_generated(folder, f))
-        yield from (os.path.join(folder, f) for f in sorted(files) if f.endswith(ENDINGS))
+        yield from (os.path.join(folder, f) for f in sorted(files) if f.endswith(endings))
 
 
 def _is_generated(parent: str, name: str) -> bool:

@@ -50,6 +50,7 @@ class Suppressions:
     by_line: dict[int, list[Suppression]] = field(default_factory=dict)
     declared: dict[int, Declaration] = field(default_factory=dict)
     used: set[Suppression] = field(default_factory=set)
+    ran: frozenset[str] = frozenset()  # the rules of this run; known when `unused-ignore` asks
 
     def hides(self, name: str, code: str, lines: Sequence[int], class_line: int | None = None) -> bool:
         """Is a finding of this rule on these lines suppressed there, or on the line of its class?"""

@@ -1,0 +1,72 @@
+"""`gs.lint`: read source, run the rules that can see their defect in it, hide what the author asked to hide."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from gradsmith.catalog import Rule, chosen
+from gradsmith.findings import Report
+from gradsmith.linting.run import Run
+from gradsmith.source import scan
+
+if TYPE_CHECKING:
+    from gradsmith.config import Config
+
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+def lint(
+    paths: Paths,
+    *,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    config: Config | None = None,
+    debug: bool = False,
+    cache: bool = False,
+) -> Report:
+    """Lint files, folders and notebooks. Nothing is imported or run.
+
+    With `cache`, a folder in which nothing changed since the last time is not read again.
+
+    >>> lint([]).closing_line()
+    'nothing to check: no custom gradient found'
+    """
+    given = as_list(paths)
+    if cache and not debug and any(os.path.isdir(path) for path in given):
+        from gradsmith.linting import cached
+
+        return cached.lint(given, select, ignore, config)
+    return Run(rules_for(select, ignore, config), config, debug).report(scan.read_all(given, scan.WITH_NOTEBOOKS))
+
+
+def lint_source(
+    text: str | bytes,
+    path: str = "<string>",
+    *,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    config: Config | None = None,
+    debug: bool = False,
+) -> Report:
+    """Lint one text as if it were the file `path`; a path that ends in .ipynb says that it is a notebook.
+
+    >>> lint_source("x = 1").findings
+    []
+    """
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    return Run(rules_for(select, ignore, config), config, debug).report([scan.SourceFile(path, data, named=True)])
+
+
+def rules_for(select: Sequence[str], ignore: Sequence[str], config: Config | None) -> list[Rule]:
+    """The rules with a source lens that the call and the project leave."""
+    selected = select or (config.select if config else ())
+    ignored = [*ignore, *(config.ignore if config else ())]
+    return [rule for rule in chosen(selected, ignored) if "lint" in rule.lenses]
+
+
+def as_list(paths: Paths) -> list[str]:
+    """One path or many, as text."""
+    given = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    return [os.fspath(path) for path in given]

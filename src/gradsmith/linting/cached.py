@@ -1,0 +1,184 @@
+"""Lint results on disk: a folder in which nothing changed is not read again.
+
+One file per call (folder, rules, settings), in the user's cache folder. It holds what every source file looked like from
+outside (time of change, size) and the report. When all of them look the same, the report is given again. When some
+changed, the others that promised nothing are still not read; the rest is linted together, because a class in one
+file may derive from a class in another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gradsmith.findings import Report
+from gradsmith.linting.run import PARSE_WHOLE_BELOW, Run
+from gradsmith.source import scan
+from gradsmith.storage import cache_folder, read_whole, write_whole
+
+if TYPE_CHECKING:
+    from gradsmith.config import Config
+
+FORMAT = 1
+KEEP = 50
+# File systems tell time in steps: a file written this shortly before it was read may be written again unnoticed.
+_RACY_NS = 2_000_000_000
+
+
+@dataclass(frozen=True)
+class _Look:
+    """A file from outside; `digest` only where its times are too young to be trusted."""
+
+    modified: int
+    changed: int
+    size: int
+    digest: str = ""
+
+
+@dataclass
+class _Remembered:
+    looks: dict[str, _Look]
+    unpromising: frozenset[str]
+    report: dict[str, Any]
+
+    @staticmethod
+    def read(path: Path) -> _Remembered | None:
+        """What the file holds; None when it is missing, torn or of another format."""
+        data = read_whole(path)
+        if data is None:
+            return None
+        try:
+            content = json.loads(data)
+            looks = {path: _Look(*look) for path, look in content["looks"].items()}
+            return _Remembered(looks, frozenset(content["unpromising"]), content["report"])
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+
+def lint(paths: Sequence[str], select: Sequence[str], ignore: Sequence[str], config: Config | None) -> Report:
+    """`gs.lint` with memory."""
+    folder = cache_folder("lint")
+    if folder is None:
+        return _fresh(paths, select, ignore, config, None).report
+    path = folder / f"{_key(paths, select, ignore, config)}.json"
+    known = _Remembered.read(path)
+    if known is not None and _unchanged(paths, known):
+        return Report.from_dict(known.report)
+    result = _fresh(paths, select, ignore, config, known)
+    _remember(path, result)
+    return result.report
+
+
+@dataclass
+class _Fresh:
+    report: Report
+    looks: dict[str, _Look] = field(default_factory=dict)
+    unpromising: list[str] = field(default_factory=list)
+
+
+def _fresh(
+    paths: Sequence[str],
+    select: Sequence[str],
+    ignore: Sequence[str],
+    config: Config | None,
+    known: _Remembered | None,
+) -> _Fresh:
+    from gradsmith.linting import rules_for
+
+    run = Run(rules_for(select, ignore, config), config)
+    looks: dict[str, _Look] = {}
+    return _Fresh(run.report(_sources(paths, known, looks)), looks, run.unpromising)
+
+
+def _sources(paths: Sequence[str], known: _Remembered | None, looks: dict[str, _Look]) -> Iterator[scan.Seen]:
+    skippable: frozenset[str] = frozenset()
+    if known is not None and sum(look.size for look in known.looks.values()) > 2 * PARSE_WHOLE_BELOW:
+        skippable = known.unpromising
+    for path, named in scan.find_all(paths, scan.WITH_NOTEBOOKS):
+        try:
+            if path in skippable and known is not None and _same(path, known.looks.get(path)):
+                looks[path] = known.looks[path]
+                yield scan.Unpromising(path, looks[path].size)
+                continue
+            with open(path, "rb") as stream:
+                look = _look(os.fstat(stream.fileno()))
+                data = stream.read()
+        except OSError as error:
+            yield scan.Unreadable(path, f"cannot be read: {error.strerror or error}")
+            continue
+        young = max(look.modified, look.changed) > time.time_ns() - _RACY_NS
+        looks[path] = _Look(look.modified, look.changed, look.size, _digest(data) if young else "")
+        yield scan.SourceFile(path, data, named)
+
+
+def _unchanged(paths: Sequence[str], known: _Remembered) -> bool:
+    count = 0
+    for path, _ in scan.find_all(paths, scan.WITH_NOTEBOOKS):
+        count += 1
+        try:
+            if not _same(path, known.looks.get(path)):
+                return False
+        except OSError:
+            return False
+    return count == len(known.looks)
+
+
+def _same(path: str, before: _Look | None) -> bool:
+    if before is None:
+        return False
+    now = _look(os.stat(path))
+    if (now.modified, now.changed, now.size) != (before.modified, before.changed, before.size):
+        return False
+    return not before.digest or _digest(Path(path).read_bytes()) == before.digest
+
+
+def _look(stat: os.stat_result) -> _Look:
+    return _Look(stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def _key(paths: Sequence[str], select: Sequence[str], ignore: Sequence[str], config: Config | None) -> str:
+    parts = (FORMAT, os.getcwd(), tuple(paths), tuple(select), tuple(ignore), repr(config), sys.version, _ourselves())
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def _ourselves() -> str:
+    """Our own sources from outside: another rule, or another version of one, finds other things."""
+    import gradsmith
+
+    root = Path(gradsmith.__file__).parent
+    state = [gradsmith.__version__, str(root)]
+    for folder in ("rules", "source", "linting"):
+        for where, _, files in sorted(os.walk(root / folder)):
+            for name in sorted(f for f in files if f.endswith((".py", ".txt"))):
+                stat = os.stat(os.path.join(where, name))
+                state.append(f"{where}/{name} {stat.st_mtime_ns} {stat.st_size}")
+    return hashlib.sha256("\n".join(state).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _remember(path: Path, result: _Fresh) -> None:
+    if any("cannot be read" in s.reason for s in result.report.skipped):
+        return  # it may be readable the next time, and nothing on disk would look different
+    looks = {p: [v.modified, v.changed, v.size, v.digest] for p, v in result.looks.items()}
+    content = {"looks": looks, "unpromising": result.unpromising, "report": result.report.to_dict()}
+    write_whole(path, json.dumps(content).encode("utf-8", "surrogatepass"))
+    others = sorted(path.parent.glob("*.json"), key=_age)
+    for old in others[:-KEEP]:
+        old.unlink(missing_ok=True)
+
+
+def _age(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

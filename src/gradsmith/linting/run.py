@@ -1,0 +1,226 @@
+"""One lint run: a first look at the bytes, models of what promises something, the rules over them, the findings."""
+
+from __future__ import annotations
+
+import gc
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from gradsmith.catalog import Rule, chosen
+from gradsmith.findings import Finding, Report, Skipped
+from gradsmith.linting.settle import Found, Subject, settled
+from gradsmith.source import FileModel, Project, notebook, project, scan
+from gradsmith.source.encoding import decoded
+
+if TYPE_CHECKING:
+    from gradsmith.config import Config
+
+# Up to this many bytes every file is parsed whole, so that a syntax error anywhere is reported; beyond it only the
+# classes that matter are (the torch package: 0.13 s instead of 6 s).
+PARSE_WHOLE_BELOW = 1_000_000
+_NEWER_SYNTAX = re.compile(
+    r"^\s*(type\s+\w+|(async\s+)?def\s+\w+\s*\[|class\s+\w+\s*\[|except\*)|[fF]['\"]|^\s*match\b"
+)
+
+
+@dataclass(frozen=True)
+class _LookedAt:
+    """A file, and what its bytes mention."""
+
+    source: scan.SourceFile
+    function: bool
+    layer: bool
+    word: bool
+    whole: bool = False
+
+    @property
+    def promises(self) -> bool:
+        return self.function or self.layer or self.word or self.source.named
+
+
+@dataclass
+class Run:
+    """The rules to run, and what came of it."""
+
+    rules: list[Rule]
+    config: Config | None = None
+    debug: bool = False
+    skipped: list[Skipped] = field(default_factory=list)
+    found: list[Found] = field(default_factory=list)
+    count: int = 0
+    unpromising: list[str] = field(default_factory=list)
+    notebooks: dict[str, notebook.Notebook] = field(default_factory=dict)
+
+    def report(self, sources: Iterable[scan.Seen]) -> Report:
+        """Lint these sources."""
+        with _quiet():
+            loaded = self._load(self._first_look(sources))
+            for file, error in loaded.unparsed.items():
+                self.skipped.append(Skipped(file.path, _reason(error, file)))
+            files = [file for file in loaded.files if file not in loaded.unparsed]
+            self._lint_all(files)
+            findings = settled(self.found, self._last_words(files))
+        functions = sum(len(file.functions) for file in loaded.files)
+        placed = [self._placed(finding) for finding in findings]
+        return Report(findings=placed, skipped=self.skipped, files=self.count, functions=functions)
+
+    def _first_look(self, sources: Iterable[scan.Seen]) -> list[_LookedAt]:
+        """What the bytes of each file promise. Others are kept only while there is little to read."""
+        words = tuple(dict.fromkeys(w.encode() for rule in self.rules if rule.lint_file for w in rule.triggers))
+        any_layer = any(rule.lint_layer for rule in self.rules)
+        kept: list[_LookedAt] = []
+        total = 0
+        for source in sources:
+            if isinstance(source, scan.Unreadable):
+                self.skipped.append(Skipped(source.path, source.reason))
+                continue
+            self.count += 1
+            if isinstance(source, scan.Unpromising):
+                total += source.size
+                self.unpromising.append(source.path)
+                continue
+            small = total <= PARSE_WHOLE_BELOW
+            total += len(source.data)
+            seen = _LookedAt(
+                source,
+                scan.mentions_function(source.data),
+                any_layer and scan.mentions_layer(source.data),
+                scan.mentions_any(source.data, words),
+            )
+            if not seen.promises:
+                self.unpromising.append(source.path)
+            if seen.promises or small:
+                kept.append(seen)
+        if total > PARSE_WHOLE_BELOW:
+            return [seen for seen in kept if seen.promises]
+        return [replace(seen, whole=True) for seen in kept]
+
+    def _load(self, looked_at: Iterable[_LookedAt]) -> Project:
+        files, functions, layers, whole = [], [], [], []
+        for seen in looked_at:
+            file = self._file(seen.source)
+            if file is None:
+                continue
+            files.append(file)
+            functions += [file] if seen.function else []
+            layers += [file] if seen.layer else []
+            whole += [file] if seen.whole or seen.source.named else []
+        return project.load(files, functions, layers, whole)
+
+    def _file(self, source: scan.SourceFile) -> FileModel | None:
+        try:
+            if not source.path.endswith(notebook.ENDING):
+                return FileModel(source.path, decoded(source.data))
+            read = notebook.read(source.data)
+        except (UnicodeDecodeError, LookupError, SyntaxError) as error:
+            self.skipped.append(Skipped(source.path, f"cannot be decoded: {first_line(error)}"))
+            return None
+        except (ValueError, RecursionError) as error:
+            self.skipped.append(Skipped(source.path, f"cannot be read as a notebook: {error}"))
+            return None
+        self.skipped += [Skipped(source.path, trouble) for trouble in read.trouble]
+        self.notebooks[source.path] = read
+        return FileModel(source.path, read.text)
+
+    def _lint_all(self, files: Sequence[FileModel]) -> None:
+        from gradsmith.linting import pool
+
+        if pool.pays(files) and not self.debug:
+            self.found, skipped = pool.lint_in_processes(self, files)
+            self.skipped += skipped
+        else:
+            for file in files:
+                self.lint_file(file)
+
+    def lint_file(self, file: FileModel) -> None:
+        """Run every rule over one file."""
+        for rule in self._rules_in(file):
+            if rule.after_others:
+                continue
+            if rule.lint:
+                for function in file.functions:
+                    self._apply(rule, rule.lint, function, file)
+            if rule.lint_layer:
+                for layer in file.layers:
+                    self._apply(rule, rule.lint_layer, layer, file)
+            if rule.lint_file and file.mentions(*rule.triggers):
+                self._apply(rule, rule.lint_file, file, file)
+
+    def _rules_in(self, file: FileModel) -> list[Rule]:
+        patterns = self.config.ignored_in(file.path) if self.config else ()
+        ignored = {rule.name for rule in chosen(patterns)} if patterns else set()
+        return [rule for rule in self.rules if rule.name not in ignored]
+
+    def _last_words(self, files: Sequence[FileModel]) -> Callable[[], list[Found]]:
+        """The rules that judge what became of the others' findings."""
+
+        def found() -> list[Found]:
+            before, self.found = self.found, []
+            for file in files:
+                rules = self._rules_in(file)
+                for rule in rules:
+                    if rule.after_others and rule.lint_file and file.mentions(*rule.triggers):
+                        file.comments.ran = frozenset(r.name for r in rules)
+                        self._apply(rule, rule.lint_file, file, file)
+            late, self.found = self.found, before
+            return late
+
+        return found
+
+    def _apply(self, rule: Rule, hook: Callable[[Any], Iterator[Finding]], subject: Subject, file: FileModel) -> None:
+        try:
+            findings = [rule.stamped(finding, "lint") for finding in hook(subject)]
+        except (SyntaxError, RecursionError) as error:
+            if not isinstance(subject, FileModel) or self.debug:
+                raise
+            self.skipped.append(Skipped(file.path, _reason(error, file)))
+            return
+        except Exception as error:
+            if self.debug:
+                raise
+            what = f"rule {rule.name} failed on {getattr(subject, 'qualname', 'the file')}"
+            self.skipped.append(Skipped(file.path, f"{what}: {first_line(error)} (--debug shows where)"))
+            return
+        self.found += [Found(f, subject, file) for f in findings]
+
+    def _placed(self, finding: Finding) -> Finding:
+        book = self.notebooks.get(finding.path or "")
+        return finding if book is None else book.placed(finding)
+
+
+def _reason(error: BaseException, file: FileModel) -> str:
+    if not isinstance(error, SyntaxError):
+        return f"cannot be parsed: {first_line(error)}"
+    version = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
+    line = error.lineno or 0
+    text = file.lines[line - 1] if 0 < line <= len(file.lines) else ""
+    hint = f" (read as {version}; newer syntax needs a newer Python)" if _NEWER_SYNTAX.search(text) else ""
+    return f"syntax error at line {line}: {error.msg}{hint}"
+
+
+def first_line(error: BaseException) -> str:
+    """An error in one line: its type and the first line of what it says."""
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No collector while millions of syntax nodes are made (a third of the time), no warnings about users' escapes."""
+    collecting = gc.isenabled()
+    gc.disable()
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, 3000))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        sys.setrecursionlimit(limit)
+        if collecting:
+            gc.enable()

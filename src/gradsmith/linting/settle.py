@@ -1,0 +1,73 @@
+"""From what the rules said to what is reported: each finding once, hidden ones left out, symptoms under causes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gradsmith.findings import Finding, fold, merge
+from gradsmith.source import FileModel, FunctionModel, LayerModel
+
+Subject = FunctionModel | LayerModel | FileModel
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finding, what it is about, and the file the rule was looking at."""
+
+    finding: Finding
+    subject: Subject
+    file: FileModel
+
+    @property
+    def is_own(self) -> bool:
+        """The finding stands in the class it is reported for, not in a base class."""
+        node, line = getattr(self.subject, "node", None), self.finding.line or 0
+        if node is None or self.finding.path != self.file.path:
+            return node is None
+        return bool(node.lineno <= line <= (node.end_lineno or line))
+
+    def is_hidden(self) -> bool:
+        """A comment of the author hides it; that comment is then known to be of use."""
+        finding = self.finding
+        where = self.file
+        if isinstance(self.subject, FunctionModel) and finding.path != self.file.path:
+            bases = [b.file for b in self.subject.bases if b.file.path == finding.path]
+            where = bases[0] if bases else self.file
+        first = finding.line or 0
+        lines = [first, finding.end_line or first]
+        hidden = where.comments.hides(finding.rule, finding.code, lines)
+        for line in class_lines(self.subject):
+            hidden = self.file.comments.hides(finding.rule, finding.code, (), line) or hidden
+        return hidden
+
+
+def class_lines(subject: object) -> range:
+    """The lines of a class header, from `class` to its first statement: where a comment speaks for the whole class."""
+    node = getattr(subject, "node", None)
+    if node is None:
+        return range(0)
+    first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+    return range(first, max(first + 1, node.body[0].lineno if node.body else 0))
+
+
+def settled(found: Sequence[Found], afterwards: Callable[[], Sequence[Found]]) -> list[Finding]:
+    """Each finding once (a subclass repeats those of its base), without hidden ones, symptoms under their causes.
+
+    `afterwards` is asked once it is known which comments hid something.
+    """
+    once: dict[tuple[object, ...], Finding] = {}
+    _collect(found, once)
+    _collect(afterwards(), once)
+    by_path: dict[str | None, list[Finding]] = {}
+    for finding in once.values():
+        by_path.setdefault(finding.path, []).append(finding)
+    return [finding for path in sorted(by_path, key=str) for finding in fold(merge(by_path[path]))]
+
+
+def _collect(found: Sequence[Found], once: dict[tuple[object, ...], Finding]) -> None:
+    for item in sorted(found, key=lambda item: not item.is_own):
+        finding = item.finding
+        key = (finding.rule, finding.path, finding.cell, finding.line, finding.column, finding.argument)
+        if key not in once and not item.is_hidden():
+            once[key] = finding
