@@ -164,7 +164,8 @@ def examine(target: Target, examples: Sequence[Example], source: InputsFrom, opt
     ]
     order = ("refuted", "unverified", "skipped", "verified")
     worst = min((r.subjects[0] for r in reports), key=lambda s: order.index(s.verdict))
-    findings = merge(f for report in reports for f in report.findings)
+    found = [f for report in reports for f in report.findings]
+    findings = merge(sorted(found, key=lambda f: f.severity != "error"))  # of twins, the first gives the message
     findings = merge([*findings, *_source_findings(target, options)]) if options.lint else findings
     conditions = worst_of_each([report.subjects[0].conditions for report in reports])
     verdict = replace(_verdict(worst, fold(findings)), conditions=conditions)
@@ -267,6 +268,8 @@ def _inconclusive(lab: Lab) -> str:
     if not judgement.pairs:
         return "no output carries a gradient"
     if noisy := judgement.noisy:
+        if not all(bool(o.isfinite().any()) for o in judgement.run.outputs if o.numel()):
+            return "the outputs are NaN or infinite at these inputs"
         names = ", ".join(dict.fromkeys(f"'{p.leaf.name}'" for p in noisy))
         return f"numeric noise is too wide to judge the gradient of {names}"
     return ""

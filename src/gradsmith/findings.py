@@ -260,7 +260,9 @@ def fold(findings: Sequence[Finding]) -> list[Finding]:
         ]
         if not roots or finding not in out or finding.rule == roots[0].rule:
             continue
-        root = roots[0]
+        # Two roots of which one explains the other: the symptom belongs to the deeper one, or it would be lost with it.
+        deepest = [r for r in roots if not any(other.rule in explained_by(r.rule) for other in roots)]
+        root = (deepest or roots)[0]
         symptoms = (*root.symptoms, replace(finding, symptoms=()), *finding.symptoms)
         out[out.index(root)] = replace(root, symptoms=symptoms)
         out.remove(finding)

@@ -2,7 +2,9 @@
 
 What it finds
 -------------
-forward's outputs are finite at the given inputs, and backward returns infinity or NaN.
+forward's outputs are finite at the given inputs, and backward returns infinity or NaN. At level standard, zeros, equal
+elements and denormals are tried as well. What fails only there, although forward moves by a finite slope, is a warning
+where autograd through the same forward is finite, else `info`.
 
 Why it matters
 --------------
@@ -73,6 +75,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
     base = lab.baseline
     if not all(bool(torch.isfinite(o).all()) for o in base.run.outputs if o.is_floating_point()):
         return
+    found = False
     for leaf in base.run.arguments.differentiable:
         grad = base.gradients[leaf.position]
         if grad is None or bool(torch.isfinite(grad).all()) or not bool(torch.isfinite(leaf.tensor).all()):
@@ -88,3 +91,29 @@ def probe(lab: Lab) -> Iterator[Finding]:
             "on its result.",
             evidence={"element": first, "value": value, "input": given},
         )
+        found = True
+    if not found and lab.level != "quick":
+        yield from _at_edges(lab)
+
+
+def _at_edges(lab: Lab) -> Iterator[Finding]:
+    from dataclasses import replace
+
+    from gradsmith.lab.snippet import demonstration
+    from gradsmith.lab.variations.edges import edges
+    from gradsmith.lab.variations.judging import worth_trying
+
+    if not worth_trying(lab):
+        return
+    for edge in edges(lab, ("zero", "tie", "tiny")):
+        finding = lab.finding(
+            f"{lab.target.name}.backward returns {edge.value} for {edge.leaf.name}{list(edge.element)} {edge.words} (tried by "
+            f"gradsmith), although every output is finite and forward moves by {edge.slope:.3g} there.",
+            argument=edge.leaf.name,
+            severity="warning" if edge.needless else "info",
+            advice="Guard the division or logarithm: clamp the denominator, or use torch.where on its input as well as "
+            "on its result.",
+            evidence={"element": list(edge.element), "value": edge.value, "tried": edge.words},
+        )
+        yield replace(finding, reproduce=demonstration(lab, edge.arguments, "finite"))
+        return

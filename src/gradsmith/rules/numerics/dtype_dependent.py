@@ -1,0 +1,68 @@
+"""backward fails in a precision that forward accepts.
+
+What it finds
+-------------
+forward is run in float32 (at level deep also in bfloat16 and float16). Where it works and backward raises, a type is built
+into backward. Operations that PyTorch itself lacks in this precision do not count.
+
+Why it matters
+--------------
+`torch.zeros(n)` without a dtype, or a constant of float64, mixes types as soon as somebody trains in another one.
+
+Known problems
+--------------
+None known.
+
+References
+----------
+https://github.com/pytorch/pytorch/issues/47906, https://github.com/shawntan/scattermoe/issues/17
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GS318"
+SEVERITY = "warning"
+LEVEL = "standard"
+BAD = """
+import torch
+
+
+class Project(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.cumsum(1)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        n = grad_output.shape[1]
+        return grad_output @ torch.tril(torch.ones(n, n, dtype=torch.float64))
+
+
+gradsmith_inputs = {"Project": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+"""
+GOOD = BAD.replace("torch.ones(n, n, dtype=torch.float64)", "grad_output.new_ones(n, n)")
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.lab.variations.precision import precisions, worth_measuring
+
+    if not worth_measuring(lab):
+        return
+    for found in precisions(lab):
+        if found.state == "raises":
+            name = str(found.dtype).removeprefix("torch.")
+            yield lab.finding(
+                f"{lab.target.name}.backward raises in {name}, although forward works: {found.detail}",
+                severity="warning" if name == "float32" else "info",
+                advice="Make new tensors with grad_output.new_zeros(...) or torch.zeros_like(...).",
+                evidence={"dtype": name},
+            )
+            return

@@ -1,0 +1,101 @@
+"""Large inputs overflow inside, and the gradient becomes NaN.
+
+What it finds
+-------------
+The gradient is NaN at a finite input whose size is ten or more, while the output is finite or plainly infinite: something
+overflowed on the way. Beside the given inputs, single elements of 1000 and -1000 are tried.
+
+Why it matters
+--------------
+exp(x) / (1 + exp(x)) is a sigmoid until x is 710 (89 in float32); then it is inf / inf. One such element
+turns every weight into NaN at the next optimizer step.
+
+Known problems
+--------------
+For values that the example does not have, this is a warning, or `info` where autograd through the same forward is NaN, too.
+
+References
+----------
+https://github.com/pytorch/pytorch/issues/2421, https://github.com/open-mmlab/mmrotate/issues/205
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding, Severity
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GS312"
+SEVERITY = "error"
+LEVEL = "standard"
+EXPLAINS = ("nonfinite-gradient",)
+BAD = """
+import torch
+
+
+class Logistic(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.sigmoid(x)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output * torch.exp(x) / (1 + torch.exp(x)) ** 2
+
+
+gradsmith_inputs = {"Logistic": lambda: (torch.tensor([1.0, 800.0], dtype=torch.float64, requires_grad=True),)}
+"""
+GOOD = BAD.replace("torch.exp(x) / (1 + torch.exp(x)) ** 2", "torch.sigmoid(x) * torch.sigmoid(-x)")
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    import torch
+
+    base = lab.baseline
+    outputs = [o for o in base.run.outputs if o.is_floating_point()]
+    defined = not any(bool(o.isnan().any()) for o in outputs)
+    for leaf in base.run.arguments.differentiable:
+        grad = base.gradients[leaf.position]
+        if grad is None or not defined or leaf.tensor.is_complex():
+            continue
+        hit = grad.isnan() & (leaf.tensor.detach().abs() >= 10) & torch.isfinite(leaf.tensor.detach())
+        if bool(hit.any()):
+            element = tuple(int(i) for i in torch.nonzero(hit)[0])
+            yield _finding(lab, leaf.name, element, float(leaf.tensor.detach()[element]), "error")
+            return
+    yield from _elsewhere(lab)
+
+
+def _elsewhere(lab: Lab) -> Iterator[Finding]:
+    from dataclasses import replace
+
+    from gradsmith.lab.snippet import demonstration
+    from gradsmith.lab.variations.edges import edges
+    from gradsmith.lab.variations.judging import worth_trying
+
+    finite = all(g is None or bool(g.isfinite().all()) for g in lab.baseline.gradients.values())
+    if not finite or not worth_trying(lab):
+        return
+    for edge in edges(lab, ("large",)):
+        value = float(edge.leaf.tensor.detach()[edge.element])
+        found = _finding(lab, edge.leaf.name, edge.element, value, "warning" if edge.needless else "info")
+        yield replace(found, reproduce=demonstration(lab, edge.arguments, "finite"))
+        return
+
+
+def _finding(lab: Lab, name: str, element: tuple[int, ...], value: float, severity: Severity) -> Finding:
+    tried = "" if severity == "error" else " (a value tried by gradsmith)"
+    return lab.finding(
+        f"{lab.target.name}.backward returns NaN for {name}{list(element)} = {value:.6g}{tried}: an intermediate result "
+        "overflows.",
+        argument=name,
+        severity=severity,
+        advice="Use a form that stays finite: torch.sigmoid, torch.logsumexp, F.softplus, or subtract the maximum first.",
+        evidence={"element": list(element), "input": value},
+    )
