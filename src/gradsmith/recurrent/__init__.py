@@ -5,6 +5,7 @@ from .layer import Recurrent
 from .linear_recurrence import linear_recurrence
 from .plan import Plan
 from .scan import plan, scan
+from .selective_scan import selective_scan
 from .spiking import AdaptiveLIFCell, LIFCell
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "linear_recurrence",
     "plan",
     "scan",
+    "selective_scan",
 ]
