@@ -1,0 +1,134 @@
+"""the Function is called without apply
+
+What it finds
+-------------
+In the file of a Function: `Fn()(x)`, an instance that is stored and then called, `Fn(x)` where the class takes no arguments,
+and `Fn.forward(None, x)` outside of Functions and of code that runs without gradients.
+
+Why it matters
+--------------
+Calling an instance raises "Legacy autograd function with non-static forward method is deprecated". `Fn(x)` only makes an object,
+which is no tensor. `Fn.forward(None, x)` works, and is differentiated by autograd as if backward had never been written.
+
+Known problems
+--------------
+Only the file that defines the Function is searched.
+
+References
+----------
+https://docs.pytorch.org/docs/stable/notes/extending.html
+Measured on torch 2.13: Fn()(x) raises; Fn.forward(None, x) gives the derivative of forward, not what backward says.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+from gradsmith.source.edits import replace
+
+if TYPE_CHECKING:
+    from gradsmith.source import FunctionModel
+
+CODE = "GS110"
+SEVERITY = "error"
+FIXABLE = True
+BAD = """
+import torch
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output * 2 * x
+
+
+def square(x):
+    return Square()(x)
+
+
+gradsmith_inputs = {"Square": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+"""
+GOOD = BAD.replace("Square()(x)", "Square.apply(x)")
+_WITHOUT_GRADIENT = re.compile(r"no_grad|inference_mode|is_grad_enabled|requires_grad|training|jit|onnx|tracing|compil")
+
+
+def lint(function: FunctionModel) -> Iterator[Finding]:
+    if function.kind != "function" or "<locals>" in function.qualname or "." in function.qualname:
+        return
+    name = function.name
+    pattern = rf"(?<![\w.]){name}(?:\(|\.forward\()"
+    if len(re.findall(rf"(?:class[ \t]+{name}\b|^{name}[ \t]*=)", function.file.text, re.M)) != 1:
+        return
+    blocks = [b for b in function.file.blocks_matching(pattern) if not _is_function_class(function, b)]
+    for block in blocks:
+        made = _instances(block, name)
+        for node in ast.walk(block):
+            if isinstance(node, ast.Call):
+                yield from _judged(function, block, node, made)
+
+
+def _is_function_class(function: FunctionModel, block: ast.stmt) -> bool:
+    """Functions may use each other's forward as they like: what happens there is differentiated by their backward."""
+    return isinstance(block, ast.ClassDef) and any(f.node.lineno == block.lineno for f in function.file.functions)
+
+
+def _instances(block: ast.stmt, name: str) -> dict[str, ast.Call]:
+    """Names that are assigned `Fn(...)` and nothing else in this block."""
+    found: dict[str, ast.Call | None] = {}
+    for node in ast.walk(block):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target = ast.unparse(node.targets[0])
+            call = node.value if isinstance(node.value, ast.Call) and _is_name(node.value.func, name) else None
+            found[target] = call if target not in found else None
+    return {target: call for target, call in found.items() if call is not None}
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _judged(function: FunctionModel, block: ast.stmt, node: ast.Call, made: dict[str, ast.Call]) -> Iterator[Finding]:
+    name, func = function.name, node.func
+    parent = function.file.parents.get(node)
+    advice = f"Write `{name}.apply(...)`."
+    if isinstance(func, ast.Call) and _is_name(func.func, name):
+        edits = [replace(function.file, func, f"{name}.apply")]
+        message = f"`{ast.unparse(func)}(...)` calls an instance of {name}, which PyTorch refuses: Functions are called by apply."
+        yield function.at(node, message, advice=advice, edits=edits)
+    elif isinstance(func, (ast.Name, ast.Attribute)) and ast.unparse(func) in made:
+        shown = ast.unparse(func)
+        message = f"`{shown}` is an instance of {name}, and PyTorch refuses to call it: Functions are called by apply."
+        yield function.at(node, message, advice=f"Write `{shown} = {name}.apply` where it is made.")
+    elif _is_name(func, name) and node.args and _takes_no_arguments(function):
+        if isinstance(parent, ast.Call) and parent.func is node:
+            return
+        edits = [replace(function.file, func, f"{name}.apply")]
+        message = (
+            f"`{name}(...)` only makes an object of the class and computes nothing: Functions are called by apply."
+        )
+        yield function.at(node, message, advice=advice, edits=edits)
+    elif isinstance(func, ast.Attribute) and func.attr == "forward" and _is_name(func.value, name) and node.args:
+        first = node.args[0]
+        literal = isinstance(first, ast.Constant) and first.value is None
+        if not literal or _WITHOUT_GRADIENT.search(ast.unparse(block)) or "test" in function.file.path.lower():
+            return
+        message = (
+            f"`{name}.forward(None, ...)` bypasses {name}.backward: autograd differentiates what forward does instead."
+        )
+        yield function.at(node, message, advice=advice, severity="warning")
+
+
+def _takes_no_arguments(function: FunctionModel) -> bool:
+    bases = [function.file.dotted(b) or "" for b in getattr(function.node, "bases", ())]
+    own = any(isinstance(s, ast.FunctionDef) and s.name in ("__init__", "__new__") for s in function.node.body)
+    return not own and all(b.endswith(("autograd.Function", "function.Function")) for b in bases)
