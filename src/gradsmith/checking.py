@@ -139,7 +139,9 @@ def _examine_undeclared(target: Target, options: Options, device: Any) -> Report
         from gradsmith.inputs.recorded import check_recorded
 
         return check_recorded(tape, target.function, options)
-    return unverified(target, f"no inputs; write {declaration(target)}")
+    from gradsmith.inputs.guessed import examine_guessed
+
+    return examine_guessed(target, options, device)
 
 
 def _moved(example: Example, device: Any) -> Example:

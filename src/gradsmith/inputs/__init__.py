@@ -1,1 +1,1 @@
-"""Where inputs come from: declared by the user (later also recorded and guessed)."""
+"""Where inputs come from: given, declared, recorded, guessed (in this order)."""

@@ -1,0 +1,152 @@
+"""From a clue to the values worth trying for that input."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from gradsmith.inputs.guess.clues import NOTHING, Clue
+from gradsmith.inputs.guess.names import FLOATS, Habit, habits
+from gradsmith.inputs.guess.proposals import CALLABLES, Proposal, ranked
+
+_SIZES = (3, 4, 5, 6, 7, 2, 8, 9)
+_PLAIN: dict[str, tuple[Any, ...]] = {
+    "int": (2, 1, 3, 0, -1),
+    "float": (0.7, 2.0, 1.5, 0.5),
+    "bool": (True, False),
+    "str": ("mean", "sum", "none"),
+    "shape": ((3, 4), (4, 3), (1, 1), (2, 2), (0, 1)),
+    "dtype": (torch.float64, torch.float32),
+    "device": (torch.device("cpu"),),
+    "generator": (None,),
+    "": (0.7, 2, True, None, 1, (3, 4), "mean", 0),
+}
+_FUNCTION_NAME = re.compile(r"(\w*_)?(fn|func|function|f|op|act|activation|run_function|callable|surrogate\w*)")
+
+
+class Sizes:
+    """Sizes for the dimensions that annotations name: one name, one size, all different."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}
+
+    def form(self, dims: tuple[str, ...]) -> str:
+        sizes: list[int] = []
+        for dim in dims:
+            word = dim.lstrip("#*_?").partition("=")[2] or dim.lstrip("#*_?")
+            if dim.startswith("*") or dim == "...":
+                sizes.append(self.known.setdefault(word or "...", 2))
+            elif word.isdigit():
+                sizes.append(int(word))
+            elif word.isidentifier() or not word:
+                sizes.append(self.known.setdefault(word, _SIZES[len(self.known) % len(_SIZES)]))
+            else:
+                sizes.append(self._computed(word))
+        return "x".join(map(str, sizes)) if sizes else "scalar"
+
+    def _computed(self, word: str) -> int:
+        """`dim-1`, `2*dim`: jaxtyping allows arithmetic on names it has seen."""
+        match = re.fullmatch(r"(\w+)([-+*])(\w+)", word)
+        if match is None:
+            return 3
+        a, b = (int(p) if p.isdigit() else self.known.setdefault(p, 4) for p in (match[1], match[3]))
+        return max(1, {"+": a + b, "-": a - b, "*": a * b}[match[2]])
+
+
+def candidates(clue: Clue, sizes: Sizes) -> list[Proposal]:
+    """What to try for one input, the likeliest first."""
+    kind = clue.declared.kind
+    if kind == "callable" or clue.called or (not clue.tensor and _FUNCTION_NAME.fullmatch(clue.name.lower())):
+        return ranked(_callables(clue))
+    if kind == "module" or clue.name.lower() in {"module", "layer", "model", "net", "mlp", "linear"}:
+        return ranked([Proposal(0, value=torch.nn.Linear(4, 6).double()), *_plain(clue, 3)])
+    if kind == "tensors":
+        return ranked(_tensors(clue, 0, "tensors"))
+    if clue.declared.dims is not None:
+        return ranked(_shaped(clue, sizes))
+    if kind == "tensor":
+        empty = [Proposal(0.5 if clue.gradient is False else 4, value=None)]
+        return ranked([*_tensors(clue, 0), *(empty if clue.declared.optional else ())])
+    if kind:
+        return ranked(_plain(clue, 0))
+    tensor_cost, plain_cost = _likelihood(clue)
+    return ranked([*_tensors(clue, tensor_cost), *_plain(clue, plain_cost)])
+
+
+def _likelihood(clue: Clue) -> tuple[float, float]:
+    """(cost of a tensor, cost of a plain value)."""
+    known = habits(clue.name)
+    if clue.gradient:
+        return 0, 6
+    if clue.default is None:
+        return (0.5, 1) if clue.gradient is None and clue.tensor else (2, 0)
+    if clue.default is not NOTHING:
+        return 5, 0
+    if clue.tensor:
+        return 0, 4
+    if clue.constants or any(h.plain_first for h in known):
+        return 4, 0
+    if clue.gradient is False:
+        return (1, 0) if any(h.values for h in known) else (0, 1.5)
+    return 0, 3
+
+
+def _tensors(clue: Clue, cost: float, kind: str | None = None) -> Iterator[Proposal]:
+    known: list[Habit] = [h for h in habits(clue.name) if h.forms]
+    forms = [(form, h.flavour) for h in known for form in h.forms.split(", ")]
+    forms += [(form, known[0].flavour if known else "normal") for form in FLOATS.split(", ")]
+    wanted = kind or clue.declared.elements or (known[0].elements if known else "floating")
+    if clue.gradient and wanted in ("integer", "bool"):
+        wanted = "floating"
+    seen: list[str] = []
+    for form, flavour in forms:
+        if form in seen:
+            continue
+        seen.append(form)
+        rank = cost + (0 if len(seen) == 1 else 0.7 + 0.3 * len(seen))
+        gradient = clue.gradient is not False and wanted in ("floating", "complex", "tensors")
+        yield Proposal(rank, wanted, form, flavour, gradient=gradient)
+        if not clue.gradient and not clue.declared.elements and kind is None and len(seen) <= 6:
+            for i, other in enumerate(k for k in ("floating", "integer", "bool") if k != wanted):
+                grad = other == "floating" and clue.gradient is not False
+                yield Proposal(rank + 2 + i, other, form, flavour if other == "floating" else "normal", gradient=grad)
+
+
+def _shaped(clue: Clue, sizes: Sizes) -> Iterator[Proposal]:
+    assert clue.declared.dims is not None
+    elements = clue.declared.elements or "floating"
+    flavours = [h.flavour for h in habits(clue.name) if h.forms] or ["normal"]
+    gradient = clue.gradient is not False and elements in ("floating", "complex")
+    yield Proposal(0, elements, sizes.form(clue.declared.dims), flavours[0], gradient=gradient)
+    if clue.declared.optional:
+        yield Proposal(3, value=None)
+
+
+def _plain(clue: Clue, cost: float) -> Iterator[Proposal]:
+    values: list[Any] = []
+    if clue.default is not NOTHING:
+        values.append(clue.default)
+    values += clue.constants
+    for habit in habits(clue.name):
+        values += [v for v in habit.values if _fits(v, clue.declared.kind)]
+    values += _PLAIN.get(clue.declared.kind, _PLAIN[""])
+    if clue.declared.optional:
+        values.append(None)
+    for rank, value in enumerate(values):
+        yield Proposal(cost + (0 if rank == 0 else 0.7 + 0.3 * rank), value=value)
+
+
+def _fits(value: Any, kind: str) -> bool:
+    wanted: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "str": str, "shape": tuple}
+    return kind not in wanted or isinstance(value, wanted[kind])
+
+
+def _callables(clue: Clue) -> Iterator[Proposal]:
+    for rank, function in enumerate(CALLABLES):
+        yield Proposal(rank * 0.8, value=function)
+    yield Proposal(1.0, value=torch.nn.Linear(4, 6).double())
+    if clue.default is not NOTHING or clue.declared.optional:
+        yield Proposal(0.5 if clue.gradient is False else 3, value=None if clue.default is NOTHING else clue.default)

@@ -1,0 +1,163 @@
+"""What the signature and the body of a Function give away about each of its inputs."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradsmith.inputs.guess.annotations import Declared, declared_kind
+from gradsmith.lab.target import Target, backward_of, has_setup_context
+from gradsmith.source.knowledge import METHODS
+
+_SHAPE_USES = frozenset({"shape", "size", "ndim", "dim", "dtype", "device", "numel", "is_cuda", "stride"})
+NOTHING = object()
+
+
+@dataclass
+class Clue:
+    """One input: `gradient` is True where backward returns one, False where it always returns None, None: unknown."""
+
+    name: str
+    default: Any = NOTHING
+    declared: Declared = field(default_factory=Declared)
+    gradient: bool | None = None
+    tensor: bool = False  # the body uses it as a tensor
+    called: bool = False
+    constants: list[Any] = field(default_factory=list)  # what the body compares it with, what callers pass
+    starred: bool = False
+    keyword: bool = False  # must be passed by name
+
+
+def clues(target: Target) -> list[Clue]:
+    """One clue for each positional input of the subject, a starred one for `*args`."""
+    function = target.function
+    forward: Callable[..., Any] = function.forward if function is not None else _body_of(target)
+    found = _from_signature(forward, skip_first=function is not None and not has_setup_context(function))
+    bodies = [_parsed(forward)]
+    if function is not None:
+        backward = _parsed(backward_of(function))
+        _read_gradients(found, backward)
+        bodies.append(_parsed(function.setup_context) if has_setup_context(function) else None)
+        _read_calls(found, function)
+    for body in bodies:
+        if body is not None:
+            _read_uses({clue.name: clue for clue in found}, body)
+    return found
+
+
+def _body_of(target: Target) -> Any:
+    return getattr(target.original, "_init_fn", target.original)
+
+
+def _from_signature(forward: Callable[..., Any], *, skip_first: bool) -> list[Clue]:
+    try:
+        parameters = list(inspect.signature(forward).parameters.values())
+    except (TypeError, ValueError):
+        return []
+    hints = getattr(inspect.unwrap(forward), "__globals__", {})
+    found = []
+    for p in parameters[1:] if skip_first else parameters:
+        by_name = p.kind is p.KEYWORD_ONLY
+        if p.kind is p.VAR_KEYWORD or (by_name and p.default is not p.empty):
+            continue
+        clue = Clue(p.name, starred=p.kind is p.VAR_POSITIONAL, keyword=by_name)
+        clue.default = NOTHING if p.default is p.empty else p.default
+        if p.annotation is not p.empty:
+            clue.declared = declared_kind(p.annotation, hints)
+        found.append(clue)
+    return found
+
+
+def _parsed(function: Any) -> ast.FunctionDef | None:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))
+    except (TypeError, OSError, SyntaxError, ValueError):
+        return None
+    return next((n for n in tree.body if isinstance(n, ast.FunctionDef)), None)
+
+
+def _read_gradients(found: list[Clue], backward: ast.FunctionDef | None) -> None:
+    """Which positions of backward's return are always None; a star in the middle leaves both ends readable."""
+    if backward is None or any(clue.starred for clue in found):
+        return
+    verdicts: dict[int, set[bool | None]] = {}
+    for value in _returned(backward):
+        elements = value.elts if isinstance(value, ast.Tuple) else [value]
+        star = next((i for i, e in enumerate(elements) if isinstance(e, ast.Starred)), None)
+        if not isinstance(value, ast.Tuple) and not isinstance(value, ast.Constant) and len(found) > 1:
+            continue  # a name or a call may hold the whole tuple
+        for i, element in enumerate(elements):
+            place = i if star is None or i < star else len(found) - len(elements) + i
+            if i != star and 0 <= place < len(found):
+                verdicts.setdefault(place, set()).add(_is_gradient(element, backward))
+    for place, seen in verdicts.items():
+        found[place].gradient = True if True in seen else None if None in seen else False
+
+
+def _returned(body: ast.FunctionDef) -> Iterator[ast.expr]:
+    for node in ast.walk(body):
+        if isinstance(node, ast.Return) and node.value is not None:
+            yield node.value
+
+
+def _is_gradient(element: ast.expr, body: ast.FunctionDef) -> bool | None:
+    if isinstance(element, ast.Constant):
+        return element.value is not None
+    if not isinstance(element, ast.Name):
+        return True
+    assigned = [n.value for n in ast.walk(body) if isinstance(n, ast.Assign) and _binds(n, element.id)]
+    real = [v for v in assigned if not (isinstance(v, ast.Constant) and v.value is None)]
+    spread = [v for v in assigned if isinstance(v, ast.Tuple) and all(isinstance(e, ast.Constant) for e in v.elts)]
+    if assigned and len(spread) == len(assigned):
+        return False
+    return bool(real) if assigned else None
+
+
+def _binds(node: ast.Assign, name: str) -> bool:
+    return any(isinstance(n, ast.Name) and n.id == name for target in node.targets for n in ast.walk(target))
+
+
+def _read_uses(named: dict[str, Clue], body: ast.FunctionDef) -> None:
+    for node in ast.walk(body):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in named:
+            if node.attr in METHODS or node.attr in _SHAPE_USES:
+                named[node.value.id].tensor = True
+        elif isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Name) and node.func.id in named:
+                named[node.func.id].called = True
+            if isinstance(node.func, ast.Attribute) and node.func.attr == "save_for_backward":
+                for arg in node.args:
+                    if isinstance(arg, ast.Name) and arg.id in named:
+                        named[arg.id].tensor = True
+        elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) and node.left.id in named:
+            named[node.left.id].constants.extend(_literals(node.comparators[0]))
+
+
+def _literals(node: ast.expr) -> list[Any]:
+    nodes = node.elts if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else [node]
+    values = [n.value for n in nodes if isinstance(n, ast.Constant)]
+    return [v for v in values if v is not None and not isinstance(v, (bytes, type(...)))]
+
+
+def _read_calls(found: list[Clue], function: type) -> None:
+    """`Fn.apply(x, 3, "mean")` elsewhere in the file shows what its author passes."""
+    module = inspect.getmodule(function)
+    try:
+        text = inspect.getsource(module) if module is not None else ""
+    except (OSError, TypeError):
+        return
+    if f"{function.__name__}.apply" not in text:
+        return
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "apply":
+            owner = node.func.value
+            if getattr(owner, "id", getattr(owner, "attr", None)) != function.__name__:
+                continue
+            for clue, arg in zip(found, node.args):
+                if isinstance(arg, ast.Starred):
+                    break
+                clue.constants.extend(_literals(arg))

@@ -1,0 +1,43 @@
+"""Guessed values as code to paste: short where they were drawn, literal where they were not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gradsmith.inputs.code import tensor_code
+from gradsmith.inputs.guess.proposals import Proposal, Written
+
+
+def value_code(proposal: Proposal, value: Any) -> str:
+    """
+    >>> value_code(Proposal(0, value=0.7), 0.7)
+    '0.7'
+    """
+    if isinstance(value, (list, tuple)) and proposal.kind == "tensors":
+        return f"[{', '.join(value_code(replace(proposal, kind='floating'), v) for v in value)}]"
+    if isinstance(value, nn.Linear):
+        return f"torch.nn.Linear({value.in_features}, {value.out_features}).double()"
+    if not isinstance(value, Tensor):
+        return value.code if isinstance(value, Written) else repr(value)
+    sizes = ", ".join(map(str, value.shape)) or "()"
+    if proposal.kind == "integer":
+        shape = repr(tuple(value.shape))
+        return f"torch.randint(0, {2 if proposal.flavour == 'binary' else 3}, {shape})"
+    if proposal.kind == "bool":
+        return f"torch.rand({sizes}) > 0.4"
+    typed = sizes if value.dtype == torch.float32 else f"{sizes}, dtype={value.dtype}"
+    if proposal.flavour == "normal":
+        return f"torch.randn({typed}{', requires_grad=True' if value.requires_grad else ''})"
+    written = {
+        "positive": f"(torch.rand({typed}) + 0.5)",
+        "unit": f"(torch.rand({typed}) * 0.8 + 0.1)",
+        "wide": f"(3 * torch.randn({typed}))",
+        "binary": f"(torch.rand({sizes}) > 0.5).to({value.dtype})",
+    }
+    if proposal.flavour not in written:
+        return tensor_code(value)  # a matrix with a property that no one-liner gives
+    return written[proposal.flavour] + (".requires_grad_()" if value.requires_grad else "")

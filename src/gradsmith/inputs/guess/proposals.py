@@ -1,0 +1,209 @@
+"""Values to try for one input, the likeliest first. Shapes are relative to a frame, so that inputs fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The sizes of one attempt: the main input is `(*lead, d)`, a weight maps `d` to `o`."""
+
+    lead: Shape
+    d: int
+    o: int = 6
+
+    def shape(self, form: str) -> Shape | None:
+        """`form` is a word of `_FORMS`, or literal sizes such as `2x3`; None where this frame has no such shape."""
+        if form in _FORMS:
+            return _FORMS[form](self)
+        return tuple(int(n) for n in form.split("x"))
+
+    @property
+    def x(self) -> Shape:
+        return (*self.lead, self.d)
+
+
+def _convolution(frame: Frame) -> Shape | None:
+    rank = len(frame.x) - 2
+    return (frame.o, frame.x[1], *(3, 2, 2)[:rank]) if 1 <= rank <= 3 else None
+
+
+def _batched(frame: Frame, rows: int, columns: int) -> Shape:
+    return (*frame.lead[:-1], rows, columns)
+
+
+_FORMS: dict[str, Callable[[Frame], Shape | None]] = {
+    "x": lambda f: f.x,
+    "lead": lambda f: f.lead or None,
+    "d": lambda f: (f.d,),
+    "o": lambda f: (f.o,),
+    "scalar": lambda f: (),
+    "one": lambda f: (1,),
+    "one one": lambda f: (1, 1),
+    "o d": lambda f: (f.o, f.d),
+    "d o": lambda f: (f.d, f.o),
+    "d d": lambda f: (f.d, f.d),
+    "lead o": lambda f: (*f.lead, f.o) if f.lead else None,
+    "lead 1": lambda f: (*f.lead, 1) if f.lead else None,
+    "rows d": lambda f: _batched(f, 5, f.d) if f.lead else None,
+    "batch d o": lambda f: _batched(f, f.d, f.o) if len(f.lead) > 1 else None,
+    "batch d d": lambda f: _batched(f, f.d, f.d) if len(f.lead) > 1 else None,
+    "lead lead": lambda f: _batched(f, f.lead[-1], f.lead[-1]) if f.lead else None,
+    "first": lambda f: f.lead[:1] or None,
+    "channels": lambda f: (f.x[1],) if len(f.x) > 2 else None,
+    "convolution": _convolution,
+    "3 d": lambda f: (3 * f.d, f.d),
+    "4 d": lambda f: (4 * f.d, f.d),
+}
+
+# Sizes that differ, none of them square, at least two dimensions first; then what fewer Functions need.
+FRAMES = (
+    Frame((3,), 4),
+    Frame((2, 3), 4),
+    Frame((2, 4, 5), 7),
+    Frame((4,), 4, 4),
+    Frame((), 5),
+    Frame((2, 2, 3), 4),
+    Frame((2, 8), 16, 32),
+    Frame((2, 3, 4, 5), 6),
+)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """One value for one input: a tensor of this kind, form and flavour, or a plain value."""
+
+    cost: float
+    kind: str = "value"  # floating, integer, bool, complex, tensors, value
+    form: str = ""
+    flavour: str = "normal"
+    value: Any = None
+    gradient: bool = False
+
+    @property
+    def is_tensor(self) -> bool:
+        return self.kind != "value"
+
+    def flavoured(self, flavour: str) -> Proposal:
+        return replace(self, flavour=flavour)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A callable that knows its own source, so that guessed inputs can be pasted."""
+
+    code: str
+    function: Callable[..., Any] = field(repr=False)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return self.code
+
+
+CALLABLES = (
+    Written("lambda *values: torch.sin(values[0])", lambda *values: torch.sin(values[0])),
+    Written("lambda a, b: torch.cdist(a, b)", lambda a, b, *_, **__: torch.cdist(a, b)),
+    Written("lambda *values: values[0].sum()", lambda *values: values[0].sum()),
+    Written("lambda *values: values", lambda *values: values),
+)
+
+
+def made(proposal: Proposal, frame: Frame, dtype: torch.dtype, generator: torch.Generator) -> Any:
+    """The value, or NotImplemented where the frame has no such shape."""
+    if not proposal.is_tensor:
+        return proposal.value
+    if proposal.kind == "tensors":
+        pair = [replace(proposal, kind="floating"), replace(proposal, kind="floating")]
+        return [made(p, frame, dtype, generator) for p in pair]
+    shape = frame.shape(proposal.form)
+    if shape is None:
+        return NotImplemented
+    return tensor(proposal, shape, dtype, generator)
+
+
+def tensor(proposal: Proposal, shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    if proposal.kind == "integer":
+        return torch.randint(0, 2 if proposal.flavour == "binary" else 3, shape, generator=generator)
+    if proposal.kind == "bool":
+        drawn = torch.rand(shape, generator=generator) > 0.4
+        if drawn.ndim and drawn.numel():
+            drawn.view(-1)[0] = True
+        return drawn
+    if proposal.kind == "complex":
+        made = torch.randn(shape, dtype=torch.complex128, generator=generator)
+    else:
+        made = FLAVOURS[proposal.flavour](shape, dtype, generator)
+    return made.requires_grad_(proposal.gradient)
+
+
+def _normal(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    return torch.randn(shape, dtype=dtype, generator=generator)
+
+
+def _positive(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    return torch.rand(shape, dtype=dtype, generator=generator) + 0.5
+
+
+def _unit(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    return torch.rand(shape, dtype=dtype, generator=generator) * 0.8 + 0.1
+
+
+def _wide(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    return 3 * torch.randn(shape, dtype=dtype, generator=generator)
+
+
+def _definite(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    drawn = torch.randn(shape, dtype=dtype, generator=generator)
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        return drawn.abs() + 0.5
+    return drawn @ drawn.mT + shape[-1] * torch.eye(shape[-1], dtype=dtype)
+
+
+def _triangular(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    drawn = _definite(shape, dtype, generator)
+    return torch.linalg.cholesky(drawn) if len(shape) > 1 and shape[-1] == shape[-2] else drawn
+
+
+def _negative_definite(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    return -_definite(shape, dtype, generator)
+
+
+def _binary(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    return (torch.rand(shape, generator=generator) > 0.5).to(dtype)
+
+
+FLAVOURS: dict[str, Callable[[Shape, torch.dtype, torch.Generator], Tensor]] = {
+    "normal": _normal,
+    "positive": _positive,
+    "unit": _unit,
+    "wide": _wide,
+    "definite": _definite,
+    "triangular": _triangular,
+    "negative definite": _negative_definite,
+    "binary": _binary,
+}
+
+
+def ranked(proposals: Iterable[Proposal]) -> list[Proposal]:
+    """Without repetitions, cheapest first."""
+    kept: list[Proposal] = []
+    for proposal in sorted(proposals, key=lambda p: p.cost):
+        if not any(_same(proposal, other) for other in kept):
+            kept.append(proposal)
+    return kept
+
+
+def _same(a: Proposal, b: Proposal) -> bool:
+    if a.is_tensor or b.is_tensor:
+        return (a.kind, a.form, a.flavour) == (b.kind, b.form, b.flavour)
+    return type(a.value) is type(b.value) and repr(a.value) == repr(b.value)

@@ -1,0 +1,187 @@
+"""Try proposals, the likeliest combination first, until forward runs and every gradient can be judged."""
+
+from __future__ import annotations
+
+import heapq
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from gradsmith.inputs.guess.blame import Blame
+from gradsmith.inputs.guess.candidates import Sizes, candidates
+from gradsmith.inputs.guess.clues import Clue, clues
+from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, made
+from gradsmith.inputs.guess.trial import Outcome, improve, outcome, split
+from gradsmith.lab.state import preserved, seed_all
+from gradsmith.lab.target import Target
+
+SECONDS = 1.5  # for one subject; the median guess needs a few attempts
+_ATTEMPTS = 6000
+_FRAME_COST = 1.6
+_STARRED = (2, 1, 3, 0)  # how many values to try for *args
+
+Choice = tuple[int, ...]
+# The shapes are right, the values are not: worth other values before other shapes.
+_VALUES = re.compile(
+    r"LinAlg|PSD|(positive|negative|semi).?definite|singular|invertible|must be positive|symmetric", re.I
+)
+
+
+@dataclass
+class Guess:
+    """What the search came to: inputs that work, or what was tried."""
+
+    args: tuple[Any, ...] | None
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    code: str = ""
+    attempts: int = 0
+    seconds: float = 0.0
+    trouble: str = ""  # why the best attempt is not a good one
+    errors: list[str] = field(default_factory=list)
+
+    @property
+    def works(self) -> bool:
+        return self.args is not None
+
+
+@dataclass
+class _Search:
+    target: Target
+    seed: int
+    dtype: torch.dtype
+    device: torch.device
+    deadline: float
+    keywords: tuple[str, ...] = ()  # the last values are passed by these names
+    attempts: int = 0
+    best: Outcome | None = None
+    errors: dict[str, int] = field(default_factory=dict)
+
+
+def guess(target: Target, *, seed: int = 0, seconds: float = SECONDS, device: Any = None) -> Guess:
+    """Inputs for a subject nobody declared inputs for.
+
+    >>> from gradsmith.lab.target import resolve
+    >>> guess(resolve(torch.tanh)).works
+    False
+    """
+    start = time.monotonic()
+    found = clues(target)
+    if not found:
+        return Guess(None, errors=["its signature cannot be read"])
+    search = _Search(target, seed, torch.float64, torch.device(device or "cpu"), start + seconds)
+    with preserved():
+        _look(search, found)
+        if (search.best is None or not search.best.good) and any(_precision(e) for e in search.errors):
+            search.dtype, search.deadline = torch.float32, time.monotonic() + seconds / 2
+            _look(search, found)
+        if search.best is None and device is None and torch.cuda.is_available():
+            search.device, search.deadline = torch.device("cuda"), time.monotonic() + seconds
+            _look(search, found)
+    return _result(search, time.monotonic() - start)
+
+
+def _result(search: _Search, seconds: float) -> Guess:
+    errors = sorted(search.errors, key=lambda e: -search.errors[e])[:3]
+    if search.best is None:
+        return Guess(None, {}, "", search.attempts, seconds, errors=errors)
+    best = search.best
+    args, kwargs = split(best.args or (), search.keywords)
+    return Guess(args, kwargs, best.code(search.keywords), search.attempts, seconds, best.trouble, errors)
+
+
+def _look(search: _Search, found: list[Clue]) -> None:
+    search.keywords = tuple(clue.name for clue in found if clue.keyword)
+    for count in _STARRED if any(clue.starred for clue in found) else (1,):
+        flat = [clue for each in found for clue in [each] * (count if each.starred else 1)]
+        if flat:
+            _combine(search, flat)
+        if search.best is not None and search.best.good:
+            return
+
+
+def _combine(search: _Search, found: list[Clue]) -> None:
+    sizes = Sizes()
+    options = [candidates(clue, sizes) for clue in found]
+    dead: list[frozenset[tuple[int, int]]] = []  # choices that failed together
+    for choice in _cheapest([[_FRAME_COST * i for i in range(len(FRAMES))], *[[p.cost for p in o] for o in options]]):
+        if time.monotonic() > search.deadline or search.attempts >= _ATTEMPTS:
+            return
+        held = set(enumerate(choice))
+        if any(failed <= held for failed in dead):
+            continue
+        frame, chosen = FRAMES[choice[0]], [o[i] for o, i in zip(options, choice[1:])]
+        args = _arguments(search, frame, chosen)
+        if args is None:
+            continue
+        failed_at = _attempt(search, frame, chosen, args)
+        if search.best is not None and search.best.good:
+            return
+        if failed_at:
+            plain = {i for i, p in enumerate(chosen) if not p.is_tensor}
+            dead.append(frozenset({(0, choice[0]), *((i + 1, choice[i + 1]) for i in failed_at | plain)}))
+
+
+def _arguments(search: _Search, frame: Frame, chosen: Sequence[Proposal]) -> tuple[Any, ...] | None:
+    generator = torch.Generator().manual_seed(search.seed)
+    args = tuple(made(p, frame, search.dtype, generator) for p in chosen)
+    if any(a is NotImplemented for a in args):
+        return None
+    if search.device.type == "cpu":
+        return args
+    return tuple(_on(search.device, a) for a in args)
+
+
+def _on(device: torch.device, value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach().to(device).requires_grad_(value.requires_grad)
+    return value
+
+
+def _attempt(search: _Search, frame: Frame, chosen: list[Proposal], args: tuple[Any, ...]) -> frozenset[int]:
+    """One forward, and where it runs one backward; returns the inputs to blame for a failure."""
+    search.attempts += 1
+    blame = Blame(args)
+    seed_all(search.seed)
+    try:
+        with torch.no_grad(), blame:
+            given, named = split(args, search.keywords)
+            search.target.call(*given, **named)
+    except Exception as error:  # whatever the user's code thinks of a wrong guess
+        text = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+        search.errors[text] = search.errors.get(text, 0) + 1
+        if not _VALUES.search(text):
+            return blame.origins
+    tried = outcome(search.target, frame, chosen, search.dtype, args, search.seed, search.keywords)
+    if not tried.good and (search.best is None or search.best.rank < 3):
+        tried = improve(search.target, tried, search.seed, search.keywords)
+    if tried.args is not None and (search.best is None or tried.rank > search.best.rank):
+        search.best = tried
+    return frozenset()
+
+
+def _precision(error: str) -> bool:
+    return any(word in error for word in ("Float", "Double", "dtype", "float", "double", "Half"))
+
+
+def _cheapest(costs: list[list[float]]) -> Iterator[Choice]:
+    """Every combination of indices, in the order of their total cost."""
+    start: Choice = tuple(0 for _ in costs)
+    heap = [(sum(c[0] for c in costs), start)]
+    seen = {start}
+    while heap:
+        total, choice = heapq.heappop(heap)
+        yield choice
+        for i, index in enumerate(choice):
+            if index + 1 == len(costs[i]):
+                continue
+            following = (*choice[:i], index + 1, *choice[i + 1 :])
+            if following not in seen:
+                seen.add(following)
+                heapq.heappush(heap, (total - costs[i][index] + costs[i][index + 1], following))
+
+
+__all__ = ["Guess", "guess"]

@@ -1,0 +1,130 @@
+"""Is a guess good enough to judge the gradient by? Every gradient that is returned must be finite and not zero."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradsmith.inputs.guess.paste import value_code
+from gradsmith.inputs.guess.proposals import FLAVOURS, Frame, Proposal, made
+from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.run import forward
+from gradsmith.lab.target import Target
+
+
+@dataclass
+class Outcome:
+    """One attempt that forward accepted. `rank`: 0 forward failed, 1 backward raised, 2 gradients bad, 3 good."""
+
+    args: tuple[Any, ...] | None
+    frame: Frame
+    chosen: list[Proposal]
+    dtype: torch.dtype
+    rank: int = 0
+    bad: list[int] = field(default_factory=list)  # inputs whose gradient is zero or not finite
+    trouble: str = ""
+    names: tuple[str, ...] = ()
+
+    @property
+    def good(self) -> bool:
+        return self.rank == 3
+
+    def code(self, keywords: tuple[str, ...] = ()) -> str:
+        """The values as a tuple to paste, or as a dict where some must be named."""
+        words = [value_code(p, a) for p, a in zip(self.chosen, self.args or ())]
+        if keywords:
+            return f"dict({', '.join(f'{k}={w}' for k, w in zip([*self.names, *keywords], words))})"
+        return f"({', '.join(words)}{',' if len(words) == 1 else ''})"
+
+
+def outcome(
+    target: Target,
+    frame: Frame,
+    chosen: Sequence[Proposal],
+    dtype: torch.dtype,
+    args: tuple[Any, ...],
+    seed: int,
+    keywords: tuple[str, ...] = (),
+) -> Outcome:
+    """Forward and backward on these values; inputs for which backward returns None no longer ask for a gradient."""
+    result = Outcome(None, frame, list(chosen), dtype, names=target.names[: len(args) - len(keywords)])
+    given, named = split(args, keywords)
+    arguments = Arguments.of(given, named, target.names)
+    try:
+        run = forward(target, arguments, seed=seed)
+    except Exception as error:
+        return replace(result, trouble=f"forward raises {type(error).__name__}")
+    result.args = args
+    if not run.differentiable:
+        return replace(result, rank=1, trouble="no output carries a gradient")
+    try:
+        grads = run.gradients(run.normal(torch.Generator().manual_seed(seed)))
+    except Exception as error:
+        return replace(result, rank=1, trouble=f"backward raises {type(error).__name__}: {error}")
+    return _judged(result, grads, arguments)
+
+
+def split(args: tuple[Any, ...], keywords: tuple[str, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """(args, kwargs) where the last values are passed by name."""
+    count = len(args) - len(keywords)
+    return args[:count], dict(zip(keywords, args[count:]))
+
+
+def _judged(result: Outcome, grads: dict[int, Tensor | None], arguments: Arguments) -> Outcome:
+    assert result.args is not None
+    holders = {id(t): i for i, a in enumerate(result.args) for t in _leaves(a)}
+    by_input: dict[int, list[Tensor | None]] = {}
+    for leaf in arguments.differentiable:
+        by_input.setdefault(holders[id(leaf.tensor)], []).append(grads[leaf.position])
+    silent = [i for i, found in by_input.items() if all(g is None for g in found)]
+    if len(silent) == len(by_input):
+        return replace(result, rank=1, trouble="backward returns no gradient at all")
+    bad = [i for i, found in by_input.items() if i not in silent and not all(_judgeable(g) for g in found)]
+    args = tuple(_without_gradient(a) if i in silent else a for i, a in enumerate(result.args))
+    chosen = [replace(p, gradient=False) if i in silent else p for i, p in enumerate(result.chosen)]
+    if bad:
+        return replace(result, args=args, chosen=chosen, rank=2, bad=bad, trouble="a gradient is zero or not finite")
+    return replace(result, args=args, chosen=chosen, rank=3)
+
+
+def improve(target: Target, tried: Outcome, seed: int, keywords: tuple[str, ...] = ()) -> Outcome:
+    """The same shapes with other values, for the inputs whose gradients are bad; for all where forward failed."""
+    best = tried
+    tensors = [i for i, p in enumerate(tried.chosen) if p.kind == "floating"]
+    culprits = [i for i in tensors if i in tried.bad] or tensors
+    for flavour in FLAVOURS:
+        for group in (culprits, tensors):
+            chosen = [p.flavoured(flavour) if i in group else p for i, p in enumerate(tried.chosen)]
+            if chosen == tried.chosen:
+                continue
+            generator = torch.Generator().manual_seed(seed + 1)
+            args = tuple(made(p, tried.frame, tried.dtype, generator) for p in chosen)
+            attempt = outcome(target, tried.frame, chosen, tried.dtype, args, seed, keywords)
+            if attempt.rank > best.rank or (attempt.rank == best.rank and len(attempt.bad) < len(best.bad)):
+                best = attempt
+            if best.good:
+                return best
+            if group == tensors:
+                break
+    return best
+
+
+def _judgeable(grad: Tensor | None) -> bool:
+    if grad is None:
+        return True
+    return bool(torch.isfinite(grad).all()) and bool(grad.abs().gt(0).any())
+
+
+def _leaves(value: Any) -> list[Tensor]:
+    values = value if isinstance(value, (list, tuple)) else [value]
+    return [v for v in values if isinstance(v, Tensor)]
+
+
+def _without_gradient(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach()
+    return type(value)(_without_gradient(v) for v in value) if isinstance(value, (list, tuple)) else value
