@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
@@ -17,8 +18,37 @@ from gradsmith.catalog import FAMILIES, HEADINGS, Rule, find
 @click.option("--debug", is_flag=True, hidden=True)
 def command(rule: str, format: str, debug: bool) -> None:
     """Everything known about RULE (a name or a code): what it finds, why it matters, a bad and a good example."""
+    if "/" in rule:
+        click.echo(cause_page(rule))
+        return
     known = find(rule)
     click.echo(page(known) if format == "text" else json.dumps(as_dict(known), indent=2))
+
+
+def cause_page(path: str) -> str:
+    """The page of one kind of wrong gradient: `wrong-gradient/transposed`."""
+    import ast
+    from importlib.util import find_spec
+
+    from gradsmith.catalog import nearest
+    from gradsmith.findings import GradsmithError
+
+    # Read, not imported: causes need torch to measure, and a page does not.
+    folder = find_spec("gradsmith.diagnosis")
+    assert folder is not None and folder.origin is not None
+    pages: dict[str, ast.Module] = {}
+    for file in sorted(Path(folder.origin).parent.glob("*.py")):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        names = {t.id for n in tree.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
+        if {"RANK", "BAD"} <= names:
+            pages[file.stem.replace("_", "-")] = tree
+    rule, _, cause = path.partition("/")
+    if rule != "wrong-gradient" or cause not in pages:
+        raise GradsmithError(f"no cause is called {path!r}; {nearest(cause, pages)}")
+    tree = pages[cause]
+    bad = next(n.value for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "BAD")
+    title, _, text = (ast.get_docstring(tree) or "").partition("\n")
+    return "\n".join([f"wrong-gradient/{cause}", "", title, "", text.strip(), "", "Example", "-------", _indented(ast.literal_eval(bad))])
 
 
 def page(rule: Rule) -> str:

@@ -58,6 +58,7 @@ class Pair:
     status: Status = "right"
     noise: float = 0.0
     measured: float = 0.0
+    off: float = 0.0  # the largest disagreement, as a share of the gradient
     mismatch: Mismatch | None = None
     truth: Tensor | None = None  # dense, where the exact oracle was confirmed
     explained: str = ""  # a constrained domain on which the gradient is right
@@ -76,6 +77,19 @@ class Judgement:
     @property
     def wrong(self) -> list[Pair]:
         return [p for p in self.pairs if p.status in ("wrong", "missing")]
+
+    @property
+    def imprecise(self) -> list[Pair]:
+        """Right at every element that was looked at, and yet off by more than float64 rounding."""
+        return [
+            p
+            for p in self.pairs
+            if p.status == "right"
+            and 1e-8 < p.off < 1e-4
+            and p.off > 100 * p.noise
+            and not p.corners
+            and not p.explained
+        ]
 
     @property
     def noisy(self) -> list[Pair]:
@@ -103,7 +117,8 @@ def judge(target: Target, arguments: Arguments, settings: Settings) -> Judgement
     claims = [{o: _claims(target, arguments, settings, v, o) for o in run.differentiable} for v in vs]
     for leaf in _distinct(arguments.differentiable):
         found = [Pair(leaf, o, vs[0][o], *_claim(claims[0][o][leaf.position], leaf)) for o in run.differentiable]
-        _measure_pairs(target, arguments, settings, leaf, found, vs, claims, generator)
+        dtype = working_dtype(arguments, [run.outputs[o] for o in run.differentiable])
+        _measure_pairs(target, arguments, settings, leaf, found, vs, claims, generator, dtype)
         for pair in found:
             _settle(target, arguments, settings, pair, oracle, run)
         pairs.extend(found)
@@ -165,6 +180,7 @@ def _measure_pairs(
     vs: list[dict[int, Tensor]],
     claims: list[dict[int, dict[int, Tensor | None]]],
     generator: torch.Generator,
+    dtype: torch.dtype,
 ) -> None:
     """Directional test of one input against every output, in several directions."""
     size = typical_size(leaf.tensor)
@@ -180,7 +196,6 @@ def _measure_pairs(
             Probe(p.output, v[p.output].double() if not v[p.output].is_complex() else v[p.output], max(s, 1e-300))
             for p, s in zip(pairs, natural)
         ]
-        dtype = working_dtype(arguments, evaluate(0.0))
         for k, (pair, slope) in enumerate(zip(pairs, slopes(evaluate, probes, dtype))):
             claimed = dot(grads[k], weight)
             scale = max(natural[k], abs(slope.value) if math.isfinite(slope.value) else 0.0)
@@ -188,6 +203,7 @@ def _measure_pairs(
             still[k] = still[k] and abs(slope.value) <= 10 * slope.error
             pair.noise = max(pair.noise, slope.error / scale if scale else 0.0)
             pair.measured = max(pair.measured, abs(slope.value))
+            pair.off = max(pair.off, off / scale if scale and math.isfinite(off) else 0.0)
             if not math.isfinite(slope.value):
                 pair.status = "noisy"
             elif off > _tolerance(slope, scale, dtype, settings):

@@ -86,10 +86,10 @@ class Lab:
         run = forward(target, arguments, seed=self.settings.seed)
         tensors = [x.tensor for x in arguments.differentiable] + [run.outputs[o] for o in run.differentiable]
         eps = max(torch.finfo(t.dtype).eps for t in tensors)
-        reach = max((float(o.detach().abs().nan_to_num(0, 0, 0).sum()) for o in tensors), default=0.0)
+        reach = max((float(t.detach().abs().nan_to_num(0, 0, 0).max()) for t in tensors if t.numel()), default=0.0)
         least = min((typical_size(x.tensor) for x in arguments.differentiable), default=1.0)
         rtol = 1e-9 if eps < 1e-15 else 1e-4 if eps < 1e-6 else 5e-2
-        return Tolerance(rtol, 100 * eps * reach / least)
+        return Tolerance(rtol, min(100 * eps, 1e-2) * reach / least)
 
     def close(self, a: Tensor | None, b: Tensor | None) -> bool:
         """Equal up to what reordering sums may change."""

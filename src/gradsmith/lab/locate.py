@@ -34,6 +34,8 @@ def confirm(target: Target, arguments: Arguments, settings: Settings, pair: Pair
         if verdict == "wrong":
             pair.status, pair.mismatch = suspicion, mismatch
             return
+        if verdict == "right":
+            break  # the largest disagreement there is lies below what matters
         if verdict == "unclear" and truth is not None:
             truth = None  # the oracle points at elements that differences do not confirm: trust it no further
         element = _unravel(index, pair.leaf.tensor)

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
-    from gradsmith.lab import Lab, Mismatch
+    from gradsmith.lab import Lab, Mismatch, Pair
 
 CODE = "GS201"
 SEVERITY = "error"
@@ -63,17 +63,47 @@ def probe(lab: Lab) -> Iterator[Finding]:
         return
     for pair in lab.gradient.wrong:
         if pair.status == "wrong" and pair.mismatch is not None:
-            yield _finding(lab, pair.mismatch)
+            yield _finding(lab, pair, pair.mismatch)
+    for pair in lab.gradient.imprecise:
+        yield from _imprecise(lab, pair)
 
 
-def _finding(lab: Lab, m: Mismatch) -> Finding:
+def _imprecise(lab: Lab, pair: Pair) -> Iterator[Finding]:
+    """Digits lost inside backward: not wrong enough to refute, and still not what the input's type promises."""
+    from gradsmith.diagnosis.case import case_of
+    from gradsmith.diagnosis.low_precision import fits
+
+    case = case_of(lab, pair)
+    fit = fits(case) if case is not None else None
+    if fit is not None:
+        yield lab.finding(
+            f"{lab.target.name}.backward: gradient of '{pair.leaf.name}' {fit.words}.",
+            argument=pair.leaf.name,
+            severity="warning",
+            cause="low-precision",
+            advice=fit.advice,
+        )
+
+
+def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
+    """The kind of wrong leads; the element with both numbers follows."""
+    from gradsmith.diagnosis import diagnose
+    from gradsmith.diagnosis.case import case_of
+
+    case = case_of(lab, pair)
+    fit = diagnose(case) if case is not None else None
     at = f"[{', '.join(map(str, m.element))}]" if m.element else ""
     several = len(lab.gradient.run.differentiable) > 1
     of = f" through {m.output_name}" if several else ""
-    ratio = f" ({m.ratio:.4g}x)" if m.true else ""
+    ratio = f", {m.ratio:.4g}x" if m.true else ""
+    kind = fit.words if fit is not None else "is wrong"
     return lab.finding(
-        f"{lab.target.name}.backward: gradient of '{m.argument}'{of} is wrong at {m.argument}{at}: "
-        f"backward says {m.claimed:.6g}, the derivative of forward is {m.true:.6g}{ratio}.",
+        f"{lab.target.name}.backward: gradient of '{m.argument}'{of} {kind}; at {m.argument}{at} backward says "
+        f"{m.claimed:.6g}, the derivative of forward is {m.true:.6g}{ratio}.",
         argument=m.argument,
+        cause=fit.cause if fit is not None else None,
+        advice=fit.advice
+        if fit is not None
+        else f"Derive the gradient of '{m.argument}' again and compare at this element.",
         evidence={"element": m.element, "claimed": m.claimed, "true": m.true, "error": m.error, "ratio": m.ratio},
     )

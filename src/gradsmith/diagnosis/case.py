@@ -1,0 +1,102 @@
+"""A wrong gradient on the table: what backward claims, what is true, and everything a hypothesis may look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from gradsmith.diagnosis.truth import dense_truth
+from gradsmith.lab import Lab, Pair
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A cause that explains the numbers: the half sentence for the message, and what to write instead."""
+
+    words: str
+    advice: str
+    cause: str = ""
+    line: int | None = None
+
+    def named(self, cause: str) -> Fit:
+        return replace(self, cause=self.cause or cause)
+
+
+@dataclass
+class Case:
+    """`claimed` and `truth` have the shape of the input; `known` marks the elements whose truth was measured."""
+
+    lab: Lab
+    pair: Pair
+    claimed: Tensor
+    truth: Tensor
+    known: Tensor
+    siblings: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.pair.leaf.name
+
+    @property
+    def x(self) -> Tensor:
+        return self.pair.leaf.tensor.detach()
+
+    @property
+    def v(self) -> Tensor:
+        return self.pair.v
+
+    @property
+    def output(self) -> Tensor:
+        return self.lab.gradient.run.outputs[self.pair.output].detach()
+
+    @cached_property
+    def scale(self) -> float:
+        return float(self.truth[self.known].abs().max()) if bool(self.known.any()) else 0.0
+
+    @cached_property
+    def inputs(self) -> dict[str, Tensor]:
+        """Every floating input by name."""
+        leaves = self.lab.gradient.run.arguments.leaves
+        return {leaf.name: leaf.tensor.detach() for leaf in leaves if leaf.tensor.is_floating_point()}
+
+    @cached_property
+    def elementwise(self) -> bool:
+        """Input and output have one shape, as element-wise functions have."""
+        return self.x.shape == self.output.shape
+
+    def explains(self, guess: Tensor, rtol: float = 1e-6) -> bool:
+        """Is this tensor the truth, where the truth is known?"""
+        if guess.shape != self.truth.shape or not bool(self.known.any()):
+            return False
+        off = (guess - self.truth)[self.known].abs()
+        return bool(off.max() <= rtol * max(self.scale, 1e-300))
+
+    def matches(self, a: Tensor, b: Tensor, rtol: float = 1e-6) -> bool:
+        """Are two tensors equal at the known elements?"""
+        if a.shape != b.shape:
+            return False
+        size = max(float(b[self.known].abs().max()), 1e-300)
+        return bool((a - b)[self.known].abs().max() <= rtol * size)
+
+    def truth_for(self, v: Tensor) -> Tensor | None:
+        """The true gradient for another grad_output, at the same elements."""
+        measured = dense_truth(self.lab, self.pair, v)
+        return measured[0] if measured is not None else None
+
+
+def case_of(lab: Lab, pair: Pair) -> Case | None:
+    """The case behind a wrong pair, or None where the truth cannot be had element by element."""
+    measured = dense_truth(lab, pair, pair.v)
+    if measured is None:
+        return None
+    truth, known = measured
+    claimed = pair.claimed.to(truth.dtype)
+    if not bool(torch.isfinite(claimed[known]).all()):
+        return None
+    siblings = {
+        p.leaf.name: p.claimed.to(truth.dtype) for p in lab.gradient.pairs if p.output == pair.output and p is not pair
+    }
+    return Case(lab, pair, claimed, truth, known, siblings)

@@ -1,0 +1,50 @@
+"""The gradient is right only to the digits of a narrower type.
+
+Every element is nearly right, and the errors look like rounding in float32, bfloat16 or float16: backward computes, or
+casts, in a narrower type than its input.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from gradsmith.diagnosis.case import Case, Fit
+
+RANK = 80
+BAD = """
+import torch
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return (grad_output.float() * 3 * x.float() ** 2).double()
+
+
+gradsmith_inputs = {"Cube": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+"""
+
+
+_TYPES = ((torch.float32, 1e-8, 1e-5), (torch.bfloat16, 3e-4, 5e-2), (torch.float16, 3e-5, 5e-3))
+
+
+def fits(case: Case) -> Fit | None:
+    off = (case.claimed - case.truth)[case.known].abs()
+    relative = float(off.max()) / max(case.scale, 1e-300)
+    typical = float((off / case.truth[case.known].abs().clamp(min=1e-6 * case.scale)).median())
+    signs = (case.claimed - case.truth)[case.known].sign()
+    mixed = bool((signs > 0).any()) and bool((signs < 0).any())
+    for dtype, low, high in _TYPES:
+        if low / 30 <= typical and low <= relative <= high and (mixed or off.numel() < 4):
+            name = str(dtype).removeprefix("torch.")
+            return Fit(
+                f"agrees to {relative:.1g} only, as if computed in {name}",
+                f"Keep the precision of '{case.name}' in backward: no .float(), no .half(), no tensor created without dtype.",
+            )
+    return None

@@ -1,0 +1,70 @@
+"""The gradient is right for some elements and wrong for others.
+
+The formula holds on part of the input: a mask that is inverted, a comparison the wrong way round, a boundary that is left
+out, a saturated region. The message says which part.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from gradsmith.diagnosis.case import Case, Fit
+
+RANK = 90
+BAD = """
+import torch
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return torch.where(x.abs() > 1, torch.zeros_like(x), grad_output * 2 * x)
+
+
+gradsmith_inputs = {"Square": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+"""
+
+
+def fits(case: Case) -> Fit | None:
+    off = (case.claimed - case.truth).abs()
+    wrong = (off > 1e-6 * case.scale) & case.known
+    right = (off <= 1e-6 * case.scale) & case.known
+    if not bool(wrong.any()) or not bool(right.any()):
+        return None
+    n, total = int(wrong.sum()), int(case.known.sum())
+    if n == 1 and total > 8:
+        return Fit(
+            "is wrong at a single element and right everywhere else", "Look at what is special about this element."
+        )
+    return Fit(
+        f"is wrong at {n} of {total} elements{_where(case, wrong, right)} and right at the others",
+        "Check the mask or comparison in backward against the one in forward.",
+    )
+
+
+def _where(case: Case, wrong: Tensor, right: Tensor) -> str:
+    """The part of the input that the wrong elements have in common."""
+    for name, tensor in {case.name: case.x, **case.inputs}.items():
+        if tensor.shape != wrong.shape or tensor.is_complex():
+            continue
+        low, high = tensor[wrong].min(), tensor[wrong].max()
+        if bool((tensor[right] < low).all()):
+            return f" (those with {name} >= {float(low):.4g})"
+        if bool((tensor[right] > high).all()):
+            return f" (those with {name} <= {float(high):.4g})"
+        size = tensor.abs()
+        if bool((size[right] < size[wrong].min()).all()):
+            return f" (those with |{name}| >= {float(size[wrong].min()):.4g})"
+        if bool((size[right] > size[wrong].max()).all()):
+            return f" (those with |{name}| <= {float(size[wrong].max()):.4g})"
+    for dim in range(wrong.ndim):
+        rows = [i for i in range(wrong.shape[dim]) if bool(wrong.select(dim, i).any())]
+        if len(rows) == 1 and wrong.shape[dim] > 1:
+            return f" (index {rows[0]} of dimension {dim})"
+    return ""

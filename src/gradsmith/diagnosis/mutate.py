@@ -1,0 +1,184 @@
+"""Every small change to a backward: the candidates among which a repair is looked for."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_SWAPS: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
+    ast.Add: (ast.Sub,),
+    ast.Sub: (ast.Add,),
+    ast.Mult: (ast.Div,),
+    ast.Div: (ast.Mult,),
+}
+_TURNED: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
+    ast.Lt: (ast.Gt, ast.LtE),
+    ast.Gt: (ast.Lt, ast.GtE),
+    ast.LtE: (ast.GtE, ast.Lt),
+    ast.GtE: (ast.LtE, ast.Gt),
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+}
+_FUNCTIONS = {
+    "sum": "mean", "mean": "sum", "sin": "cos", "cos": "sin", "exp": "log", "log": "exp", "max": "min", "min": "max",
+    "sigmoid": "tanh", "tanh": "sigmoid", "maximum": "minimum", "minimum": "maximum", "sqrt": "rsqrt", "rsqrt": "sqrt",
+    "amax": "amin", "amin": "amax", "sinh": "cosh", "cosh": "sinh",
+}  # fmt: skip
+_TRANSPOSES = {"t", "T", "mT", "transpose"}
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A changed backward: what kind of change, and the expression before and after."""
+
+    kind: str
+    tree: ast.FunctionDef
+    line: int
+    before: str
+    after: str
+
+
+def candidates(tree: ast.FunctionDef) -> Iterator[Candidate]:
+    """All single changes, the likeliest kinds first."""
+    names = _names(tree)
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.expr) and not _is_store(n)]
+    # Inside a comparison almost any change fits by accident: between two samples any threshold will do.
+    compared = {id(n) for c in nodes if isinstance(c, ast.Compare) for n in ast.walk(c) if n is not c}
+    yield from _renamed(tree, names)
+    for make in (_operands, _operators, _constants, _comparisons, _tensors, _parts):
+        for node in nodes:
+            if id(node) in compared and make is not _tensors:
+                continue
+            for kind, replacement in make(node, names):
+                yield _changed(tree, node, replacement, kind)
+
+
+def _operators(node: ast.expr, names: list[str]) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(node, ast.BinOp):
+        for op in _SWAPS.get(type(node.op), ()):
+            yield "wrong-operator", ast.BinOp(node.left, op(), node.right)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        yield "wrong-operator", node.operand
+    if isinstance(node, ast.Attribute) and node.attr in _FUNCTIONS:
+        yield "wrong-operator", ast.Attribute(node.value, _FUNCTIONS[node.attr], ast.Load())
+
+
+def _operands(node: ast.expr, names: list[str]) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Sub, ast.Div, ast.MatMult)):
+        yield "wrong-operands", ast.BinOp(node.right, node.op, node.left)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        left, right = node.left, node.right
+        yield "wrong-operands", ast.BinOp(_turned(left), node.op, right)
+        yield "wrong-operands", ast.BinOp(left, node.op, _turned(right))
+        yield "wrong-operands", ast.BinOp(_turned(left), node.op, _turned(right))
+        yield "wrong-operands", ast.BinOp(_turned(right), node.op, left)
+        yield "wrong-operands", ast.BinOp(right, node.op, _turned(left))
+    if isinstance(node, ast.Call) and len(node.args) == 2 and _called(node) in {"mm", "matmul", "bmm"}:
+        a, b = node.args
+        for x, y in ((b, a), (_turned(a), b), (a, _turned(b)), (_turned(a), _turned(b))):
+            yield "wrong-operands", ast.Call(node.func, [x, y], node.keywords)
+
+
+def _constants(node: ast.expr, names: list[str]) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
+        c = node.value
+        for other in dict.fromkeys((c + 1, c - 1, 2 * c, c / 2, -c, 1 / c if c else 1, 3 * c, c / 3)):
+            if other != c:
+                yield "wrong-constant", _number(int(other) if float(other).is_integer() else other)
+
+
+def _comparisons(node: ast.expr, names: list[str]) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        for op in _TURNED.get(type(node.ops[0]), ()):
+            yield "wrong-comparison", ast.Compare(node.left, [op()], node.comparators)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+        yield "wrong-comparison", node.operand
+
+
+def _tensors(node: ast.expr, names: list[str]) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(node, ast.Name) and node.id in names:
+        for other in names:
+            if other != node.id:
+                yield "wrong-tensor", ast.Name(other, ast.Load())
+
+
+def _parts(node: ast.expr, names: list[str]) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.Div)):
+        kind = "chain-factor" if isinstance(node.op, (ast.Mult, ast.Div)) else "missing-term"
+        yield kind, node.left
+        if not isinstance(node.op, ast.Div):
+            yield kind, node.right
+    if isinstance(node, (ast.BinOp, ast.Call, ast.Name)):
+        for name in names:
+            other = ast.Name(name, ast.Load())
+            yield "chain-factor", ast.BinOp(node, ast.Mult(), other)
+            yield "chain-factor", ast.BinOp(node, ast.Div(), other)
+            yield "missing-term", ast.BinOp(node, ast.Sub(), other)
+            yield "missing-term", ast.BinOp(node, ast.Add(), other)
+        yield "missing-term", ast.BinOp(_number(1), ast.Sub(), node)
+
+
+def _renamed(tree: ast.FunctionDef, names: list[str]) -> Iterator[Candidate]:
+    """One name for another throughout a statement: `1 - x * x` where `1 - y * y` was meant."""
+    for statement in ast.walk(tree):
+        if not isinstance(statement, (ast.Assign, ast.Return, ast.AugAssign)) or statement.value is None:
+            continue
+        used = {n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name) and n.id in names}
+        for old in sorted(used):
+            for new in names:
+                if new != old:
+                    renamed = _Rename(old, new).visit(copy.deepcopy(statement.value))
+                    yield _changed(tree, statement.value, renamed, "wrong-tensor")
+
+
+class _Rename(ast.NodeTransformer):
+    def __init__(self, old: str, new: str) -> None:
+        self.old, self.new = old, new
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.Name(self.new, node.ctx) if node.id == self.old else node
+
+
+def _changed(tree: ast.FunctionDef, node: ast.expr, replacement: ast.expr, kind: str) -> Candidate:
+    # Transformers work in place: change a copy, in which the node is found by its position in the walk.
+    twin = copy.deepcopy(tree)
+    index = next(i for i, n in enumerate(ast.walk(tree)) if n is node)
+    inner = next(n for i, n in enumerate(ast.walk(twin)) if i == index)
+    replaced = copy.deepcopy(replacement)
+
+    class Put(ast.NodeTransformer):
+        def visit(self, visited: ast.AST) -> ast.AST:
+            return replaced if visited is inner else super().generic_visit(visited)
+
+    changed = ast.fix_missing_locations(Put().visit(twin))
+    assert isinstance(changed, ast.FunctionDef)
+    return Candidate(kind, changed, node.lineno, ast.unparse(node), ast.unparse(replacement))
+
+
+def _names(tree: ast.FunctionDef) -> list[str]:
+    """Local names that may be tensors: parameters after ctx, and what is assigned."""
+    found = [a.arg for a in tree.args.args[1:]]
+    found += [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    return list(dict.fromkeys(found))[:10]
+
+
+def _is_store(node: ast.expr) -> bool:
+    return isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))
+
+
+def _turned(node: ast.expr) -> ast.expr:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _TRANSPOSES:
+        return node.func.value
+    if isinstance(node, ast.Attribute) and node.attr in _TRANSPOSES:
+        return node.value
+    return ast.Attribute(node, "mT", ast.Load())
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else ""
+
+
+def _number(value: float) -> ast.expr:
+    return ast.Constant(value) if value >= 0 else ast.UnaryOp(ast.USub(), ast.Constant(-value))

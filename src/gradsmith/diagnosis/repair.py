@@ -1,0 +1,101 @@
+"""Diagnosis by repair: which single change to backward's source makes the gradient right?
+
+The changed backward is run in place of the user's, on the same inputs, and compared with the truth for two random
+grad_outputs. The user's file is not touched.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gradsmith.diagnosis.case import Case, Fit
+from gradsmith.diagnosis.mutate import Candidate, candidates
+from gradsmith.lab import forward
+from gradsmith.lab.observe import replaced_method
+from gradsmith.lab.run import normal_like
+
+_SECONDS = 2.0  # a failing check may take this much longer to say what to write
+_MOST = 1500
+
+
+@dataclass(frozen=True)
+class Repair:
+    candidate: Candidate
+    line: int
+
+
+def repaired(case: Case, kind: str) -> Fit | None:
+    """The fit of one kind of repair; the search is done once per case."""
+    found = case.lab.__dict__.setdefault("_repairs", {})
+    key = (case.pair.leaf.position, case.pair.output)
+    if key not in found:
+        found[key] = _search(case)
+    repair: Repair | None = found[key]
+    if repair is None or repair.candidate.kind != kind:
+        return None
+    before, after = repair.candidate.before, repair.candidate.after
+    return Fit(
+        f"is right with `{after}` instead of `{before}` (line {repair.line})",
+        f"Write `{after}` instead of `{before}` in line {repair.line}.",
+        line=repair.line,
+    )
+
+
+def _search(case: Case) -> Repair | None:
+    cls = case.lab.target.function
+    if cls is None:
+        return None
+    name = "backward" if "backward" in vars(cls) or not hasattr(cls, "vjp") else "vjp"
+    original = inspect.unwrap(getattr(cls, name))
+    try:
+        lines, start = inspect.getsourcelines(original)
+        tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
+    except (OSError, TypeError, SyntaxError, IndexError):
+        return None
+    if not isinstance(tree, ast.FunctionDef):
+        return None
+    tree.decorator_list = []
+    second = normal_like(case.v, case.lab.generator(31))
+    wanted = case.truth_for(second)
+    deadline = time.monotonic() + _SECONDS
+    for count, candidate in enumerate(candidates(tree)):
+        if count >= _MOST or time.monotonic() > deadline:
+            return None
+        function = _compiled(candidate.tree, original)
+        if function is None or not _gives(case, function, name, case.v, case.truth):
+            continue
+        if wanted is None or _gives(case, function, name, second, wanted):
+            return Repair(candidate, start + candidate.line - 1)
+    return None
+
+
+def _compiled(tree: ast.FunctionDef, original: Callable[..., Any]) -> Callable[..., Any] | None:
+    scope = dict(getattr(original, "__globals__", {}))
+    scope |= inspect.getclosurevars(original).nonlocals
+    try:
+        exec(compile(ast.Module([tree], []), "<repair>", "exec"), scope)
+    except (SyntaxError, ValueError, TypeError):
+        return None
+    made: Callable[..., Any] = scope[tree.name]
+    return made
+
+
+def _gives(case: Case, function: Callable[..., Any], name: str, v: torch.Tensor, truth: torch.Tensor) -> bool:
+    target, arguments = case.lab.precise
+    cls = case.lab.target.function
+    assert cls is not None
+    try:
+        run = forward(target, arguments, seed=case.lab.settings.seed)
+        with replaced_method(cls, name, function):
+            grad = run.gradients({case.pair.output: v})[case.pair.leaf.position]
+    except Exception:  # a random change to somebody's code may raise anything
+        return False
+    return grad is not None and case.matches(grad.double(), truth)

@@ -1,0 +1,48 @@
+"""The true gradient, element by element: from the exact oracle where differences confirm it, else from differences."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gradsmith.lab import Lab, Pair
+from gradsmith.lab.differences import Probe, dot, slopes
+from gradsmith.lab.gradient import moved, typical_size
+from gradsmith.lab.run import normal_like
+
+_MOST = 384  # elements measured one by one; of larger inputs a sample
+
+
+def dense_truth(lab: Lab, pair: Pair, v: Tensor) -> tuple[Tensor, Tensor] | None:
+    """(truth, known): the gradient of <v, output>, and the mask of elements at which it was measured."""
+    exact = _from_oracle(lab, pair, v)
+    if exact is not None:
+        return exact, torch.ones(exact.shape, dtype=torch.bool)
+    x = pair.leaf.tensor.detach()
+    if x.is_complex() or not x.numel():
+        return None
+    chosen = torch.arange(x.numel())
+    if x.numel() > _MOST:
+        chosen = torch.randperm(x.numel(), generator=lab.generator(21))[:_MOST]
+    truth, known = torch.zeros(x.shape, dtype=torch.float64), torch.zeros(x.shape, dtype=torch.bool)
+    size = typical_size(x)
+    for index in chosen.tolist():
+        e = torch.zeros_like(x).contiguous()
+        e.view(-1)[index] = size
+        evaluate = moved(*lab.precise, pair.leaf, e, lab.settings)
+        (slope,) = slopes(evaluate, [Probe(pair.output, v.double(), 1e3)])
+        truth.view(-1)[index] = slope.value / size
+        known.view(-1)[index] = slope.error < 1e-4 * max(abs(slope.value), 1e-9)
+    return truth, known
+
+
+def _from_oracle(lab: Lab, pair: Pair, v: Tensor) -> Tensor | None:
+    oracle = lab.gradient.oracle
+    if oracle is None:
+        return None
+    grads = oracle.gradients(pair.output, v)[pair.leaf.position].detach()
+    u = normal_like(grads, lab.generator(22)) * typical_size(pair.leaf.tensor)
+    evaluate = moved(*lab.precise, pair.leaf, u, lab.settings)
+    (slope,) = slopes(evaluate, [Probe(pair.output, v, max(float((grads * u).norm().abs()), 1e-300))])
+    confirmed = abs(slope.value - dot(grads, u)) <= 10 * slope.error + 1e-6 * abs(slope.value)
+    return grads.double() if confirmed and not grads.is_complex() else None
