@@ -17,7 +17,9 @@ named = pytest.mark.parametrize("rule", LINTING, ids=lambda rule: rule.name)
 @named
 def test_bad_shows_its_own_rule_and_no_other(rule: Rule) -> None:
     report = lint_source(rule.bad, debug=True)
-    assert {f.rule for f in report.findings} == {rule.name}
+    found = {f.rule for f in report.findings}
+    assert rule.name in found
+    assert {f.rule for f in report.at_least("warning")} <= {rule.name}
     assert report.skipped == []
 
 

@@ -87,7 +87,7 @@ class LayerModel:
     def loops(self) -> list[Loop]:
         """Every loop statement of every method but `__init__`."""
         return [
-            _loop(node, method)
+            read_loop(node, method)
             for method in self.methods.values()
             if method.name != "__init__"
             for node in method.nodes
@@ -118,7 +118,8 @@ class LayerModel:
         )
 
 
-def _loop(node: ast.For | ast.While, method: Method) -> Loop:
+def read_loop(node: ast.For | ast.While, method: Method) -> Loop:
+    """What a loop statement goes through."""
     if isinstance(node, ast.While):
         return Loop(node, method, None, None, None)
     iterated: ast.expr = node.iter

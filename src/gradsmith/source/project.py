@@ -32,6 +32,14 @@ class Project:
 
     files: list[FileModel] = field(default_factory=list)
     unparsed: dict[FileModel, Exception] = field(default_factory=dict)
+    _matching: dict[str, list[FileModel]] = field(default_factory=dict, repr=False)
+
+    def matching(self, pattern: str) -> list[FileModel]:
+        """The files that were read and whose text matches the pattern. Looked for once per pattern."""
+        if pattern not in self._matching:
+            search = re.compile(pattern).search
+            self._matching[pattern] = [file for file in self.files if search(file.text) is not None]
+        return self._matching[pattern]
 
     @property
     def functions(self) -> Iterator[model.FunctionModel]:

@@ -19,7 +19,8 @@ left alone, and so is code under `with torch.device(...)`.
 References
 ----------
 Measured over 800 Functions of 27 public projects: 24 make such tensors.
-https://docs.pytorch.org/docs/stable/notes/cuda.html
+https://github.com/pytorch/pytorch/issues/172798 (`with torch.device(...)` around the call does not reach backward)
+https://github.com/Lightning-AI/pytorch-lightning/issues/17299
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.source.creation import Creation, creations, with_options
+from gradsmith.source.knowledge import LINEAR_ALGEBRA
 
 if TYPE_CHECKING:
     from gradsmith.source import FunctionModel, Method
@@ -72,6 +74,14 @@ gradsmith_inputs = {"AddIdentity": lambda: (torch.randn(3, 3, dtype=torch.float6
 """
 
 
+# Operations whose operands must all live on one device.
+_TOGETHER = LINEAR_ALGEBRA | frozenset(
+    ["mul", "add", "sub", "div", "where", "maximum", "minimum", "index_add", "scatter_add", "gather"]
+)
+
+_TENSOR_SIGNS = frozenset(["shape", "size", "device", "dtype", "ndim", "dim", "new_zeros", "new_empty"])
+
+
 def lint(function: FunctionModel) -> Iterator[Finding]:
     methods = [m for m in (*function.before, function.backward) if m is not None and not m.inherited]
     for method in methods:
@@ -106,24 +116,44 @@ def _anchor(method: Method) -> str | None:
 
 
 def _is_tensor(method: Method, name: str) -> bool:
-    uses = (n for n in method.nodes if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load))
-    return any(method.value(n).is_tensor for n in uses)
+    """By what is known of it, or because its shape or device is asked for."""
+    for node in method.nodes:
+        if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
+            continue
+        around = method.file.parents.get(node)
+        if method.value(node).is_tensor or (isinstance(around, ast.Attribute) and around.attr in _TENSOR_SIGNS):
+            return True
+    return False
 
 
 def _meets(function: FunctionModel, method: Method, creation: Creation) -> str | None:
     """How the new tensor meets one of the caller's; None where that is not certain."""
     for use in [creation.node, *_uses(method, creation.node)]:
         parent = method.file.parents.get(use)
-        if isinstance(parent, ast.Return) or (
-            isinstance(parent, ast.Tuple) and isinstance(method.file.parents.get(parent), ast.Return)
+        if (
+            (
+                isinstance(parent, ast.Return)
+                or (isinstance(parent, ast.Tuple) and isinstance(method.file.parents.get(parent), ast.Return))
+            )
+            and method.name == "backward"
+            and function.has_gradient
+            and not creation.counts
         ):
-            if method.name == "backward" and function.has_gradient and not creation.counts:
-                return "returns it as a gradient"
+            return "returns it as a gradient"
         if isinstance(parent, ast.BinOp):
             other = parent.right if parent.left is use else parent.left
-            if method.value(other).is_tensor and _comes_from_caller(method, other):
+            if _comes_from_caller(method, other):
                 return f"combines it with '{ast.unparse(other)}'"
+        if isinstance(parent, ast.Call) and use in parent.args and method.op(parent) in _TOGETHER:
+            others = [a for a in _operands(parent) if a is not use]
+            if met := next((a for a in others if _comes_from_caller(method, a)), None):
+                return f"combines it with '{ast.unparse(met)}'"
     return None
+
+
+def _operands(node: ast.Call) -> list[ast.expr]:
+    receiver = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+    return [*receiver, *node.args]
 
 
 def _uses(method: Method, node: ast.expr) -> list[ast.Name]:
@@ -139,12 +169,13 @@ def _comes_from_caller(method: Method, node: ast.expr, depth: int = 0) -> bool:
     """Some input, grad_output or saved tensor is in it, directly or through operations that keep its device."""
     if depth > 6:
         return False
-    if method.sources(node):
-        return True
+    owned = method.sources(node)
+    if owned:
+        sure = method.value(node).is_tensor or any(s.owner in ("grad_output", "saved") for s in owned)
+        return sure or any(s.owner == "input" and _is_tensor(method, s.name) for s in owned)
     node = method.resolve(node)
     if isinstance(node, ast.BinOp):
         return any(_comes_from_caller(method, side, depth + 1) for side in (node.left, node.right))
     if isinstance(node, ast.Call) and method.op(node) is not None:
-        parts = [*node.args, *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
-        return any(method.value(p).is_tensor and _comes_from_caller(method, p, depth + 1) for p in parts)
+        return any(_comes_from_caller(method, p, depth + 1) for p in _operands(node))
     return False
