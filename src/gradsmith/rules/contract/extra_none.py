@@ -69,7 +69,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         yield function.at(
             found.node,
             f"{function.name}.{backward.name} returns {wanted + len(surplus)} values, but forward has "
-            f"{plural(wanted, 'input')} ({names}): PyTorch drops the last {plural(len(surplus), 'None')}.",
+            f"{plural(wanted, 'input')} ({names}): PyTorch drops the last "
+            f"{'None' if len(surplus) == 1 else plural(len(surplus), 'None')}.",
             advice=f"Return one value for each of {names}, and nothing else.",
             edits=[_without(backward, found, wanted)],
         )

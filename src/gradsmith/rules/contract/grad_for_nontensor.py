@@ -3,7 +3,7 @@
 What it finds
 -------------
 An argument of forward that is annotated as a number, a string, a module ..., for which some return of backward gives a
-tensor. A literal default says the same less strongly, and gives a warning.
+tensor. A default such as `factor=1.0` is not taken as a promise: callers may pass a tensor.
 
 Why it matters
 --------------
@@ -31,7 +31,7 @@ from gradsmith.findings import Finding
 from gradsmith.source.edits import replace
 
 if TYPE_CHECKING:
-    from gradsmith.source import FunctionModel, Method, Param
+    from gradsmith.source import FunctionModel, Method
 
 CODE = "GS108"
 SEVERITY = "error"
@@ -82,9 +82,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     if forward is None or backward is None or forward.inherited or not function.has_gradient:
         return
     for param in forward.positional:
-        if param.declared.kind not in _PLAIN or param.declared.optional:
-            continue
-        if param.annotation is None and not _only_a_number(forward, param):
+        if param.annotation is None or param.declared.kind not in _PLAIN or param.declared.optional:
             continue
         for found in backward.returns:
             if found.elements is None or param.index >= len(found.elements):
@@ -92,28 +90,15 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             gradient = found.elements[param.index]
             if not _is_computed(backward, gradient):
                 continue
-            said = "is annotated as" if param.annotation is not None else "has a default that is"
             yield function.at(
                 gradient,
-                f"{function.name}.{backward.name} returns a gradient for '{param.name}', which {said} "
+                f"{function.name}.{backward.name} returns a gradient for '{param.name}', which is annotated as "
                 f"{param.declared.kind}: PyTorch raises for inputs that are no tensors.",
                 advice=f"Return None for '{param.name}', or pass it as a tensor.",
                 argument=param.name,
                 edits=[replace(backward.file, gradient, "None")] if gradient in _literal(found.node) else (),
                 applicability="unsafe",
-                severity=None if param.annotation is not None else "warning",
             )
-
-
-def _only_a_number(forward: Method, param: Param) -> bool:
-    """With nothing but a default to go by: forward neither asks what it is nor treats it as a tensor."""
-    return not any(
-        isinstance(n, ast.Call)
-        and isinstance(n.func, ast.Name)
-        and n.func.id == "isinstance"
-        and any(isinstance(a, ast.Name) and a.id == param.name for a in n.args)
-        for n in forward.nodes
-    ) and forward.param(param.name) not in [forward.param_of(e) for s in forward.context.saves for e in s.exprs]
 
 
 def _is_computed(method: Method, node: ast.expr) -> bool:

@@ -11,7 +11,7 @@ PyTorch that names neither the Function nor the missing return.
 
 Known problems
 --------------
-A jvp that only raises says that forward mode is not supported, and is left alone.
+A jvp that only raises says that forward mode is not supported, and is left alone. One that is only `pass` is a warning.
 
 References
 ----------
@@ -66,4 +66,5 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         f"{function.name}.jvp returns nothing: forward-mode differentiation of {function.name} fails with an internal error "
         "of PyTorch.",
         advice="Return one tangent for every output, or delete jvp.",
+        severity="warning" if jvp.is_stub else None,
     )
