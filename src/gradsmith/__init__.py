@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from gradsmith.inputs.declared import example_inputs
     from gradsmith.lab.surrogates import surrogate
     from gradsmith.linting import lint, lint_source
+    from gradsmith.linting.fixing import fix, fix_source
+    from gradsmith.linting.ignoring import add_ignores
     from gradsmith.profiling import Profile, profile, profile_step
     from gradsmith.recording import record
     from gradsmith.recurrent import Recurrent, scan
@@ -33,8 +35,11 @@ __all__ = [
     "Recurrent",
     "Report",
     "Subject",
+    "add_ignores",
     "check",
     "example_inputs",
+    "fix",
+    "fix_source",
     "lint",
     "lint_source",
     "profile",
@@ -48,6 +53,9 @@ __all__ = [
 _LAZY = {
     "check": "gradsmith.checking",
     "example_inputs": "gradsmith.inputs.declared",
+    "add_ignores": "gradsmith.linting.ignoring",
+    "fix": "gradsmith.linting.fixing",
+    "fix_source": "gradsmith.linting.fixing",
     "lint": "gradsmith.linting",
     "lint_source": "gradsmith.linting",
     "Profile": "gradsmith.profiling",

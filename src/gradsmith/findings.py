@@ -169,7 +169,14 @@ class Report:
         counts = [(sum(f.severity == s for f in self.findings), s) for s in ("error", "warning", "info")]
         words = [plural(n, s) if s != "info" else f"{n} info" for n, s in counts if n]
         where = f"{plural(self.functions, 'custom gradient')} in {plural(self.files, 'file')}"
-        return f"{', '.join(words) if words else 'all clean'} ({where})"
+        return f"{', '.join(words) if words else 'all clean'} ({where}){self._fixable_words()}"
+
+    def _fixable_words(self) -> str:
+        safe = sum(bool(f.edits) and f.applicability == "safe" for f in self.findings)
+        unsafe = sum(bool(f.edits) and f.applicability == "unsafe" for f in self.findings)
+        words = [f"{safe} fixable with --fix"] if safe else []
+        words += [f"{unsafe}{' more' if safe else ' fixable'} with --fix --unsafe-fixes"] if unsafe else []
+        return f"; {', '.join(words)}" if words else ""
 
     def raise_if_failed(self) -> None:
         """Raise `GradientError` with the full report unless `ok`."""

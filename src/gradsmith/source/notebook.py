@@ -91,6 +91,12 @@ def read(data: bytes) -> Notebook:
     return notebook
 
 
+def sources(data: bytes) -> dict[int, str]:
+    """What the user wrote in each code cell, by its number."""
+    cells = _cells(json.loads(data.decode("utf-8-sig")))
+    return {n: _source(cell) for n, cell in enumerate(cells, 1) if cell.get("cell_type") == "code"}
+
+
 def edited(data: bytes, edits: Mapping[int, Sequence[Edit]]) -> bytes:
     """The notebook's bytes after edits by cell; everything else is written as it was found."""
     text = data.decode("utf-8-sig")
