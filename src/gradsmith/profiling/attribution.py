@@ -47,14 +47,27 @@ class LineUse:
     ops: int
 
 
-def seconds(recordings: Sequence[Recording], forward_s: float, backward_s: float, machine: Machine) -> list[float]:
-    """Seconds per event of the first recording; the others are repeats, of which the quickest time counts."""
+@dataclass(frozen=True)
+class Clocked:
+    """The unobserved time of one phase: the quickest round and the median."""
+
+    best: float
+    median: float
+
+
+def seconds(recordings: Sequence[Recording], clocked: dict[Phase, Clocked], machine: Machine) -> list[float]:
+    """Seconds per event of the first recording; the others are repeats, of which the quickest time counts.
+
+    Quickest kernels are fitted to the quickest round, so that a busy machine does not look like Python overhead; the
+    result is scaled to the median.
+    """
     first = recordings[0]
     same = [r for r in recordings if [e.op for e in r.events] == [e.op for e in first.events]]
     raw = [min(r.events[i].seconds for r in same) for i in range(len(first.events))]
     kernels = kernel_seconds(first.events, raw, machine)
     out = [0.0] * len(first.events)
-    for phase, total in (("forward", forward_s), ("backward", backward_s)):
+    for phase, clock in clocked.items():
+        total = clock.best
         mine = [e.index for e in first.events if e.phase == phase]
         busy = sum(kernels[i] for i in mine)
         weights = {i: _weight(first.events[i]) for i in mine}
@@ -64,7 +77,7 @@ def seconds(recordings: Sequence[Recording], forward_s: float, backward_s: float
         left = max(0.0, total - scale * busy)
         weight = sum(weights.values()) or 1.0
         for i in mine:
-            out[i] = scale * kernels[i] + left * weights[i] / weight
+            out[i] = (scale * kernels[i] + left * weights[i] / weight) * (clock.median / total if total else 0.0)
     return out
 
 

@@ -84,12 +84,23 @@ class Saved:
 
 
 @dataclass
+class FunctionCalls:
+    """The calls of one custom Function in a run."""
+
+    name: str
+    count: int
+    setup_context: bool
+    site: Site | None
+
+
+@dataclass
 class Recording:
     """Everything one observed run showed."""
 
     events: list[Event] = field(default_factory=list)
     saved: list[Saved] = field(default_factory=list)
     inputs: dict[int, str] = field(default_factory=dict)  # storage -> name of the input
+    functions: list[FunctionCalls] = field(default_factory=list)
     outputs: set[int] = field(default_factory=set)
     hits: dict[tuple[str, int], int] = field(default_factory=dict)  # (file, line) -> times executed
     peak_bytes: int = 0

@@ -16,7 +16,7 @@ from gradsmith.profiling.lines import Loop
 
 # A loop that only adds, joins or compares onto what it has so far can be done in one operation (sum, cat, amax).
 GATHERING = frozenset(
-    {"add", "add_", "sub", "sub_", "cat", "stack", "maximum", "minimum", "copy_", "index_put_", "index_add_", "addmm"}
+    {"add", "add_", "sub", "sub_", "cat", "stack", "maximum", "minimum", "copy_", "index_put_", "index_add_"}
 )
 OVERWRITES = frozenset({"copy_", "fill_", "zero_", "index_put_", "masked_fill_", "_index_put_impl_", "set_"})
 MATRIX = frozenset({"mm", "addmm", "bmm", "baddbmm", "addmv", "mv", "convolution", "linear", "_addmm_activation"})

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gradsmith.profiling.bench import Bench
+from gradsmith.profiling.clock import Ratio, interleaved, ratio
 
 Way = tuple[str, Callable[..., Any]]
 _LAYERS: dict[type[nn.Module], type[nn.RNNBase]] = {nn.RNNCell: nn.RNN, nn.GRUCell: nn.GRU, nn.LSTMCell: nn.LSTM}
@@ -89,14 +90,20 @@ def engine_way(step: Callable[..., Any]) -> Callable[..., Any] | None:
     return call
 
 
-def matching(bench: Bench) -> str | None:
-    """The name of a built-in layer that computes exactly what this module computes, if one does."""
+def slower_than_layer(bench: Bench, way: Callable[..., Any], budget: float = 0.4) -> Ratio:
+    """How many times slower the module is than the layer, measured in turns."""
+    mine, theirs = interleaved([bench, bench.with_function(way)], budget)
+    return ratio(mine.both, theirs.both)
+
+
+def matching(bench: Bench) -> Way | None:
+    """The built-in layer that computes exactly what this module computes, if one does."""
     from gradsmith.profiling.remedies import equivalent
 
     for name, way in layer_remedies(bench):
         try:
             if equivalent(bench, bench.with_function(way)):
-                return name
+                return name, way
         except Exception:  # other arguments, other shapes: simply not this layer
             continue
     return None

@@ -15,12 +15,13 @@ from gradsmith.lab.state import preserved, seed_all
 from gradsmith.profiling import attribution
 from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.clock import Spread, Timing, timed
+from gradsmith.profiling.events import Phase, Recording
 from gradsmith.profiling.growth import grow
 from gradsmith.profiling.machine import machine
-from gradsmith.profiling.result import Profile
 from gradsmith.profiling.recorder import record
+from gradsmith.profiling.result import Profile
 
-_REPEATS = 3
+_REPEATS = 4
 _MANY_EVENTS = 20_000
 
 
@@ -131,12 +132,14 @@ def _measured(bench: Bench, wishes: Wishes) -> Profile:
 def _profile(
     bench: Bench, timing: Timing, recordings: list[Any], wishes: Wishes, trouble: list[Finding], notes: list[str]
 ) -> Profile:
-    from gradsmith.profiling.events import Recording
-
     recording = recordings[0] if recordings else Recording()
     forward, backward = Spread.of(timing.forward), Spread.of(timing.backward)
     limits = machine()
-    spent = attribution.seconds(recordings, forward.median, backward.median, limits) if recordings else []
+    clocked: dict[Phase, attribution.Clocked] = {
+        "forward": attribution.Clocked(min(timing.forward, default=0.0), forward.median),
+        "backward": attribution.Clocked(min(timing.backward, default=0.0), backward.median),
+    }
+    spent = attribution.seconds(recordings, clocked, limits) if recordings else []
     target = bench.target
     result = Profile(
         name=target.name,
@@ -175,7 +178,7 @@ def _deepen(result: Profile, bench: Bench, wishes: Wishes) -> None:
     elif wishes.growth:
         result.notes.append(f"one run takes {result.total_s:.2g} s; other sizes were left out (raise the budget)")
     if not slow and not bench.forward_only:
-        result.plain = against_autograd(bench, wishes.reference, wishes.budget / 12, result.recording)
+        result.plain = against_autograd(bench, wishes.reference, wishes.budget / 12)
     if wishes.try_remedies and not bench.forward_only:
         result.remedies = tried(bench, wishes.reference, wishes.budget / 2, wishes.say)
 

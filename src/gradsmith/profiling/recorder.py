@@ -22,9 +22,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from gradsmith.lab import device
+from gradsmith.lab.target import has_setup_context
 from gradsmith.profiling import lines
 from gradsmith.profiling.bench import Bench, Call
-from gradsmith.profiling.events import Access, Event, Phase, Recording, Saved
+from gradsmith.profiling.events import Access, Event, FunctionCalls, Phase, Recording, Saved
 from gradsmith.profiling.lines import Loop, Site
 
 _MASK_LIMIT = 1 << 22  # elements up to which a saved tensor is looked at for being a mask
@@ -195,10 +196,24 @@ class Recorder(TorchDispatchMode):
             self._adopt(event, int(node._sequence_nr()))
         self.recording.events.append(event)
 
+    def count_call(self, cls: type, sequence: int) -> None:
+        """One call of a custom Function, placed at the line that called it."""
+        known = {f.name: f for f in self.recording.functions}
+        if cls.__name__ in known:
+            known[cls.__name__].count += 1
+            return
+        at = bisect.bisect_right(self._sequence, sequence)
+        sites = self.recording.events[self._sequence_events[at]].sites if at < len(self._sequence) else ()
+        callers = [s for s in sites if not s.function.startswith(f"{cls.__name__}.")]
+        site = callers[0] if callers else (sites[-1] if sites else None)
+        self.recording.functions.append(FunctionCalls(cls.__name__, 1, has_setup_context(cls), site))
+
     def _adopt(self, event: Event, sequence: int) -> None:
         """Give an operation of autograd the line of forward that made its node."""
         at = bisect.bisect_right(self._sequence, sequence)
-        if at < len(self._sequence_events):
+        if event.node.endswith("CopySlices"):
+            at -= 1  # the node of a write into a view is made after the write, those of other operations before
+        if 0 <= at < len(self._sequence_events):
             parent = self.recording.events[self._sequence_events[at]]
             event.sites, event.iterations, event.parent = parent.sites, parent.iterations, parent.index
 
@@ -260,6 +275,7 @@ def _after_forward(call: Call, recorder: Recorder) -> None:
         cls = getattr(node, "_forward_cls", None)
         if cls is None:
             continue
+        recorder.count_call(cls, int(node._sequence_nr()))
         for name, value in vars(node).items():
             for tensor in _tensors(value):
                 recording.saved.append(recorder.saved(tensor, cls.__name__, None, name))

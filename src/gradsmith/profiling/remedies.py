@@ -11,15 +11,12 @@ from torch import Tensor
 from gradsmith.lab.lab import same
 from gradsmith.lab.oracle import plain_forward
 from gradsmith.profiling.bench import Bench
-from gradsmith.profiling.clock import Ratio, interleaved, ratio
-from gradsmith.profiling.events import Recording
-from gradsmith.profiling.result import Remedy
+from gradsmith.profiling.clock import interleaved, ratio
 from gradsmith.profiling.recorder import record
+from gradsmith.profiling.result import Plain, Remedy
 
 
-def against_autograd(
-    bench: Bench, reference: Callable[..., Any] | None, budget: float, own: Recording
-) -> tuple[Ratio, int, int] | None:
+def against_autograd(bench: Bench, reference: Callable[..., Any] | None, budget: float) -> Plain | None:
     """How many times slower the Function is than its own forward under autograd; None where that does not apply."""
     function = _composition(bench, reference)
     if function is None:
@@ -35,7 +32,8 @@ def against_autograd(
     if not mine.backward or not theirs.backward or recording.stopped:
         return None
     ops = recording.count("forward") + recording.count("backward")
-    return ratio(mine.both, theirs.both), recording.saved_bytes, ops
+    written = recording.written("forward") + recording.written("backward")
+    return Plain(ratio(mine.both, theirs.both), recording.saved_bytes, ops, written)
 
 
 def tried(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,12 @@ from gradsmith.findings import Finding, Report, Severity, Subject, jsonable
 from gradsmith.profiling.attribution import LineUse, OpUse, kernel_seconds
 from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.clock import Ratio, Spread
-from gradsmith.profiling.events import Event, Recording, Saved
+from gradsmith.profiling.events import Event, FunctionCalls, Recording, Saved
 from gradsmith.profiling.flow import Flow, LoopUse
 from gradsmith.profiling.growth import Growth
 from gradsmith.profiling.lines import Loop, Site
 from gradsmith.profiling.machine import Machine
+from gradsmith.profiling.whatif import together
 
 SCHEMA = 1
 MATTERS = 0.10  # the share of time from which on a cause is a warning, not a remark
@@ -33,6 +34,16 @@ class Remedy:
     predicted: float | None = None
     saved_bytes: int | None = None
     note: str = ""
+
+
+@dataclass(frozen=True)
+class Plain:
+    """The Function's own forward under autograd: how many times slower the Function is, and what the other needs."""
+
+    slower: Ratio
+    saved_bytes: int
+    ops: int
+    written_bytes: int
 
 
 @dataclass
@@ -68,7 +79,7 @@ class Profile:
     recording: Recording = field(default_factory=Recording, repr=False)
     spent: Sequence[float] = field(default=(), repr=False)
     bench: Bench | None = field(default=None, repr=False)
-    plain: tuple[Ratio, int, int] | None = field(default=None, repr=False)  # (slower than autograd, its bytes, its ops)
+    plain: Plain | None = None
 
     @property
     def forward_s(self) -> float:
@@ -151,6 +162,10 @@ class Profile:
         left = max(self.total_s - removed + added, 0.01 * self.total_s)
         return self.total_s / left if left else 1.0
 
+    def together(self, events: Iterable[Event]) -> float:
+        """Seconds these operations would take if each line did all its iterations at once: what vectorising leaves."""
+        return together(self.machine, events)
+
     def grows_with(self, loop: Loop) -> str | None:
         """The dimension with which the number of iterations grows, if one was found."""
         for growth in self.growth:
@@ -195,6 +210,14 @@ class Profile:
                 **(evidence or {}),
             },
         )
+
+    def at_loop(self, loop: Loop, site: Site, message: str, **details: Any) -> Finding:
+        """A finding on the line where a loop begins."""
+        return self.finding(replace(site, line=loop.line, path=loop.path), message, **details)
+
+    def function_calls(self) -> list[FunctionCalls]:
+        """The custom Functions that took part, and how often each was called."""
+        return self.recording.functions
 
     def report(self) -> Report:
         """The findings as a Report, for every format that reports have."""

@@ -1,0 +1,129 @@
+"""backward keeps far more memory alive than it needs
+
+What it finds
+-------------
+Among what is saved for backward: a floating mask of zeros and ones that a bool tensor would hold in a quarter of the bytes; a
+small slice that keeps the large tensor behind it alive; and a tensor that one cheap operation makes from others saved
+beside it.
+
+Why it matters
+--------------
+Saved tensors live from forward to backward, for every layer at once: they are what limits the batch size. @@MEASURED@@
+
+Known problems
+--------------
+Recomputing costs time; for an operation dearer than a few pointwise passes saving is the better choice, and such
+operations are not reported.
+
+References
+----------
+Measured on torch 2.13, see above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.profiling import Profile
+    from gradsmith.profiling.events import Event, Saved
+
+CODE = "GS406"
+SEVERITY = "info"
+EXPLAINS = ()
+FIXABLE = False
+BAD = """
+import torch
+
+
+class ReLU(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        mask = (x > 0).to(x.dtype)
+        ctx.save_for_backward(mask)
+        return x * mask
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (mask,) = ctx.saved_tensors
+        return grad_output * mask
+
+
+gradsmith_inputs = {"ReLU": lambda: (torch.randn(64, 64, dtype=torch.float64, requires_grad=True),)}
+"""
+GOOD = """
+import torch
+
+
+class ReLU(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        mask = x > 0
+        ctx.save_for_backward(mask)
+        return x * mask
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (mask,) = ctx.saved_tensors
+        return grad_output * mask
+
+
+gradsmith_inputs = {"ReLU": lambda: (torch.randn(64, 64, dtype=torch.float64, requires_grad=True),)}
+"""
+
+_LEAST = 1024  # bytes
+_CHEAP = frozenset(
+    {"mul", "add", "sub", "neg", "gt", "lt", "ge", "le", "eq", "ne", "abs", "relu", "clamp", "sign", "square"}
+)
+
+
+def profile(profile: Profile) -> Iterator[Finding]:
+    events = profile.recording.events
+    makers = {storage: e for e in events if e.phase == "forward" for storage in e.fresh}
+    kept = {s.storage for s in profile.saved}
+    total = profile.saved_bytes or 1
+    seen: set[int] = set()
+    for saved in profile.saved:
+        if saved.storage in seen or saved.role != "intermediate" or saved.storage_bytes < _LEAST:
+            continue
+        seen.add(saved.storage)
+        maker = makers.get(saved.storage)
+        if maker is None or not (maker.own_frames and not maker.grad_mode):
+            continue  # what autograd saves by itself is not the user's choice
+        why, spared, advice = _excess(saved, maker, kept)
+        if not why:
+            continue
+        share = spared / total
+        yield profile.finding(
+            maker.site,
+            f"{profile.name} keeps {saved.storage_bytes:,} bytes for backward, {why} "
+            f"({share:.0%} of what it saves could go).",
+            advice=advice,
+            share=share,
+            matters=0.2,
+            evidence={
+                "bytes": saved.storage_bytes,
+                "spared_bytes": spared,
+                "saved_gain": total / max(1, total - spared),
+            },
+        )
+
+
+def _excess(saved: Saved, maker: Event, kept: set[int]) -> tuple[str, int, str]:
+    if saved.is_mask:
+        spared = saved.storage_bytes - saved.storage_bytes // (8 if saved.dtype == "float64" else 4)
+        return "a floating mask of zeros and ones", spared, "Save the bool tensor; multiplying by it works as well."
+    if saved.bytes * 4 <= saved.storage_bytes:
+        why = f"of which only {saved.bytes:,} are used: a slice keeps the whole tensor alive"
+        return why, saved.storage_bytes - saved.bytes, "Save `slice.clone()`."
+    reads = {a.storage for a in maker.reads if a.numel > 1}
+    if maker.op in _CHEAP and reads and reads <= kept - {saved.storage}:
+        return (
+            f"though `{maker.op}` of what else it saves gives it back",
+            saved.storage_bytes,
+            "Recompute it in backward.",
+        )
+    return "", 0, ""

@@ -1,0 +1,107 @@
+"""float64 creeps into a float32 computation
+
+What it finds
+-------------
+Operations that compute in float64 although every floating input is narrower: a NumPy array, a Python list or a default dtype
+brought float64 in, and type promotion carried it on.
+
+Why it matters
+--------------
+Twice the bytes and half the arithmetic on a CPU; on consumer GPUs one sixty-fourth. @@MEASURED@@
+
+Known problems
+--------------
+float64 accumulation of a long sum may be deliberate. A single number in float64 is not reported.
+
+References
+----------
+https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc
+Measured on torch 2.13, see above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.profiling import Profile
+
+CODE = "GS510"
+SEVERITY = "info"
+EXPLAINS = ("slower-than-autograd",)
+FIXABLE = False
+BAD = """
+import torch
+
+WINDOW = torch.linspace(0, 1, 512, dtype=torch.float64)
+
+
+class Windowed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = torch.tanh(x)
+        ctx.save_for_backward(y)
+        return (y * WINDOW).float()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (y,) = ctx.saved_tensors
+        return (grad_output * WINDOW * (1 - y * y)).float()
+
+
+gradsmith_inputs = {"Windowed": lambda: (torch.randn(256, 512, requires_grad=True),)}
+"""
+GOOD = """
+import torch
+
+WINDOW = torch.linspace(0, 1, 512)
+
+
+class Windowed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = torch.tanh(x)
+        ctx.save_for_backward(y)
+        return y * WINDOW
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (y,) = ctx.saved_tensors
+        return torch.ops.aten.tanh_backward(grad_output * WINDOW, y)
+
+
+gradsmith_inputs = {"Windowed": lambda: (torch.randn(256, 512, requires_grad=True),)}
+"""
+
+_WIDE = frozenset({"float64", "complex128"})
+
+
+def profile(profile: Profile) -> Iterator[Finding]:
+    if profile.bench is None:
+        return
+    given = [leaf.tensor for leaf in profile.bench.arguments.leaves] + profile.bench.parameters
+    kinds = {str(t.dtype).removeprefix("torch.") for t in given if t.is_floating_point() or t.is_complex()}
+    if not kinds or kinds & _WIDE:
+        return
+    events = profile.recording.events
+    wide = [e for e in events if not e.is_view and any(a.dtype in _WIDE and a.numel > 1 for a in e.outputs)]
+    if not wide:
+        return
+    first = next((e for e in wide if e.own_frames), wide[0])
+    back = [e for e in events if e.op == "_to_copy" and any(a.dtype in _WIDE for a in e.reads)]
+    share = profile.share([*wide, *back])
+    # Half the bytes and half the arithmetic stay; the casts go.
+    casts = [e for e in [*wide, *back] if e.op == "_to_copy"]
+    gone = profile.seconds(casts) + 0.5 * (profile.seconds(wide) - profile.seconds([e for e in wide if e in casts]))
+    yield profile.finding(
+        first.site,
+        f"float64 begins here, though every input is {' or '.join(sorted(kinds))}: {len(wide)} operations compute in "
+        f"float64 ({share:.0%} of the time).",
+        advice="Create constants with dtype=x.dtype (or cast the NumPy array once, outside).",
+        share=share,
+        gain=profile.gain(gone),
+        evidence={"ops": len(wide)},
+    )

@@ -1,0 +1,139 @@
+"""broadcasting builds a large tensor only to sum it away
+
+What it finds
+-------------
+A product or difference that broadcasts to a tensor many times larger than both operands, which is then reduced
+again; and `repeat` where broadcasting would do.
+
+Why it matters
+--------------
+The large tensor is written, read, kept for backward and read again. A matrix product, einsum or cdist never builds it. @@MEASURED@@
+
+Known problems
+--------------
+A reduction of another kind of function has no such shortcut; it is information only. torch.compile often fuses it.
+
+References
+----------
+Measured on torch 2.13, see above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.profiling import Profile
+    from gradsmith.profiling.events import Event
+
+CODE = "GS511"
+SEVERITY = "info"
+EXPLAINS = ("slower-than-autograd",)
+FIXABLE = False
+BAD = """
+import torch
+
+
+def bilinear(x, w):
+    return (x.unsqueeze(1) * w.unsqueeze(0)).sum(-1)
+
+
+gradsmith_inputs = {
+    "bilinear": lambda: (
+        torch.randn(64, 128, dtype=torch.float64, requires_grad=True),
+        torch.randn(64, 128, dtype=torch.float64, requires_grad=True),
+    )
+}
+"""
+GOOD = """
+import torch
+
+
+def bilinear(x, w):
+    return x @ w.t()
+
+
+gradsmith_inputs = {
+    "bilinear": lambda: (
+        torch.randn(64, 128, dtype=torch.float64, requires_grad=True),
+        torch.randn(64, 128, dtype=torch.float64, requires_grad=True),
+    )
+}
+"""
+
+_TIMES = 4
+_SUMS = frozenset({"sum", "mean", "norm", "linalg_vector_norm", "amax", "amin", "logsumexp", "max", "min"})
+_BETWEEN = frozenset({"pow", "square", "abs", "mul", "neg", "exp", "div", "relu"})
+
+
+def profile(profile: Profile) -> Iterator[Finding]:
+    seen: set[tuple[str, int]] = set()
+    for event in profile.recording.of("forward"):
+        site = event.site
+        if site is None or event.is_view or not event.outputs or (site.path, site.line) in seen:
+            continue
+        out = event.outputs[0]
+        if event.op == "repeat" and event.own_frames:
+            chain, kind = [event, *_pointwise(profile, event)], "repeat"
+        elif event.op in ("mul", "sub") and out.numel >= _TIMES * max(
+            (a.numel for a in event.reads), default=out.numel
+        ):
+            chain, kind = _reduced(profile, event), event.op
+        else:
+            continue
+        if len(chain) < 2:
+            continue
+        seen.add((site.path, site.line))
+        events = profile.with_backward(chain)
+        share = profile.share(events)
+        yield profile.finding(
+            site,
+            f"`{event.op}` builds a tensor of shape {out.shape} ({out.bytes:,} bytes) "
+            + ("that broadcasting would never write" if kind == "repeat" else "that is reduced right away")
+            + f" ({share:.0%} of the time).",
+            advice=_ADVICE[kind],
+            share=share,
+            gain=profile.gain(profile.seconds(events), _instead(profile, event, chain, kind)),
+            evidence={"bytes": out.bytes},
+        )
+
+
+_ADVICE = {
+    "mul": "Use a matrix product or einsum: it sums while it multiplies.",
+    "sub": "Use torch.cdist, or expand the square: (a - b)^2 = a^2 - 2 a @ b + b^2.",
+    "repeat": "Leave the repeat out and let broadcasting do it (or use expand, which copies nothing).",
+}
+
+
+def _reduced(profile: Profile, event: Event) -> list[Event]:
+    """The chain of operations from the large tensor to the reduction that makes it small again."""
+    chain, size = [event], event.outputs[0].numel
+    while len(chain) < 5:
+        following = [e for e in profile.flow.consumers(chain[-1]) if e.phase == "forward"]
+        if len({e.index for e in following}) != 1 or not following[0].outputs:
+            return []
+        chain.append(following[0])
+        if following[0].op in _SUMS:
+            return chain if following[0].outputs[0].numel * _TIMES <= size else []
+        if following[0].op not in _BETWEEN:
+            return []
+    return []
+
+
+def _pointwise(profile: Profile, event: Event) -> list[Event]:
+    """The operations that read a repeated tensor, if all of them would broadcast."""
+    following = [e for e in profile.flow.consumers(event) if e.phase == "forward"]
+    ok = following and all(e.op in {"add", "sub", "mul", "div", "where", "maximum", "minimum"} for e in following)
+    return following[:1] if ok else []
+
+
+def _instead(profile: Profile, event: Event, chain: list[Event], kind: str) -> float:
+    """Seconds of the remedy: one matrix product and its two gradients, or the operation without the repeated operand."""
+    machine = profile.machine
+    if kind == "repeat":
+        return profile.seconds(profile.with_backward(chain[1:])) * 0.8
+    flops = 2 * event.outputs[0].numel
+    return 3 * (machine.graph_op_s + machine.seconds(sum(a.bytes for a in event.reads), flops))

@@ -1,0 +1,121 @@
+"""a tensor is copied although nobody writes to either copy
+
+What it finds
+-------------
+`.clone()`, `.contiguous()`, `.copy_()` or a cast written by the user whose result is only read, while the original is not written to
+either. Every torch operation reads any strides, so a copy before one of them buys nothing.
+
+Why it matters
+--------------
+A copy reads and writes the whole tensor, which is all that a pointwise operation costs. @@MEASURED@@
+
+Known problems
+--------------
+A copy whose result is returned, or is handed to `.view()`, to NumPy or to a kernel of the user's own, is needed and not
+reported. A contiguous copy that is read many times may pay off; then the profile of the other way shows it.
+
+References
+----------
+Measured on torch 2.13, see above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.profiling import Profile
+    from gradsmith.profiling.events import Event
+
+CODE = "GS505"
+SEVERITY = "info"
+EXPLAINS = ("slower-than-autograd",)
+FIXABLE = False
+BAD = """
+import torch
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        x = x.clone()
+        weight = weight.clone()
+        ctx.save_for_backward(x, weight)
+        return x * weight
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, weight = ctx.saved_tensors
+        return grad_output * weight, grad_output * x
+
+
+gradsmith_inputs = {
+    "Scale": lambda: (
+        torch.randn(256, 256, dtype=torch.float64, requires_grad=True),
+        torch.randn(256, 256, dtype=torch.float64, requires_grad=True),
+    )
+}
+"""
+GOOD = """
+import torch
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return x * weight
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, weight = ctx.saved_tensors
+        return grad_output * weight, grad_output * x
+
+
+gradsmith_inputs = {
+    "Scale": lambda: (
+        torch.randn(256, 256, dtype=torch.float64, requires_grad=True),
+        torch.randn(256, 256, dtype=torch.float64, requires_grad=True),
+    )
+}
+"""
+
+_WORDS = (".clone(", ".contiguous(", "deepcopy(", "torch.clone(", "torch.tensor(", "ascontiguous")
+_COPIES = frozenset({"clone", "copy_", "_to_copy", "lift_fresh_copy", "contiguous"})
+_NEEDS_LAYOUT = frozenset({"view", "_unsafe_view", "as_strided", "view_as_complex", "view_as_real"})
+
+
+def profile(profile: Profile) -> Iterator[Finding]:
+    flow, recording = profile.flow, profile.recording
+    found: dict[tuple[str, int], list[Event]] = {}
+    for event in recording.events:
+        site = event.site
+        if event.op not in _COPIES or not event.own_frames or site is None or len(event.fresh) != 1:
+            continue
+        if not event.reads or not any(word in site.text for word in _WORDS):
+            continue
+        source, copy = event.reads[0], event.fresh[0]
+        if event.outputs[0].dtype != source.dtype or copy in recording.outputs:
+            continue
+        later = [e for e in flow.readers[copy] if e.index > event.index]
+        written = [i for s in (copy, source.storage) for i in flow.mutations[s] if i > event.index]
+        saved = any(s.storage == copy for s in profile.saved)
+        if written or not (later or saved) or any(e.op in _NEEDS_LAYOUT for e in later):
+            continue
+        found.setdefault((site.path, site.line), []).append(event)
+    for events in found.values():
+        everything = profile.with_backward(events)
+        share = profile.share(everything)
+        moved = sum(e.written_bytes for e in events)
+        yield profile.finding(
+            events[0].site,
+            f"{events[0].phase} copies {moved:,} bytes here, and neither the copy nor the original is ever written to "
+            f"({share:.0%} of the time).",
+            advice="Use the tensor itself; torch operations read any strides, and save_for_backward needs no copy.",
+            share=share,
+            gain=profile.gain(profile.seconds(everything)),
+            evidence={"bytes": moved},
+        )
