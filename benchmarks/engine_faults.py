@@ -80,7 +80,12 @@ def shift_index(line: str, rng: random.Random, earlier: list[str], bound: int) -
 
 def move_slot(line: str, rng: random.Random, earlier: list[str], bound: int) -> str | None:
     """A neighbouring time slot, where that slot exists."""
-    for old, new in (("(t + 1) &", "t &"), ("(t & 1)", "((t + 1) & 1)"), ("((t + 1) * B", "((t) * B"), ("(t & m_state", "((t + 1) & m_state")):
+    for old, new in (
+        ("(t + 1) &", "t &"),
+        ("(t & 1)", "((t + 1) & 1)"),
+        ("((t + 1) * B", "((t) * B"),
+        ("(t & m_state", "((t + 1) & m_state"),
+    ):
         if old in line:
             return line.replace(old, new, 1)
     return None
@@ -125,7 +130,9 @@ def prepare(make: Any) -> tuple[Plan, Call]:
     torch.manual_seed(1)
     cell = make(9, 16)
     x = torch.randn(6, 4, 9, requires_grad=True)
-    call = make_call(cell, flatten(x, "x", "scan"), flatten(cell.initial_state(4), "state", "scan"), flatten((), "params", "scan"))
+    call = make_call(
+        cell, flatten(x, "x", "scan"), flatten(cell.initial_state(4), "state", "scan"), flatten((), "params", "scan")
+    )
     plan = choose(call, "c")
     assert plan.backend == "c", str(plan)
     return plan, call
@@ -133,7 +140,9 @@ def prepare(make: Any) -> tuple[Plan, Call]:
 
 def rejected(plan: Plan, call: Call, source: str) -> bool:
     assert plan.engine is not None
-    broken = replace(plan, checked=set(), engine=Engine(plan.engine.parts, replace(plan.engine.emitted, source=source), plan.dtype))
+    broken = replace(
+        plan, checked=set(), engine=Engine(plan.engine.parts, replace(plan.engine.emitted, source=source), plan.dtype)
+    )
     assert broken.engine is not None
     broken.number = register(broken.engine)
     try:

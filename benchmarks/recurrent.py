@@ -24,7 +24,12 @@ from gradsmith.recurrent.cells import GRUCell, LayerNormLSTMCell, LSTMCell, Tanh
 from gradsmith.recurrent.scan import _plans
 from gradsmith.recurrent.spiking import AdaptiveLIFCell, LIFCell
 
-SHAPES = {"32x128x256": (256, 32, 128), "16x256x512": (512, 16, 256), "8x64x256": (256, 8, 64), "1x32x1000": (1000, 1, 32)}
+SHAPES = {
+    "32x128x256": (256, 32, 128),
+    "16x256x512": (512, 16, 256),
+    "8x64x256": (256, 8, 64),
+    "1x32x1000": (1000, 1, 32),
+}
 CELLS: dict[str, Any] = {
     "rnn": TanhRNNCell, "gru": GRUCell, "lstm": LSTMCell, "layer-norm-lstm": LayerNormLSTMCell, "lif": LIFCell, "alif": AdaptiveLIFCell,
 }  # fmt: skip
@@ -161,10 +166,16 @@ def report(name: str, shape: str, threads: int, case: Case) -> None:
             low, middle, high = quartiles([theirs / own for theirs, own in zip(case.seconds[way], ours)])
             ratios.append(f"{way} {middle:6.2f} [{low:.2f}, {high:.2f}]")
     memory = saved_bytes(case, "gradsmith")
-    against = {way: memory / max(1, saved_bytes(case, way)) for way in case.ways if way == "unbind" or way.startswith("nn.")}
+    against = {
+        way: memory / max(1, saved_bytes(case, way)) for way in case.ways if way == "unbind" or way.startswith("nn.")
+    }
     kept = ", ".join(f"{ratio:.2f}x {way}" for way, ratio in against.items())
     best = statistics.median(ours) * 1e3
-    print(f"{name:16} {shape:11} {threads} thread(s) {best:8.2f} ms  " + "  ".join(ratios) + f"  | saved {memory / 1e6:.2f} MB = {kept}")
+    print(
+        f"{name:16} {shape:11} {threads} thread(s) {best:8.2f} ms  "
+        + "  ".join(ratios)
+        + f"  | saved {memory / 1e6:.2f} MB = {kept}"
+    )
 
 
 def measure_linear_recurrence(rounds: int, threads: int) -> None:
@@ -185,7 +196,9 @@ def measure_linear_recurrence(rounds: int, threads: int) -> None:
 
 def measure_planning() -> None:
     """A cell nobody has seen (its constant is new), then the same cell again in the same process."""
-    plan(lambda x, h: (x + h, x + h), torch.ones(2, 2, 2), torch.zeros(2, 2))  # imports torch's tracing, once per process
+    plan(
+        lambda x, h: (x + h, x + h), torch.ones(2, 2, 2), torch.zeros(2, 2)
+    )  # imports torch's tracing, once per process
     for name, make in CELLS.items():
         cell = make(48, 48)
         cell.extra = time.time()
@@ -209,7 +222,9 @@ def measure_planning() -> None:
         scan(step, x, state)
         disk = time.perf_counter() - started
         backend = plan(step, x, state).backend
-        print(f"planning {name:16} new {first:.2f} s, planned {again * 1e3:.2f} ms, from disk only {disk * 1e3:.0f} ms ({backend})")
+        print(
+            f"planning {name:16} new {first:.2f} s, planned {again * 1e3:.2f} ms, from disk only {disk * 1e3:.0f} ms ({backend})"
+        )
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 
 from gradsmith.recurrent import LayerNormLSTMCell, LIFCell, Recurrent, TanhRNNCell, plan, scan
 
-T, B, I, H = 7, 4, 3, 6
+T, B, I, H = 7, 4, 3, 6  # noqa: E741
 
 
 def gradients(y: Tensor, cell: nn.Module) -> Any:
@@ -71,7 +71,9 @@ def test_any_subset_of_inputs_may_require_gradients() -> None:
         want, _ = scan(step, leaves[0], leaves[1], (leaves[2],), backend="loop")
         assert y.requires_grad == want.requires_grad == bool(sources)
         if sources:
-            torch.testing.assert_close(torch.autograd.grad(y.sin().sum(), sources), torch.autograd.grad(want.sin().sum(), sources))
+            torch.testing.assert_close(
+                torch.autograd.grad(y.sin().sum(), sources), torch.autograd.grad(want.sin().sum(), sources)
+            )
 
 
 def test_only_the_last_state_is_used() -> None:
@@ -94,7 +96,7 @@ def test_backward_twice_with_retain_graph() -> None:
 def test_outputs_changed_in_place_are_noticed() -> None:
     cell, x = TanhRNNCell(I, H), torch.randn(T, B, I)
     y, _ = scan(cell, x, cell.initial_state(B))
-    with pytest.raises(RuntimeError, match="inplace|in-place|modified"):
+    with pytest.raises(RuntimeError, match=r"inplace|in-place|modified"):
         y.mul_(2).sum().backward()
 
 

@@ -11,8 +11,16 @@ from gradsmith.recurrent.linear_recurrence import _loop as recurrence_loop
 from gradsmith.recurrent.selective_scan import _loop as selective_loop
 
 
-def selective_inputs(steps: int, batch: int, width: int, states: int, dtype: torch.dtype = torch.float64) -> list[Tensor]:
-    shapes = [(steps, batch, width), (steps, batch, width), (width, states), (steps, batch, states), (steps, batch, states)]
+def selective_inputs(
+    steps: int, batch: int, width: int, states: int, dtype: torch.dtype = torch.float64
+) -> list[Tensor]:
+    shapes = [
+        (steps, batch, width),
+        (steps, batch, width),
+        (width, states),
+        (steps, batch, states),
+        (steps, batch, states),
+    ]
     tensors = [torch.randn(shape, dtype=dtype) for shape in [*shapes, (width,), (batch, width, states)]]
     tensors[1] = 0.5 * torch.rand_like(tensors[1])
     tensors[2] = -torch.rand_like(tensors[2])
@@ -27,7 +35,9 @@ class TestLinearRecurrence:
         h = torch.randn(shape[1:], dtype=dtype, requires_grad=True)
         ours, loop = linear_recurrence(a, b, h), recurrence_loop(a, b, h)
         torch.testing.assert_close(ours, loop)
-        torch.testing.assert_close(torch.autograd.grad(ours.sin().sum(), [a, b, h]), torch.autograd.grad(loop.sin().sum(), [a, b, h]))
+        torch.testing.assert_close(
+            torch.autograd.grad(ours.sin().sum(), [a, b, h]), torch.autograd.grad(loop.sin().sum(), [a, b, h])
+        )
 
     def test_gradients_of_gradients(self) -> None:
         a, b, h = (torch.rand(shape, dtype=torch.float64, requires_grad=True) for shape in ((4, 3), (4, 3), (3,)))
@@ -41,7 +51,10 @@ class TestLinearRecurrence:
         assert torch.autograd.grad(y.sum(), a)[0].shape == a.shape
 
     def test_low_precision_keeps_its_dtype(self) -> None:
-        assert linear_recurrence(torch.rand(5, 3, dtype=torch.bfloat16), torch.rand(5, 3, dtype=torch.bfloat16)).dtype == torch.bfloat16
+        assert (
+            linear_recurrence(torch.rand(5, 3, dtype=torch.bfloat16), torch.rand(5, 3, dtype=torch.bfloat16)).dtype
+            == torch.bfloat16
+        )
 
     def test_bad_input(self) -> None:
         with pytest.raises(ValueError, match="a has 3 time steps but b has 4"):

@@ -28,7 +28,11 @@ def by_hand(step: Any, x: Tensor, state: Any, *params: Tensor) -> tuple[Tensor, 
 
 @pytest.mark.parametrize("backend", ["auto", "c", "torch", "loop"])
 def test_every_backend_is_the_loop(backend: str) -> None:
-    x, h, w = torch.randn(T, B, H, requires_grad=True), torch.randn(B, H, requires_grad=True), torch.randn(H, H, requires_grad=True)
+    x, h, w = (
+        torch.randn(T, B, H, requires_grad=True),
+        torch.randn(B, H, requires_grad=True),
+        torch.randn(H, H, requires_grad=True),
+    )
     y, last = scan(tanh_step, x, h, (w,), backend=backend)
     want_y, want_last = by_hand(tanh_step, x, h, w)
     torch.testing.assert_close((y, last), (want_y, want_last))
@@ -235,7 +239,7 @@ class TestSteps:
     def test_nan_is_passed_on(self) -> None:
         x = torch.randn(T, B, H)
         x[2, 1, 3] = float("nan")
-        step = lambda x, h: ((torch.clamp(torch.relu(x + torch.tanh(h)), max=1.0).exp(),) * 2)  # noqa: E731
+        step = lambda x, h: (torch.clamp(torch.relu(x + torch.tanh(h)), max=1.0).exp(),) * 2  # noqa: E731
         y, _ = scan(step, x, torch.zeros(B, H))
         torch.testing.assert_close(y, by_hand(step, x, torch.zeros(B, H))[0], equal_nan=True)
 

@@ -12,7 +12,9 @@ from gradsmith.recurrent import plan, scan
 
 from .user_cells import CELLS
 
-SHAPES = [(1, 1, 3, 4), (7, 1, 5, 8), (6, 3, 7, 13), (5, 8, 16, 16), (9, 5, 4, 37)]  # T, B, I, H
+QUICK = [(1, 1, 3, 4), (6, 3, 7, 13)]  # T, B, I, H
+DEEP = [(7, 1, 5, 8), (5, 8, 16, 16), (9, 5, 4, 37)]
+SHAPES = [*QUICK, *(pytest.param(shape, marks=pytest.mark.deep) for shape in DEEP)]
 
 
 def outcome(cell: Any, x: torch.Tensor, state: Any, backend: str) -> list[torch.Tensor]:

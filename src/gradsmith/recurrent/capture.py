@@ -228,7 +228,8 @@ def _constant(traced: fx.GraphModule, name: str) -> Tensor:
     value = constant if constant is not None else value
     if type(value) not in (Tensor, torch.nn.Parameter):
         raise Refused("the step builds a constant tensor whose values are not known while it is captured")
-    return value.detach()
+    found: Tensor = value.detach()
+    return found
 
 
 def _explain(error: Exception) -> Refused:

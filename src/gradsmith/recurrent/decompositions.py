@@ -43,7 +43,8 @@ def _mean(
     x: Tensor, dim: Sequence[int] | None = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Tensor:
     dims = _dims(x, dim)
-    return aten.sum.dim_IntList(x, dims, keepdim) * (1.0 / max(1, _count(x, dims)))
+    total: Tensor = aten.sum.dim_IntList(x, dims, keepdim)
+    return total * (1.0 / max(1, _count(x, dims)))
 
 
 def _var_mean(
@@ -75,7 +76,7 @@ def _native_layer_norm(
 
 
 def _addmm(bias: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    product = aten.mm.default(a, b)
+    product: Tensor = aten.mm.default(a, b)
     product = product if alpha == 1 else product * alpha
     return product + (bias if beta == 1 else bias * beta)
 

@@ -11,8 +11,8 @@ from torch import fx
 from .c_prelude import prelude
 from .emit_expr import c_type
 from .emit_step import Place, StepWriter
+from .nodes import dtype_of, shape_of
 from .rows import Layout, elements, layout_of
-from .simplify import dtype_of, shape_of
 from .split import Split
 
 _SIZES = {"flag": 1, "whole": 8}

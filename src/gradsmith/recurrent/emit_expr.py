@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from .nodes import args_of, dtype_of
 from .refused import Refused
-from .simplify import dtype_of
 
 aten = torch.ops.aten
 
@@ -115,7 +115,7 @@ class Operands:
 
 def expression(node: fx.Node, texts: dict[fx.Node, str]) -> str:
     """The C expression of a pointwise `node`, given the C text of its operands."""
-    target, args, kwargs = node.target, node.args, node.kwargs
+    target, args, kwargs = node.target, args_of(node), node.kwargs
     operand = Operands(node, texts)
     kind = c_type(dtype_of(node))
     if target in ARITHMETIC:
@@ -151,7 +151,7 @@ def _common(args: tuple[Any, ...]) -> str:
 
 
 def _special(node: fx.Node, operand: Operands, kind: str) -> str:
-    target, args, kwargs = node.target, node.args, node.kwargs
+    target, args, kwargs = node.target, args_of(node), node.kwargs
     if target in (aten.div.Tensor, aten.div.Scalar):
         return f"({operand(args[0], kind)} / {operand(args[1], kind)})"
     if target is aten.rsub.Scalar and len(args) == 2:
@@ -180,7 +180,7 @@ def _special(node: fx.Node, operand: Operands, kind: str) -> str:
 
 
 def _clamp(node: fx.Node, operand: Operands, kind: str) -> str:
-    args = node.args
+    args = args_of(node)
     low: Any = args[1] if len(args) > 1 else node.kwargs.get("min")
     high: Any = args[2] if len(args) > 2 else node.kwargs.get("max")
     if node.target is aten.clamp_max.default:

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import fx
 
+from .nodes import args_of, shape_of
 from .refused import Refused
 from .rows import Layout, argument, layout_of, per_row
-from .simplify import shape_of
 
 aten = torch.ops.aten
 
@@ -57,11 +57,11 @@ def broadcast(index: Index, shape: tuple[int, ...]) -> Index:
 
 def through(node: fx.Node, index: Index, rows: int) -> Index:
     """Where a view reads its source: `index` into the source of `node`."""
-    source: fx.Node = node.args[0]  # type: ignore[assignment]
+    source: fx.Node = args_of(node)[0]
     inner = row_shape(source, rows)
     target = node.target
     if target is aten.permute.default:
-        order: Any = node.args[1]
+        order: Any = args_of(node)[1]
         positions = ["0"] * len(inner)
         for place, dim in zip(index, order):
             positions[dim % len(inner)] = place
@@ -69,16 +69,16 @@ def through(node: fx.Node, index: Index, rows: int) -> Index:
     if target is aten.expand.default:
         return broadcast(index, inner)
     if target is aten.slice.Tensor:
-        dim: Any = argument(node, 1, "dim", 0) % len(inner)
+        dim = argument(node, 1, "dim", 0) % len(inner)
         start, stride = argument(node, 2, "start", 0) or 0, argument(node, 4, "step", 1)
         start = start + inner[dim] if start < 0 else min(start, inner[dim])
         return tuple(plus(times(p, stride), start) if d == dim else p for d, p in enumerate(index))
     if target is aten.select.int:
-        dim = node.args[1] % len(inner)  # type: ignore[operator]
-        at = node.args[2] % inner[dim]  # type: ignore[operator]
+        dim = args_of(node)[1] % len(inner)
+        at = args_of(node)[2] % inner[dim]
         return (*index[:dim], str(at), *index[dim:])
     if target is aten.flip.default:
-        dims = {d % len(inner) for d in node.args[1]}  # type: ignore[union-attr, operator]
+        dims = {d % len(inner) for d in args_of(node)[1]}
         return tuple(f"({inner[d] - 1} - {p})" if d in dims else p for d, p in enumerate(index))
     return _reshaped(index, row_shape(node, rows), inner)
 
@@ -125,6 +125,6 @@ def _unfold(flat: str, shape: tuple[int, ...]) -> list[str]:
 
 def check_view(node: fx.Node, rows: int) -> None:
     """Refuse a view whose source lies across rows."""
-    source: fx.Node = node.args[0]  # type: ignore[assignment]
+    source: fx.Node = args_of(node)[0]
     if layout_of(source, rows) is Layout.CROSSED or layout_of(node, rows) is Layout.CROSSED:
         raise Refused(f"{node.target} moves the batch dimension")

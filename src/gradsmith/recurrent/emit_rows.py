@@ -13,6 +13,7 @@ from torch import fx
 
 from .emit_expr import CHEAP, POINTWISE
 from .emit_index import VIEWS, row_shape
+from .nodes import args_of
 from .refused import Refused
 from .rows import dims_of
 from .split import MATRIX_PRODUCTS
@@ -88,7 +89,7 @@ class Scheduler:
         for node in nodes:
             self._add(node)
         for node in sums:
-            self._place(Item(node, "batchsum", row_shape(node.args[0], rows)), [node.args[0]])  # type: ignore[arg-type, list-item]
+            self._place(Item(node, "batchsum", row_shape(args_of(node)[0], rows)), [args_of(node)[0]])
         for node in dict.fromkeys(stored):
             if (node not in self.place and node not in self.product_phase) or node in copied:
                 self._place(Item(node, "map", row_shape(node, rows)), [node], itself=True)
@@ -129,14 +130,14 @@ class Scheduler:
         if node in self.inlined:
             return
         if node.target in MATRIX_PRODUCTS:
-            operand: fx.Node = node.args[0]  # type: ignore[assignment]
+            operand: fx.Node = args_of(node)[0]
             phase, _ = self._ready(operand)
             self.product_phase[node] = phase + 1
             self.schedule.products.setdefault(phase + 1, []).append(node)
         elif node.target is aten.cat.default:
             self._add_cat(node)
         elif node.target in FULL_REDUCTIONS:
-            source: fx.Node = node.args[0]  # type: ignore[assignment]
+            source: fx.Node = args_of(node)[0]
             whole = all(size == 1 for size in shape)
             self._place(
                 Item(node, "reduce" if whole else "partial", row_shape(source, self.rows) if whole else shape), [source]
@@ -150,7 +151,7 @@ class Scheduler:
 
     def _add_cat(self, node: fx.Node) -> None:
         """Each piece is stored by the loop that computes it, if there is one."""
-        pieces: list[fx.Node] = list(node.args[0])  # type: ignore[arg-type]
+        pieces: list[fx.Node] = list(args_of(node)[0])
         items = [Item(node, "cat", row_shape(p, self.rows), piece=i) for i, p in enumerate(pieces)]
         for item, piece in zip(items, pieces):
             self._place(item, [piece], register=False)

@@ -11,9 +11,9 @@ from torch import fx
 from .emit_expr import POINTWISE, c_type, expression, literal
 from .emit_index import VIEWS, Index, broadcast, linear, row_shape, through
 from .emit_rows import CONSTANTS, SCATTERS, Item, Scheduler
+from .nodes import args_of, dtype_of, shape_of
 from .refused import Refused
 from .rows import argument, dims_of
-from .simplify import dtype_of, shape_of
 from .split import MATRIX_PRODUCTS
 
 aten = torch.ops.aten
@@ -64,7 +64,7 @@ class StepWriter:
         self.uses = 0
         products = [n for n in nodes if n.target in MATRIX_PRODUCTS]
         computed = set(nodes)
-        operands: list[fx.Node] = [n.args[0] for n in products]  # type: ignore[misc]
+        operands: list[fx.Node] = [args_of(n)[0] for n in products]
         copied = [n for n in products if len(self.stores.get(n, [])) > 1 or any(p.adds for p in self.stores.get(n, []))]
         stored = list(self.stores)
         views = [
@@ -112,15 +112,15 @@ class StepWriter:
     def _reads(self) -> Iterator[tuple[Item, fx.Node, bool]]:
         for item in self.schedule.items:
             if item.kind == "cat":
-                operands = [item.node.args[0][item.piece]]  # type: ignore[index]
+                operands = [args_of(item.node)[0][item.piece]]
             elif (
-                (item.node in self.scheduler.place and self.scheduler.place[item.node] is item) or item.kind == "batchsum"
-            ):
+                item.node in self.scheduler.place and self.scheduler.place[item.node] is item
+            ) or item.kind == "batchsum":
                 operands = list(item.node.all_input_nodes)
             else:
                 operands = [item.node]
             for operand in operands:
-                for base, same in self.scheduler._bases(operand, item.shape):  # type: ignore[arg-type]
+                for base, same in self.scheduler._bases(operand, item.shape):
                     yield item, base, same
 
     def _read_in_other_phases(self) -> set[fx.Node]:
@@ -149,7 +149,7 @@ class StepWriter:
         return lines
 
     def _product(self, node: fx.Node) -> str:
-        a, b = node.args
+        a, b = args_of(node)
         assert isinstance(a, fx.Node) and isinstance(b, fx.Node)
         if b not in self.given or self.given[b].slot != "flat":
             raise Refused("a matrix product with a second operand that changes over time")
@@ -215,7 +215,7 @@ class StepWriter:
         elif item.kind == "cat":
             self._store_piece(item, index)
         elif item.kind == "batchsum":
-            source: fx.Node = node.args[0]  # type: ignore[assignment]
+            source: fx.Node = args_of(node)[0]
             value = self._read(source, index)
             kept = [d for d in range(len(index)) if d not in dims_of(node)]
             if not kept:
@@ -232,7 +232,7 @@ class StepWriter:
 
     def _reduce(self, item: Item, index: Index, before: list[str], after: list[str], reductions: list[str]) -> None:
         node, name = item.node, f"s_{item.node.name}"
-        value = self._read(node.args[0], index)  # type: ignore[arg-type]
+        value = self._read(args_of(node)[0], index)
         if node.target is aten.sum.dim_IntList:
             before.append(f"real {name} = 0;")
             reductions.append(name)
@@ -258,7 +258,7 @@ class StepWriter:
                 )
 
     def _store_piece(self, item: Item, index: Index) -> None:
-        pieces: list[fx.Node] = list(item.node.args[0])  # type: ignore[arg-type]
+        pieces: list[fx.Node] = list(args_of(item.node)[0])
         dim = dims_of(item.node)[0]
         offset = sum(row_shape(p, self.rows)[dim] for p in pieces[: item.piece])
         value = self._read(pieces[item.piece], index)
@@ -272,13 +272,13 @@ class StepWriter:
         node = item.node
         outer, self.lines = self.lines, []
         if item.kind == "bmm":
-            a, b = node.args
+            a, b = args_of(node)
             assert isinstance(a, fx.Node) and isinstance(b, fx.Node)
             shape: tuple[int, ...] = (row_shape(a, self.rows)[2],)
             inner: Index = ("k0",)
             value = f"{self._read(a, (index[0], index[1], 'k0'))} * {self._read(b, (index[0], 'k0', index[2]))}"
         else:
-            source: fx.Node = node.args[0]  # type: ignore[assignment]
+            source: fx.Node = args_of(node)[0]
             dims, whole = dims_of(node), row_shape(source, self.rows)
             keeps = bool(argument(node, 2, "keepdim", False))
             shape = tuple(whole[d] for d in dims)
@@ -318,7 +318,7 @@ class StepWriter:
     def _text(self, node: fx.Node, index: Index) -> tuple[str, bool]:
         """C text of one element, and whether it is too simple to deserve a name."""
         if node.target in CONSTANTS:
-            value = node.args[0] if node.target is aten.scalar_tensor.default else node.args[1]
+            value = args_of(node)[0] if node.target is aten.scalar_tensor.default else args_of(node)[1]
             return literal(value, c_type(dtype_of(node))), True
         item = self.scheduler.place.get(node)
         here = item is not None and id(item) in self.group and item.kind == "map"
@@ -329,7 +329,7 @@ class StepWriter:
             if place is not None:
                 return f"{self._pointer(place)}[{linear(index, row_shape(node, self.rows))}]", False
         if node.target in VIEWS:
-            return self._read(node.args[0], through(node, index, self.rows)), True  # type: ignore[arg-type]
+            return self._read(args_of(node)[0], through(node, index, self.rows)), True
         if node.target in SCATTERS:
             return self._scattered(node, index), False
         if node.target in POINTWISE:
@@ -339,13 +339,13 @@ class StepWriter:
 
     def _scattered(self, node: fx.Node, index: Index) -> str:
         """A tensor with a slice of it replaced: reads stay inside the slice even where its value is not used."""
-        whole, part = node.args[0], node.args[1]
+        whole, part = args_of(node)[0], args_of(node)[1]
         assert isinstance(whole, fx.Node) and isinstance(part, fx.Node)
         shape = row_shape(whole, self.rows)
         dim = dims_of(node)[0]
         at = index[dim]
         if node.target is aten.select_scatter.default:
-            chosen = node.args[3] % shape[dim]  # type: ignore[operator]
+            chosen = args_of(node)[3] % shape[dim]
             inside, source = f"{at} == {chosen}", tuple(p for d, p in enumerate(index) if d != dim)
         else:
             start = argument(node, 3, "start", 0) or 0

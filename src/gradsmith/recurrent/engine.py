@@ -12,8 +12,8 @@ from torch import Tensor, fx
 from .compile import load
 from .emit_c import Emitted, Kernel, shared_state
 from .interpret import run_nodes
+from .nodes import dtype_of, shape_of
 from .rows import Layout, layout_of, per_row
-from .simplify import dtype_of, shape_of
 from .split import Split
 from .threads import blas, run_shares, shares
 
@@ -109,7 +109,7 @@ class Engine:
     def backward(
         self, x: list[Tensor], params: list[Tensor], kept: Kept, grad_y: list[Tensor], grad_state: list[Tensor]
     ) -> Gradients:
-        parts, joint = self.parts, self.parts.joint
+        joint = self.parts.joint
         assert self.backward_loop is not None and self.emitted.backward is not None
         steps, batch = x[0].shape[:2]
         values: dict[fx.Node, Tensor] = dict(zip(joint.params, params))
@@ -185,19 +185,19 @@ class Engine:
 
         def course(node: fx.Node) -> Tensor:
             if node in courses:
-                return courses[node].clone() if node in joint.grad_y or node in joint.x else courses[node]
+                return courses[node]
             return values[node].reshape(steps, batch, *_row(node, joint.rows))
 
         d_x = [None if n is None else course(n) for n in joint.d_x]
         d_state = [carries[i][1].clone() if i in carries else None for i in range(len(joint.d_state))]
         d_params: list[Tensor | None] = []
-        for i, (leaf, node) in enumerate(zip(joint.params, joint.d_params)):
-            if node is None:
+        for i, (leaf, gradient) in enumerate(zip(joint.params, joint.d_params)):
+            if gradient is None:
                 d_params.append(None)
             elif layout_of(leaf, joint.rows) is Layout.ROWS:
-                d_params.append(row_sums[i] if i in row_sums else course(node).sum(0))
+                d_params.append(row_sums[i] if i in row_sums else course(gradient).sum(0))
             else:
-                d_params.append(values[node])
+                d_params.append(values[gradient])
         return Gradients(d_x, d_state, d_params)
 
     def forward_shapes(self, x: list[Tensor], state: list[Tensor], keep: bool) -> list[Tensor]:

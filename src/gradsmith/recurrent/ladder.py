@@ -200,9 +200,9 @@ def _outcome(call: Call) -> tuple[tuple[torch.dtype, ...], tuple[torch.dtype, ..
 
     mode = FakeTensorMode()
     try:
-        x = [mode.from_tensor(t.detach()[:1].expand(2, *t.shape[1:])) for t in call.x.leaves]
-        state = [mode.from_tensor(t.detach()) for t in call.state.leaves]
-        params = [mode.from_tensor(t.detach()) for t in call.all_params]
+        x: list[Tensor] = [mode.from_tensor(t.detach()[:1].expand(2, *t.shape[1:])) for t in call.x.leaves]
+        state: list[Tensor] = [mode.from_tensor(t.detach()) for t in call.state.leaves]
+        params: list[Tensor] = [mode.from_tensor(t.detach()) for t in call.all_params]
         with mode, torch.no_grad():
             y, last = loop_of(call)(x, state, params)
     except Exception as error:

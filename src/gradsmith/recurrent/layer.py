@@ -129,7 +129,9 @@ class Recurrent(nn.Module):
     def _layers(self, x: Tensor, states: Any, lengths: Tensor | None, batched: bool) -> tuple[Any, Any]:
         directions = 2 if self.bidirectional else 1
         if states is not None and not self.single and len(states) != len(self.cells):
-            raise ValueError(f"Recurrent: expected {len(self.cells)} states, one per layer and direction, got {len(states)}.")
+            raise ValueError(
+                f"Recurrent: expected {len(self.cells)} states, one per layer and direction, got {len(states)}."
+            )
         last: list[Any] = []
         for layer in range(self.num_layers):
             outputs: list[Tensor] = []
@@ -146,10 +148,13 @@ class Recurrent(nn.Module):
         return x, last[0] if self.single else last
 
     def _one(self, cell: nn.Module, x: Tensor, start: Any, lengths: Tensor | None, backwards: bool) -> tuple[Any, Any]:
-        step, inputs = _step_of(cell), x
+        step = _step_of(cell)
+        inputs: Any = x
         if lengths is not None:
             step, inputs = mask_steps(step, x, lengths)
-        return scan(step, inputs, start, reverse=backwards, checkpoint_every=self.checkpoint_every, backend=self.backend)
+        return scan(
+            step, inputs, start, reverse=backwards, checkpoint_every=self.checkpoint_every, backend=self.backend
+        )
 
 
 def _step_of(cell: nn.Module) -> Step:
@@ -187,11 +192,13 @@ def _another(cell: Any, make: Any, layer: int, directions: int) -> nn.Module:
                 f"Recurrent: layer {layer + 1} needs a {type(cell).__name__} for inputs of size {wanted}; pass make=lambda size: ..."
             ) from error
     twin: nn.Module = copy.deepcopy(cell)
-    resettable = [m for m in twin.modules() if hasattr(m, "reset_parameters")]
+    resettable: list[Any] = [m for m in twin.modules() if hasattr(m, "reset_parameters")]
     for module in resettable:
         module.reset_parameters()
     if not resettable and any(True for _ in twin.parameters()):
-        raise ValueError(f"Recurrent: {type(cell).__name__} cannot be drawn anew for another layer; pass make=lambda size: ...")
+        raise ValueError(
+            f"Recurrent: {type(cell).__name__} cannot be drawn anew for another layer; pass make=lambda size: ..."
+        )
     return twin
 
 

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from .c_prelude import prelude
 from .compile import load
+from .outside_compile import outside_compile
 from .refused import Refused
 from .threads import run_shares, shares
 
@@ -118,7 +119,9 @@ def linear_recurrence(a: Tensor, b: Tensor, initial: Tensor | None = None) -> Te
     try:
         torch.broadcast_shapes(a.shape, b.shape)
     except RuntimeError:
-        raise ValueError(f"linear_recurrence: a of shape {tuple(a.shape)} does not broadcast to b of {tuple(b.shape)}.") from None
+        raise ValueError(
+            f"linear_recurrence: a of shape {tuple(a.shape)} does not broadcast to b of {tuple(b.shape)}."
+        ) from None
     start = torch.zeros_like(b[0]) if initial is None else initial
     if start.shape != b.shape[1:]:
         raise ValueError(f"linear_recurrence: initial has shape {tuple(start.shape)}, expected {tuple(b.shape[1:])}.")
@@ -131,11 +134,12 @@ def linear_recurrence(a: Tensor, b: Tensor, initial: Tensor | None = None) -> Te
         except Refused:
             return _loop(a, b, start)
         ready = [t.to(wide).contiguous() for t in (a.expand_as(b), b, start)]
-        return _apply(*ready).to(dtype)
+        states: Tensor = _apply(*ready).to(dtype)
+        return states
     return _loop(a, b, start)
 
 
-@torch.compiler.disable
+@outside_compile
 def _apply(a: Tensor, b: Tensor, start: Tensor) -> Tensor:
     result: Tensor = _LinearRecurrence.apply(a, b, start)
     return result

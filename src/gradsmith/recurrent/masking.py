@@ -12,8 +12,8 @@ from torch.utils import _pytree as pytree
 from .fallback import Step, unpack
 
 
-def check_lengths(lengths: Any, steps: int, batch: int, batched: bool) -> Tensor:
-    lengths = torch.as_tensor(lengths)
+def check_lengths(given: Any, steps: int, batch: int, batched: bool) -> Tensor:
+    lengths: Tensor = torch.as_tensor(given)
     if not batched:
         lengths = lengths.reshape(1)
     if lengths.shape != (batch,):

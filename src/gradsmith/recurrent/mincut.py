@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterable, Mapping
+from typing import TypeVar
 
+V = TypeVar("V", bound=Hashable)
 SOURCE, SINK = "source", "sink"
 _FOREVER = 1 << 60
 
 
 def cheapest_to_keep(
-    cost: Mapping[Hashable, int],
-    operands: Mapping[Hashable, Iterable[Hashable]],
-    given: Iterable[Hashable],
-    needed: Iterable[Hashable],
-) -> set[Hashable]:
+    cost: Mapping[V, int],
+    operands: Mapping[V, Iterable[V]],
+    given: Iterable[V],
+    needed: Iterable[V],
+) -> set[V]:
     """`given` values cannot be recomputed, `needed` ones are read by backward; returns the values to keep."""
     capacity: dict[Hashable, dict[Hashable, int]] = defaultdict(dict)
 
@@ -53,9 +55,9 @@ def _push(capacity: dict[Hashable, dict[Hashable, int]]) -> int:
                 queue.append(there)
     if SINK not in came_from:
         return 0
-    path = [SINK]
+    path: list[Hashable] = [SINK]
     while path[-1] != SOURCE:
-        path.append(came_from[path[-1]])  # type: ignore[arg-type]
+        path.append(came_from[path[-1]])
     edges = list(zip(path[1:], path))
     amount = min(capacity[a][b] for a, b in edges)
     for a, b in edges:

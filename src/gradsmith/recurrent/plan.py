@@ -9,8 +9,8 @@ import torch
 from torch import fx
 
 from .engine import Engine
+from .nodes import dtype_of
 from .rows import elements
-from .simplify import dtype_of
 from .split import Split
 
 _RUNGS = {

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from .nodes import args_of, shape_of
 from .refused import Refused
-from .simplify import shape_of
 
 aten = torch.ops.aten
 
@@ -54,14 +54,15 @@ _DIM_ARGUMENT = {
 
 
 def argument(node: fx.Node, index: int, name: str, default: Any) -> Any:
-    return node.args[index] if len(node.args) > index else node.kwargs.get(name, default)
+    return args_of(node)[index] if len(args_of(node)) > index else node.kwargs.get(name, default)
 
 
 def dims_of(node: fx.Node) -> list[int]:
     """The dimensions an operation works along, counted from the front."""
-    position = _DIM_ARGUMENT[node.target]  # type: ignore[index]
+    target: Any = node.target
+    position = _DIM_ARGUMENT[target]
     raw: Any = argument(node, position, "dim", 0)
-    first: Any = node.args[0][0] if isinstance(node.args[0], list | tuple) else node.args[0]
+    first: Any = args_of(node)[0][0] if isinstance(args_of(node)[0], list | tuple) else args_of(node)[0]
     rank = len(shape_of(first)) + (node.target is aten.unsqueeze.default)
     if raw is None or raw == []:
         return list(range(rank))
@@ -80,7 +81,7 @@ def check_rowwise(node: fx.Node, rows: int) -> None:
         raise Refused(f"{node.target} moves the batch dimension inside the step")
     if node.target in _DIM_ARGUMENT and 0 in dims_of(node):
         raise Refused(f"{node.target} works along the batch dimension")
-    if node.target is aten.permute.default and node.args[1][0] != 0:  # type: ignore[index]
+    if node.target is aten.permute.default and args_of(node)[1][0] != 0:
         raise Refused("the step moves the batch dimension")
-    if node.target is aten.mm.default and layout_of(node.args[1], rows) is not Layout.FLAT:  # type: ignore[arg-type]
+    if node.target is aten.mm.default and layout_of(args_of(node)[1], rows) is not Layout.FLAT:
         raise Refused("the step multiplies the batch by itself")

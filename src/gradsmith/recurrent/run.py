@@ -60,7 +60,18 @@ def _backward(
     with torch.autocast("cpu", enabled=False):
         found = own.backward(x, params, _unpack(own, kept), grad_y, grad_state)
     shapes = [*x, *(kept[i][0] for i in range(len(grad_state))), *params]
-    return [g.reshape(like.shape) for g, like in zip([*found.x, *found.state, *found.params], shapes) if g is not None]
+    pairs = zip([*found.x, *found.state, *found.params], shapes)
+    taken = {t.untyped_storage().data_ptr() for t in (*x, *params, *kept, *grad_y, *grad_state)}
+    return [_own(g.reshape(like.shape), taken) for g, like in pairs if g is not None]
+
+
+def _own(gradient: Tensor, taken: set[int]) -> Tensor:
+    """Two biases that are added have one gradient, but each needs its own memory: optimizers work in place."""
+    pointer = gradient.untyped_storage().data_ptr()
+    if pointer in taken:
+        return gradient.clone()
+    taken.add(pointer)
+    return gradient
 
 
 def _forward_fake(engine: int, x: list[Tensor], state: list[Tensor], params: list[Tensor], keep: bool) -> list[Tensor]:

@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 
 from .fallback import Step
 from .ladder import Call, choose, execute, make_call, verify
+from .outside_compile import outside_compile
 from .plan import Plan
 from .refused import Refused
 from .structure import Flat, describe, flatten
@@ -21,7 +22,7 @@ _planning = threading.RLock()
 BACKENDS = ("auto", "c", "torch", "loop")
 
 
-@torch.compiler.disable
+@outside_compile
 def scan(
     step: Step,
     x: Any,

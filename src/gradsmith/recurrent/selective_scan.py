@@ -18,6 +18,7 @@ from torch import Tensor
 
 from .c_prelude import prelude
 from .compile import load
+from .outside_compile import outside_compile
 from .refused import Refused
 from .threads import run_shares, shares
 
@@ -109,7 +110,9 @@ def _kernels(dtype: torch.dtype, states: int) -> ctypes.CDLL:
     return load(f"{prelude(dtype)}\n#define N {states}\n{_SOURCE}")
 
 
-def _call(library: ctypes.CDLL, name: str, tensors: list[Tensor], threads: bool, sizes: tuple[int, int, int], rows: Any) -> None:
+def _call(
+    library: ctypes.CDLL, name: str, tensors: list[Tensor], threads: bool, sizes: tuple[int, int, int], rows: Any
+) -> None:
     function = getattr(library, name)
     pointers = [ctypes.c_void_p(t.data_ptr()) for t in tensors]
 
@@ -140,14 +143,33 @@ class _SelectiveScan(torch.autograd.Function):
             inputs = saved[:7]
             wanted = [i for i, t in enumerate(inputs) if t.requires_grad]
             outputs = _loop(*inputs)
-            found = torch.autograd.grad(outputs, [inputs[i] for i in wanted], (gy, glast), create_graph=True, allow_unused=True)
+            found = torch.autograd.grad(
+                outputs, [inputs[i] for i in wanted], (gy, glast), create_graph=True, allow_unused=True
+            )
             return tuple(found[wanted.index(i)] if i in wanted else None for i in range(7))
         steps, batch, width = u.shape
         rows = shares(batch, steps * batch * width * a.shape[1])
         du, ddelta, dh0 = torch.empty_like(u), torch.empty_like(delta), torch.empty_like(h0)
         db, dc = torch.zeros_like(b), torch.zeros_like(c)
         da, dskip = a.new_zeros(len(rows), *a.shape), skip.new_zeros(len(rows), *skip.shape)
-        tensors = [u, delta, a, b, c, skip, marks, gy.contiguous(), glast.contiguous(), du, ddelta, da, db, dc, dskip, dh0]
+        tensors = [
+            u,
+            delta,
+            a,
+            b,
+            c,
+            skip,
+            marks,
+            gy.contiguous(),
+            glast.contiguous(),
+            du,
+            ddelta,
+            da,
+            db,
+            dc,
+            dskip,
+            dh0,
+        ]
         _call(_kernels(u.dtype, a.shape[1]), "ss_backward", tensors, True, (steps, batch, width), rows)
         return du, ddelta, da.sum(0), db, dc, dskip.sum(0), dh0
 
@@ -162,7 +184,9 @@ def selective_scan(
     (torch.Size([9, 2, 4]), torch.Size([2, 4, 3]))
     """
     if u.dim() != 3 or u.shape[0] == 0:
-        raise ValueError(f"selective_scan: u must be (time, batch, features) with at least one step, not {tuple(u.shape)}.")
+        raise ValueError(
+            f"selective_scan: u must be (time, batch, features) with at least one step, not {tuple(u.shape)}."
+        )
     steps, batch, width = u.shape
     states = A.shape[-1]
     start = u.new_zeros(batch, width, states) if initial is None else initial
@@ -175,7 +199,9 @@ def selective_scan(
         if tuple(tensor.shape) != shape:
             raise ValueError(f"selective_scan: {name} has shape {tuple(tensor.shape)}, expected {shape}.")
     inputs = (u, delta, A, B, C, skip, start)
-    plain = all(t.device.type == "cpu" and type(t) in (Tensor, torch.nn.Parameter) and t.dtype == u.dtype for t in inputs)
+    plain = all(
+        t.device.type == "cpu" and type(t) in (Tensor, torch.nn.Parameter) and t.dtype == u.dtype for t in inputs
+    )
     if not plain or not u.dtype.is_floating_point or torch._C._are_functorch_transforms_active():
         return _loop(*inputs)
     wide = u.dtype if u.dtype is torch.float64 else torch.float32
@@ -187,7 +213,7 @@ def selective_scan(
     return y.to(u.dtype), last.to(u.dtype)
 
 
-@torch.compiler.disable
+@outside_compile
 def _apply(*inputs: Tensor) -> tuple[Tensor, Tensor]:
     result: tuple[Tensor, Tensor] = _SelectiveScan.apply(*inputs)
     return result

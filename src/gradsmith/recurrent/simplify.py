@@ -8,12 +8,15 @@ from typing import Any
 import torch
 from torch import fx
 
+from .nodes import args_of, dtype_of, shape_of
+
 aten = torch.ops.aten
 
 _SAME_VALUE = {
     aten.alias.default, aten.detach.default, aten.clone.default, aten.lift_fresh_copy.default, aten.lift_fresh.default,
     aten.contiguous.default, aten._unsafe_view.default,
 }  # fmt: skip
+_RESHAPES = {aten.view.default, aten.reshape.default, aten.expand.default}
 
 
 def simplify(graph: fx.Graph) -> fx.Graph:
@@ -28,31 +31,20 @@ def simplify(graph: fx.Graph) -> fx.Graph:
     return graph
 
 
-def shape_of(node: fx.Node) -> tuple[int, ...]:
-    return tuple(node.meta["val"].shape)
-
-
-def dtype_of(node: fx.Node) -> torch.dtype:
-    dtype: torch.dtype = node.meta["val"].dtype
-    return dtype
-
-
 def _simpler(graph: fx.Graph, node: fx.Node) -> fx.Node | None:
     """A node with the same value and less work, or None."""
-    target, args = node.target, node.args
-    if target in _SAME_VALUE and shape_of(node) == shape_of(args[0]):  # type: ignore[arg-type]
-        return args[0]  # type: ignore[return-value]
-    if target is aten._to_copy.default and dtype_of(node) == dtype_of(args[0]):  # type: ignore[arg-type]
-        return args[0]  # type: ignore[return-value]
-    if target in (aten.view.default, aten.reshape.default, aten.expand.default, aten._unsafe_view.default):
-        source = args[0]
-        assert isinstance(source, fx.Node)
-        if shape_of(node) == shape_of(source):
-            return source
+    target, args = node.target, args_of(node)
+    source: fx.Node = args[0] if args else node
+    if target in _SAME_VALUE and shape_of(node) == shape_of(source):
+        return source
+    if target is aten._to_copy.default and dtype_of(node) == dtype_of(source):
+        return source
+    if target in _RESHAPES and shape_of(node) == shape_of(source):
+        return source
     if target is aten.permute.default:
         return _fewer_permutes(node)
-    if target in (aten.mul.Tensor, aten.div.Tensor) and args[1] in (1, 1.0) and _same_kind(node, args[0]):
-        return args[0]  # type: ignore[return-value]
+    if target in (aten.mul.Tensor, aten.div.Tensor) and args[1] in (1, 1.0) and _same_kind(node, source):
+        return source
     if target is aten.full_like.default:
         # The tensor it is like is only asked for its shape.
         return _full(graph, node, args[1])
@@ -73,28 +65,29 @@ def _full(graph: fx.Graph, node: fx.Node, value: Any) -> fx.Node:
 
 
 def _fewer_permutes(node: fx.Node) -> fx.Node | None:
-    source, order = node.args
+    source, order = args_of(node)
     assert isinstance(source, fx.Node)
     if source.target is aten.permute.default:
-        inner: Any = source.args[1]
+        base: fx.Node = args_of(source)[0]
+        inner = args_of(source)[1]
         rank = len(inner)
-        combined = [inner[d % rank] % rank for d in order]  # type: ignore[union-attr, operator]
+        combined = [inner[d % rank] % rank for d in order]
         if combined == list(range(rank)):
-            return source.args[0]  # type: ignore[return-value]
-        node.args = (source.args[0], combined)
+            return base
+        node.args = (base, combined)
     return None
 
 
 def _slice_of_split(graph: fx.Graph, node: fx.Node) -> fx.Node | None:
-    split, index = node.args
+    split, index = args_of(node)
     if getattr(split, "target", None) is not aten.split_with_sizes.default:
         return None
     assert isinstance(split, fx.Node)
-    source, sizes, *rest = split.args
+    source, sizes, *rest = args_of(split)
     dim: Any = rest[0] if rest else split.kwargs.get("dim", 0)
-    start = sum(sizes[:index])  # type: ignore[index, arg-type, misc]
+    start = sum(sizes[:index])
     with graph.inserting_before(node):
-        piece = graph.call_function(aten.slice.Tensor, (source, dim, start, start + sizes[index]))  # type: ignore[index]
+        piece = graph.call_function(aten.slice.Tensor, (source, dim, start, start + sizes[index]))
     piece.meta = dict(node.meta)
     return piece
 
@@ -105,7 +98,7 @@ def _merge_equal(graph: fx.Graph) -> None:
         if node.op != "call_function":
             continue
         # repr tells 1 from 1.0 and True, which hash alike.
-        key = (node.target, repr(node.args), repr(sorted(node.kwargs.items())))
+        key = (node.target, repr(args_of(node)), repr(sorted(node.kwargs.items())))
         if key in seen:
             node.replace_all_uses_with(seen[key])
             graph.erase_node(node)

@@ -35,7 +35,13 @@ class LIFCell(nn.Module):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, recurrent: bool = True, leak: float = 0.9, threshold: float = 1.0, slope: float = 10.0
+        self,
+        input_size: int,
+        hidden_size: int,
+        recurrent: bool = True,
+        leak: float = 0.9,
+        threshold: float = 1.0,
+        slope: float = 10.0,
     ) -> None:
         super().__init__()
         self.input_size, self.hidden_size = input_size, hidden_size
@@ -68,7 +74,9 @@ class AdaptiveLIFCell(LIFCell):
     >>> spikes, state = cell(torch.zeros(2, 3), cell.initial_state(2))
     """
 
-    def __init__(self, input_size: int, hidden_size: int, decay: float = 0.97, strength: float = 1.8, **lif: Any) -> None:
+    def __init__(
+        self, input_size: int, hidden_size: int, decay: float = 0.97, strength: float = 1.8, **lif: Any
+    ) -> None:
         super().__init__(input_size, hidden_size, **lif)
         self.decay, self.strength = decay, strength
 

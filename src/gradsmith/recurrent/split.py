@@ -20,9 +20,9 @@ from torch import fx
 
 from .capture import Joint
 from .mincut import cheapest_to_keep
+from .nodes import args_of, dtype_of
 from .refused import Refused
 from .rows import Layout, check_rowwise, dims_of, elements, layout_of
-from .simplify import dtype_of
 
 aten = torch.ops.aten
 
@@ -183,7 +183,7 @@ def _divide_backward(
 def _is_batch_sum(node: fx.Node, rows: int) -> bool:
     if node.target is not aten.sum.dim_IntList:
         return False
-    source: fx.Node = node.args[0]  # type: ignore[assignment]
+    source: fx.Node = args_of(node)[0]
     return layout_of(source, rows) is Layout.ROWS and 0 in dims_of(node)
 
 
@@ -202,11 +202,12 @@ def _check_linear(node: fx.Node, reduced: set[fx.Node], rows: int, depends: _Dep
         if all(_is_zero(o) for o in others):
             return
     if node.target in _BILINEAR and len(moving) == 1 and all(layout_of(o, rows) is Layout.FLAT for o in operands):
-        divided_by = node.target is aten.div.Tensor and node.args[1] in moving
+        divided_by = node.target is aten.div.Tensor and args_of(node)[1] in moving
         if not divided_by and node.target is not aten.where.self:
             return
-    if node.target is aten.where.self and node.args[0] not in moving:
-        if all(a in moving or _is_zero(a) for a in node.args[1:]):
+    if node.target is aten.where.self and args_of(node)[0] not in moving:
+        linear = all(a in moving or _is_zero(a) for a in args_of(node)[1:])
+        if linear:
             return
     if not moving or not any(depends.on(o, "grad") for o in operands):
         return
@@ -216,7 +217,7 @@ def _check_linear(node: fx.Node, reduced: set[fx.Node], rows: int, depends: _Dep
 def _is_zero(value: object) -> bool:
     if isinstance(value, fx.Node):
         filled = {aten.full.default: 1, aten.scalar_tensor.default: 0, aten.full_like.default: 1}
-        return value.target in filled and value.args[filled[value.target]] == 0
+        return value.target in filled and args_of(value)[filled[value.target]] == 0
     return value == 0
 
 
@@ -244,7 +245,7 @@ def _choose_saved(parts: Split, recompute: bool) -> None:
         operands = {n: [o for o in n.all_input_nodes if o in forward] for n in inside}
         while True:
             cost = {n: 0 if n in free else elements(n, joint.rows) * dtype_of(n).itemsize for n in inside}
-            keep = set(cheapest_to_keep(cost, operands, given, needed))  # type: ignore[arg-type]
+            keep = set(cheapest_to_keep(cost, operands, given, needed))
             # A state and its successor share one buffer, so the second of them costs nothing.
             more = {before for after, before in carries.items() if after in keep}
             more |= {after for after, before in carries.items() if before in keep}

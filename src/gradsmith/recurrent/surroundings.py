@@ -56,10 +56,8 @@ def _names_in(code: types.CodeType) -> tuple[str, ...]:
 def _is_library(module: str) -> bool:
     """Code of torch, NumPy and the standard library is covered by the torch version, not walked."""
     top = module.partition(".")[0]
-    return (
-        top in {"torch", "numpy", "math", "functorch", "gradsmith"}
-        or (top in sys.stdlib_module_names
-        and top != "__main__")
+    return top in {"torch", "numpy", "math", "functorch", "gradsmith"} or (
+        top in sys.stdlib_module_names and top != "__main__"
     )
 
 
