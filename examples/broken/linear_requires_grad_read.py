@@ -5,12 +5,13 @@ import torch
 class Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight):
-        w = weight.detach() if weight.dtype == x.dtype else weight.to(x.dtype)
-        ctx.train_weight = w.requires_grad
+        weight = weight.contiguous()
+        ctx.train_weight = weight.requires_grad
         ctx.save_for_backward(x, weight)
-        return x @ w.t()
+        return x @ weight.t()
 
     @staticmethod
+    @torch.autograd.function.once_differentiable
     def backward(ctx, grad_output):
         x, weight = ctx.saved_tensors
         grad_x = grad_output @ weight if ctx.needs_input_grad[0] else None
@@ -18,9 +19,10 @@ class Linear(torch.autograd.Function):
         return grad_x, grad_weight
 
 
-gradsmith_inputs = {
-    "Linear": lambda: (
-        torch.randn(4, 3, dtype=torch.float64, requires_grad=True),
-        torch.randn(5, 3, dtype=torch.float64, requires_grad=True),
-    )
-}
+def tied_weights():
+    # the decoder uses the encoder's weight, transposed
+    x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    return x, torch.randn(3, 5, dtype=torch.float64).t().requires_grad_()
+
+
+gradsmith_inputs = {"Linear": tied_weights}

@@ -14,7 +14,7 @@ class RowMax(torch.autograd.Function):
     def backward(ctx, grad_output):
         (index,) = ctx.saved_tensors
         grad_x = torch.zeros(ctx.shape)
-        grad_x += torch.nn.functional.one_hot(index, ctx.shape[1]) * grad_output[:, None]
+        grad_x.scatter_(1, index[:, None], grad_output[:, None])
         return grad_x
 
 

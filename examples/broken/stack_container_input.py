@@ -5,20 +5,17 @@ from torch import Tensor
 
 class SumOfSquares(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, tensors: list[Tensor], scale: Tensor) -> Tensor:
-        ctx.save_for_backward(scale, *tensors)
-        return scale * sum((t * t).sum() for t in tensors)
+    def forward(ctx, tensors: list[Tensor]) -> Tensor:
+        ctx.save_for_backward(*tensors)
+        return sum((t * t).sum() for t in tensors)
 
     @staticmethod
     def backward(ctx, grad_output):
-        scale, *tensors = ctx.saved_tensors
-        total = sum((t * t).sum() for t in tensors)
-        return None, grad_output * total
+        return [2 * t * grad_output for t in ctx.saved_tensors]
 
 
-gradsmith_inputs = {
-    "SumOfSquares": lambda: (
-        [torch.randn(3, dtype=torch.float64, requires_grad=True), torch.randn(2, dtype=torch.float64, requires_grad=True)],
-        torch.tensor(0.5, dtype=torch.float64, requires_grad=True),
-    )
-}
+def parameters():
+    return ([torch.randn(n, dtype=torch.float64, requires_grad=True) for n in (3, 2)],)
+
+
+gradsmith_inputs = {"SumOfSquares": parameters}

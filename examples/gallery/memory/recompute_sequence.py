@@ -27,20 +27,20 @@ class RecomputedLayers(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, layers: nn.Module, x: Tensor, *parameters: Tensor) -> Tensor:
         ctx.layers = layers
-        ctx.save_for_backward(x, *parameters)
-        ctx.cpu_state = torch.get_rng_state()
-        ctx.cuda_state = torch.cuda.get_rng_state(x.device) if x.is_cuda else None
+        cuda_state = torch.cuda.get_rng_state(x.device) if x.is_cuda else None
+        ctx.save_for_backward(torch.get_rng_state(), cuda_state, x, *parameters)
         return run(layers, x, parameters)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor | None, ...]:
         needed = ctx.needs_input_grad[1:]
-        x, *parameters = (t.detach().requires_grad_(need) for t, need in zip(ctx.saved_tensors, needed))
+        cpu_state, cuda_state, *saved = ctx.saved_tensors
+        x, *parameters = (t.detach().requires_grad_(need) for t, need in zip(saved, needed))
         with torch.random.fork_rng([x.device] if x.is_cuda else []), torch.enable_grad():
-            torch.set_rng_state(ctx.cpu_state)
-            if ctx.cuda_state is not None:
-                torch.cuda.set_rng_state(ctx.cuda_state, x.device)
+            torch.set_rng_state(cpu_state)
+            if cuda_state is not None:
+                torch.cuda.set_rng_state(cuda_state, x.device)
             y = run(ctx.layers, x, parameters)
         wanted = [t for t, need in zip((x, *parameters), needed) if need]
         gradients = iter(torch.autograd.grad(y, wanted, grad_output, allow_unused=True))

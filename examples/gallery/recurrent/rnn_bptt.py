@@ -23,6 +23,8 @@ COMPILES = True
 class TanhRNN(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, h0: Tensor, weight: Tensor, recurrent: Tensor, bias: Tensor) -> Tensor:
+        if x.dim() != 3:
+            raise ValueError(f"x must be time x batch x inputs, not {tuple(x.shape)}")
         h, states = h0, []
         transition = recurrent.t()
         for p in (x @ weight.t() + bias).unbind(0):
@@ -43,6 +45,7 @@ class TanhRNN(torch.autograd.Function):
             errors.append(error)
         e = torch.stack(errors[::-1])
         grad_x = grad_weight = grad_recurrent = grad_bias = None
+        grad_h0 = carry if ctx.needs_input_grad[1] else None
         if ctx.needs_input_grad[0]:
             grad_x = e @ weight
         if ctx.needs_input_grad[2]:
@@ -52,7 +55,7 @@ class TanhRNN(torch.autograd.Function):
             grad_recurrent = torch.einsum("tbh,tbk->hk", e, before)
         if ctx.needs_input_grad[4]:
             grad_bias = e.sum((0, 1))
-        return grad_x, carry, grad_weight, grad_recurrent, grad_bias
+        return grad_x, grad_h0, grad_weight, grad_recurrent, grad_bias
 
 
 class HandWrittenRNN(nn.Module):
