@@ -86,6 +86,11 @@ class Case:
         measured = dense_truth(self.lab, self.pair, v)
         return measured[0] if measured is not None else None
 
+    def claimed_for(self, v: Tensor) -> Tensor | None:
+        """What backward says for another grad_output."""
+        grad = self.lab.gradients({self.pair.output: v})[self.pair.leaf.position]
+        return grad.detach().to(self.truth.dtype) if grad is not None else None
+
 
 def case_of(lab: Lab, pair: Pair) -> Case | None:
     """The case behind a wrong pair, or None where the truth cannot be had element by element."""

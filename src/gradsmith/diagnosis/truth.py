@@ -24,7 +24,8 @@ def dense_truth(lab: Lab, pair: Pair, v: Tensor) -> tuple[Tensor, Tensor] | None
     chosen = torch.arange(x.numel())
     if x.numel() > _MOST:
         chosen = torch.randperm(x.numel(), generator=lab.generator(21))[:_MOST]
-    truth, known = torch.zeros(x.shape, dtype=torch.float64), torch.zeros(x.shape, dtype=torch.bool)
+    truth = torch.zeros(x.shape, dtype=torch.float64)
+    errors = torch.full(x.shape, torch.inf, dtype=torch.float64)
     size = typical_size(x)
     for index in chosen.tolist():
         e = torch.zeros_like(x).contiguous()
@@ -32,8 +33,9 @@ def dense_truth(lab: Lab, pair: Pair, v: Tensor) -> tuple[Tensor, Tensor] | None
         evaluate = moved(*lab.precise, pair.leaf, e, lab.settings)
         (slope,) = slopes(evaluate, [Probe(pair.output, v.double(), 1e3)])
         truth.view(-1)[index] = slope.value / size
-        known.view(-1)[index] = slope.error < 1e-4 * max(abs(slope.value), 1e-9)
-    return truth, known
+        errors.view(-1)[index] = slope.error / size
+    scale = float(truth.nan_to_num().abs().max())
+    return truth.nan_to_num(), torch.isfinite(truth) & (errors <= 1e-7 * scale)
 
 
 def _from_oracle(lab: Lab, pair: Pair, v: Tensor) -> Tensor | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import linecache
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -141,15 +142,18 @@ class Lab:
         cause: str | None = None,
         evidence: dict[str, Any] | None = None,
         function: str | None = None,
+        line: int | None = None,
     ) -> Finding:
-        """A finding about this subject, placed at its class line; the source lens may know the line better."""
+        """A finding about this subject, placed at its class line unless the probe, or the source lens, knows better."""
+        text = linecache.getline(self.target.path, line) if line is not None and self.target.path else ""
         return Finding(
             message=message,
             function=function or self.target.name,
             argument=argument,
             path=self.target.path,
-            line=self.target.line,
-            column=0,
+            line=line or self.target.line,
+            column=len(text) - len(text.lstrip()),
+            snippet=text.rstrip("\n"),
             advice=advice,
             severity=severity or "",
             cause=cause,

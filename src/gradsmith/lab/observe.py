@@ -68,16 +68,6 @@ def observing(classes: Sequence[type[torch.autograd.Function]], trace: Trace) ->
             put_back()
 
 
-@contextlib.contextmanager
-def replaced_method(cls: type, name: str, function: Callable[..., Any]) -> Iterator[None]:
-    """Another function in the place of a method while the block runs."""
-    put_back = _patched(cls, name, function)
-    try:
-        yield
-    finally:
-        put_back()
-
-
 def _own_names(cls: type) -> set[str]:
     return {name for base in cls.__mro__ if not base.__module__.startswith("torch.") for name in vars(base)}
 

@@ -102,6 +102,7 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
         f"{m.claimed:.6g}, the derivative of forward is {m.true:.6g}{ratio}.",
         argument=m.argument,
         cause=fit.cause if fit is not None else None,
+        line=fit.line if fit is not None else None,
         advice=fit.advice
         if fit is not None
         else f"Derive the gradient of '{m.argument}' again and compare at this element.",
