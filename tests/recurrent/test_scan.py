@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from collections import deque
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -139,6 +142,42 @@ class TestClosures:
         else:
             leak = 0.6
         torch.testing.assert_close(scan(cell, x, h)[0], by_hand(cell, x, h)[0])
+
+    def test_numpy_arrays_and_queues_are_seen_by_value(self) -> None:
+        numbers, queue = np.array([0.5, 0.25]), deque([0.5])
+
+        def step(x: Tensor, h: Tensor) -> Any:
+            h = float(numbers[0]) * h + x * queue[-1]
+            return h, h
+
+        x, h = torch.randn(T, B, H), torch.ones(B, H)
+        for change in (lambda: None, lambda: numbers.__setitem__(0, 0.75), lambda: queue.append(2.0)):
+            change()
+            torch.testing.assert_close(scan(step, x, h), by_hand(step, x, h))
+
+    def test_a_number_read_from_a_closure_tensor_is_not_baked_in(self) -> None:
+        scale = torch.tensor(0.5)
+
+        def step(x: Tensor, h: Tensor) -> Any:
+            h = float(scale) * h + x
+            return h, h
+
+        x, h = torch.randn(T, B, H), torch.ones(B, H)
+        torch.testing.assert_close(scan(step, x, h), by_hand(step, x, h))
+        scale.fill_(2.0)
+        torch.testing.assert_close(scan(step, x, h), by_hand(step, x, h))
+
+    def test_a_constant_that_changes_all_the_time_is_not_compiled_all_the_time(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from gradsmith.recurrent import scan as module
+
+        monkeypatch.setattr(sys.modules[module.__module__], "MOST_VERSIONS", 2)
+        x, h = torch.randn(T, B, H), torch.zeros(B, H)
+        for leak in (0.1, 0.2, 0.3):
+            step = lambda x, h, leak=leak: (leak * h + x,) * 2  # noqa: E731
+            torch.testing.assert_close(scan(step, x, h)[0], by_hand(step, x, h)[0])
+        assert "pass it as a tensor" in str(plan(step, x, h))
 
     def test_a_function_that_takes_a_closure_tensor_keeps_its_gradient(self) -> None:
         class Scale(torch.autograd.Function):

@@ -47,6 +47,13 @@ class Call:
     def batch(self) -> int:
         return self.state.leaves[0].shape[0] if self.state.leaves and self.state.leaves[0].dim() else 0
 
+    def family(self) -> tuple[Any, ...]:
+        """Calls that differ only in the Python values the step can see."""
+        target: Any = self.step
+        code = getattr(target, "__code__", None) or getattr(target, "__func__", None) or type(target)
+        leaves = (*self.x.leaves, *self.state.leaves, *self.all_params)
+        return (code, self.train, self.autocast, tuple((tuple(t.shape[1:]), t.dtype, t.requires_grad) for t in leaves))
+
     def key(self, backend: str) -> tuple[Any, ...]:
         b = self.batch
 

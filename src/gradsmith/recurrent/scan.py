@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,9 @@ from .refused import Refused
 from .structure import Flat, describe, flatten
 
 _plans: dict[Any, Plan] = {}
+_families: Counter[Any] = Counter()
 _planning = threading.RLock()
+MOST_VERSIONS = 16
 BACKENDS = ("auto", "c", "torch", "loop")
 
 
@@ -115,12 +118,22 @@ def plan_for(call: Call, backend: str) -> Plan:
     with _planning, torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
         plan = _plans.get(key)
         if plan is None:
-            plan = _plans[key] = choose(call, backend)
+            plan = _plans[key] = _first_plan(call, backend)
         try:
             verify(plan, call)
         except Refused as refusal:
             return Plan("loop", [f"{plan.backend} at batch {call.batch}: {refusal}"])
     return plan
+
+
+def _first_plan(call: Call, backend: str) -> Plan:
+    """A step that differs in some Python value at every call (an annealed constant) would be compiled at every call."""
+    family = call.family()
+    _families[family] += 1
+    if _families[family] > MOST_VERSIONS:
+        reason = f"a Python value it sees has changed {MOST_VERSIONS} times; pass it as a tensor in params"
+        return Plan("loop", [f"{backend}: {reason}"])
+    return choose(call, backend)
 
 
 def _in_segments(step: Step, x: Flat, state: Any, params: tuple[Any, ...], every: int, backend: str) -> tuple[Any, Any]:

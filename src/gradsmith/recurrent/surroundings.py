@@ -8,8 +8,10 @@ Walking costs 20-80 microseconds; a step made anew at every call (a lambda) find
 from __future__ import annotations
 
 import functools
+import hashlib
 import sys
 import types
+from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -98,8 +100,10 @@ class _Walk:
         if isinstance(thing, functools.partial):
             parts = (thing.func, thing.args, thing.keywords)
             return ("partial", tuple(self.see(part, path, depth + 1) for part in parts))
-        if isinstance(thing, list | tuple | set | frozenset | dict):
+        if isinstance(thing, list | tuple | set | frozenset | dict | deque):
             return self._container(thing, path, depth)
+        if type(thing).__module__ == "numpy" and hasattr(thing, "tobytes"):
+            return ("numpy", thing.shape, str(thing.dtype), hashlib.sha256(thing.tobytes()).digest())
         if isinstance(thing, type):
             return ("class", self._by_identity(thing), self._class(thing, depth))
         if isinstance(thing, types.ModuleType | types.BuiltinFunctionType | Enum):
@@ -150,8 +154,10 @@ class _Walk:
         return tuple((n, self.see(values[n], f"{module.__name__}.{n}", depth + 1)) for n in names if n in values)
 
     def _container(self, thing: Any, path: str, depth: int) -> Any:
-        if len(thing) > _MAX_ITEMS or isinstance(thing, set | frozenset):
+        if len(thing) > _MAX_ITEMS:
             return (self._by_identity(thing), len(thing))
+        if isinstance(thing, set | frozenset):
+            return (type(thing), frozenset(repr(item) for item in thing))
         if isinstance(thing, dict):
             items = tuple(
                 (self.see(k, path, depth + 1), self.see(v, f"{path}[{k!r}]", depth + 1)) for k, v in thing.items()
