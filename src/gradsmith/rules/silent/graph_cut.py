@@ -1,0 +1,231 @@
+"""a round trip through NumPy cuts the graph
+
+What it finds
+-------------
+A module whose forward computes something with its layers, takes it through NumPy and back (`torch.from_numpy(np.log(h.detach()
+.numpy()))`), and returns it; and `loss = torch.tensor(loss.item(), requires_grad=True)` followed by `loss.backward()`.
+
+Why it matters
+--------------
+Autograd sees the result as a constant. The layers before the cut get no gradient through it, or only a part of theirs, and
+nothing raises: the loss even goes down if the layers after it can manage. `requires_grad=True` on the result only hides it.
+
+Known problems
+--------------
+Indices, masks and anything under no_grad or only outside of training are left alone, and so are inputs that no layer has
+touched: they are data.
+
+References
+----------
+https://docs.pytorch.org/docs/stable/notes/extending.html
+Measured on torch 2.13: with `h + torch.from_numpy(h.detach().numpy() ** 2)` the gradient of the input is [0.19, 0.82, -0.18]
+instead of [0.65, 1.85, 0.76], for one random layer.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+from gradsmith.source import Method
+from gradsmith.source import knowledge as know
+from gradsmith.source.method import read_params
+from gradsmith.source.model import decorator_names
+
+if TYPE_CHECKING:
+    from gradsmith.source import FileModel
+
+CODE = "GS224"
+SEVERITY = "warning"
+EXPLAINS = ("wrong-gradient", "none-for-tensor", "hidden-parameter")
+TRIGGERS = (".numpy()", ".item(), requires_grad=True")
+BAD = """
+import numpy as np
+import torch
+
+
+class LogLinear(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 3, dtype=torch.float64)
+
+    def forward(self, x):
+        hidden = self.linear(x).square() + 1
+        return hidden + torch.from_numpy(np.log(hidden.detach().numpy()))
+
+
+gradsmith_inputs = {"LogLinear": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+"""
+GOOD = BAD.replace("torch.from_numpy(np.log(hidden.detach().numpy()))", "hidden.log()").replace(
+    "import numpy as np\n", ""
+)
+_BACK = frozenset(("from_numpy", "tensor", "as_tensor", "asarray", "Tensor", "FloatTensor"))
+# NumPy functions whose result is an index, a count or a draw: nothing to differentiate.
+_NO_DERIVATIVE = frozenset(
+    ("argmax", "argmin", "argsort", "argwhere", "argpartition", "nonzero", "searchsorted", "digitize", "unique", "where",
+     "sign", "round", "rint", "floor", "ceil", "isnan", "isfinite", "histogram", "bincount", "choice", "astype")
+)  # fmt: skip
+
+
+def lint_file(file: FileModel) -> Iterator[Finding]:
+    for block in file.blocks_matching(r"\.numpy\(\)"):
+        if isinstance(block, ast.ClassDef) and any(_is_module(file, base) for base in block.bases):
+            for node in block.body:
+                if isinstance(node, ast.FunctionDef) and node.name == "forward":
+                    decorators = decorator_names(node, file)
+                    method = Method(
+                        "forward", node, file, "instance", None, read_params(node, 1, "input", file), decorators
+                    )
+                    yield from _in_forward(file, block, method)
+    for block in file.blocks_with(".item(), requires_grad=True"):
+        yield from _rewrapped(file, block)
+
+
+def _is_module(file: FileModel, base: ast.expr) -> bool:
+    dotted = file.dotted(base) or ""
+    return dotted.endswith("Module") or dotted.startswith("torch.nn.")
+
+
+def _in_forward(file: FileModel, owner: ast.ClassDef, method: Method) -> Iterator[Finding]:
+    if method.decorated_with("no_grad", "inference_mode"):
+        return
+    seen: set[ast.AST] = set()
+    for found in method.returns:
+        for call in _returned_wraps(method, found.node.value):
+            left = _left_at(method, call.args[0]) if call.args else None
+            if (
+                left is None
+                or call in seen
+                or _is_off(method, left)
+                or _is_off(method, call)
+                or _is_off(method, found.node)
+            ):
+                continue
+            seen.add(call)
+            yield file.at(
+                call,
+                f"{owner.name}.forward takes '{ast.unparse(left)}' through NumPy and returns the result: no gradient flows back "
+                "through it.",
+                advice="Use the torch operation, or wrap the NumPy code in a torch.autograd.Function with a backward.",
+                function=owner.name,
+            )
+
+
+def _returned_wraps(method: Method, node: ast.expr | None) -> list[ast.Call]:
+    """Calls of from_numpy and the like that the value is made of, through arithmetic and torch operations only."""
+    found: list[ast.Call] = []
+    seen: set[ast.AST] = set()
+    stack: list[ast.expr | None] = [node]
+    while stack:
+        node = stack.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, ast.Call):
+            op = method.op(node) or (method.dotted(node.func) or "").removeprefix("torch.")
+            if op in _BACK:
+                found.append(node)
+            elif op in know.TENSOR_OPS and not (op in know.TO_INTEGER or op in know.TO_BOOL or op in _SELECTS):
+                stack += [a for a in node.args if not isinstance(a, ast.Starred)]
+                stack += [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        else:
+            stack += _parts(method, node)
+    return found
+
+
+_SELECTS = frozenset(("gather", "index_select", "embedding", "where", "masked_fill", "scatter", "take_along_dim"))
+
+
+def _parts(method: Method, node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.Name):
+        return [b.value for b in method.definitions(node) if b.how in ("assign", "augment") and b.value is not None]
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if isinstance(node, ast.UnaryOp):
+        return [node.operand]
+    if isinstance(node, ast.Tuple):
+        return list(node.elts)
+    return []
+
+
+def _left_at(method: Method, node: ast.expr) -> ast.expr | None:
+    """The tensor that was turned into an array, if arithmetic and NumPy are all that happened to it, and a layer made it."""
+    seen: set[ast.AST] = set()
+    stack: list[ast.expr] = [node]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr == "numpy" and not node.args:
+                tensor = node.func.value
+                if _from_layer(method, tensor):
+                    return tensor
+            elif node.func.attr not in _NO_DERIVATIVE and (method.dotted(node.func) or "").startswith(
+                ("numpy.", "scipy.")
+            ):
+                stack += [a for a in node.args if not isinstance(a, ast.Starred)]
+        else:
+            stack += _parts(method, node)
+    return None
+
+
+def _from_layer(method: Method, node: ast.expr) -> bool:
+    """Something of the module's own took part: `self.linear(x)`, `x * self.weight`."""
+    seen: set[ast.AST] = set()
+    stack: list[ast.AST] = [node]
+    layer = False
+    while stack:
+        node_ = stack.pop()
+        if node_ in seen:
+            continue
+        seen.add(node_)
+        if isinstance(node_, ast.Call):
+            func = node_.func
+            if method.op(node_) in know.TO_INTEGER | know.TO_BOOL or (
+                isinstance(func, ast.Attribute) and func.attr == "data"
+            ):
+                return False
+            if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self":
+                layer = True
+        if isinstance(node_, ast.Name):
+            stack += [b.value for b in method.definitions(node_) if b.value is not None]
+        stack += list(ast.iter_child_nodes(node_))
+    return layer
+
+
+def _is_off(method: Method, node: ast.AST) -> bool:
+    """Runs without gradients, or not in training."""
+    for parent in method.ancestors(node):
+        if isinstance(parent, ast.With) and any(
+            "no_grad" in ast.unparse(i) or "inference" in ast.unparse(i) for i in parent.items
+        ):
+            return True
+    return any(w in ast.unparse(g.test) for g in method.guards(node) for w in ("training", "grad", "export", "tracing"))
+
+
+def _rewrapped(file: FileModel, block: ast.stmt) -> Iterator[Finding]:
+    """`loss = torch.tensor(loss.item(), requires_grad=True)`, and then `loss.backward()`."""
+    called = {
+        n.func.value.id
+        for n in ast.walk(block)
+        if isinstance(n, ast.Call)
+        and isinstance(n.func, ast.Attribute)
+        and n.func.attr == "backward"
+        and isinstance(n.func.value, ast.Name)
+    }
+    for node in ast.walk(block):
+        if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and node.value.args):
+            continue
+        names = [t.id for t in node.targets if isinstance(t, ast.Name)]
+        wraps = file.dotted(node.value.func) == "torch.tensor" and ast.unparse(node.value.args[0]).endswith(".item()")
+        if wraps and any(name in called for name in names):
+            yield file.at(
+                node.value,
+                f"'{names[0]}' is made anew from a number, so '{names[0]}.backward()' reaches nothing: no parameter gets a gradient.",
+                advice=f"Call backward on the tensor itself, not on `{ast.unparse(node.value)}`.",
+                argument=names[0],
+            )

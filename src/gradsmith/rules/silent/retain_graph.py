@@ -1,0 +1,126 @@
+"""backward is called twice on one graph
+
+What it finds
+-------------
+Two statements `loss.backward()` on the same name in one block, without `retain_graph=True` on the first and without a new
+value in between.
+
+Why it matters
+--------------
+The first call frees what the graph saved; the second raises "Trying to backward through the graph a second time".
+
+Known problems
+--------------
+Only the plain case is seen: one name, one block. Two losses that share a part of their graph raise as well.
+
+References
+----------
+https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html
+Measured on torch 2.13: RuntimeError as quoted, also for `(x * 2).sum()`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+from gradsmith.source import knowledge as know
+
+if TYPE_CHECKING:
+    from gradsmith.source import FileModel
+
+CODE = "GS228"
+SEVERITY = "error"
+EXPLAINS = ("forward-raised",)
+TRIGGERS = (".backward(",)
+BAD = """
+import torch
+
+
+def step(x):
+    loss = x.square().sum()
+    loss.backward()
+    first = x.grad.clone()
+    loss.backward()
+    return first
+
+
+gradsmith_inputs = {"step": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+"""
+GOOD = """
+import torch
+
+
+def step(x):
+    return x.square().sum()
+
+
+gradsmith_inputs = {"step": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+"""
+
+
+def lint_file(file: FileModel) -> Iterator[Finding]:
+    for block in file.blocks_matching(r"^[ \t]*\w+\.backward\("):
+        for node in ast.walk(block):
+            for name in ("body", "orelse", "finalbody"):
+                statements = getattr(node, name, None)
+                if isinstance(statements, list) and len(statements) > 1:
+                    yield from _in_block(file, block, statements)
+
+
+def _in_block(file: FileModel, block: ast.stmt, statements: Sequence[ast.stmt]) -> Iterator[Finding]:
+    freed: dict[str, ast.stmt] = {}
+    for statement in statements:
+        call = _backward(statement)
+        if call is None:
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
+                    freed.pop(node.id, None)
+                elif isinstance(node, (ast.Return, ast.Raise, ast.Continue, ast.Break)):
+                    freed.clear()
+            continue
+        name = call.func.value.id  # type: ignore[attr-defined]
+        if name in freed and _is_tensor(file, block, name):
+            yield file.at(
+                statement,
+                f"'{name}.backward()' is called again after line {freed[name].lineno} freed its graph: PyTorch raises.",
+                advice=f"Write `{name}.backward(retain_graph=True)` the first time, or compute '{name}' again.",
+                argument=name,
+            )
+            freed.pop(name)
+        elif not _keeps(call):
+            freed[name] = statement
+
+
+def _backward(statement: ast.stmt) -> ast.Call | None:
+    """`loss.backward(...)` as a statement of its own."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "backward"):
+        return None
+    return call if isinstance(call.func.value, ast.Name) else None
+
+
+def _keeps(call: ast.Call) -> bool:
+    if len(call.args) > 1:
+        return True
+    for keyword in call.keywords:
+        if keyword.arg in ("retain_graph", "create_graph", None):
+            value = keyword.value
+            if not (isinstance(value, ast.Constant) and not value.value):
+                return True
+    return False
+
+
+def _is_tensor(file: FileModel, block: ast.stmt, name: str) -> bool:
+    """Assigned a torch expression somewhere in the block: other things have a method `backward` too."""
+    for node in ast.walk(block):
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+            for part in ast.walk(node.value):
+                func = part.func if isinstance(part, ast.Call) else None
+                if isinstance(func, ast.Attribute) and (
+                    func.attr in know.METHODS or know.bare_op(file.dotted(func)) is not None
+                ):
+                    return True
+    return False
