@@ -219,6 +219,117 @@ del outputs, leaves
 gc.collect()
 assert node() is None, "the graph is never freed, not even by the garbage collector"
 """,
+    "uninitialised": """
+torch.use_deterministic_algorithms(True, warn_only=True)  # fills torch.empty with NaN
+outputs, leaves = call()
+found = gradients(outputs, leaves, normal(outputs))
+print(outputs, found)
+assert not any(t.isnan().any() for t in outputs + found), "uninitialised memory reaches the result"
+""",
+    "tie": """
+outputs, leaves = call()
+v = normal(outputs)
+claimed = gradients(outputs, leaves, v)
+for number, x in enumerate(leaves):
+    if x.ndim == 0:
+        continue
+    rows = x.detach().reshape(-1, x.shape[-1])
+    for r, row in enumerate(rows):
+        for value in row.unique():
+            u = torch.zeros_like(rows)
+            u[r] = (row == value).to(u.dtype)
+            u = u.view_as(x)
+            def f(t):
+                moved, _ = call([y.detach() + t * u if k == number else y.detach() for k, y in enumerate(leaves)])
+                return sum(float((o.detach() * w).sum()) for o, w in zip([o for o in moved if o.requires_grad], v))
+            left, right = (f(0) - f(-1e-6)) / 1e-6, (f(1e-6) - f(0)) / 1e-6
+            says = float((claimed[number] * u).sum())
+            slack = 1e-3 * (abs(left) + abs(right) + abs(says)) + 1e-7
+            print("equal elements move forward by", left, "to", right, "and their gradients add up to", says)
+            assert min(left, right) - slack <= says <= max(left, right) + slack, "ties get the wrong share"
+""",
+    "overflow": """
+outputs, leaves = call()
+found = gradients(outputs, leaves, normal(outputs))
+print(outputs, found)
+assert not any(g.isnan().any() for g in found), "an intermediate result overflows"
+""",
+    "compile": """
+outputs, leaves = call()
+v = normal(outputs)
+eager = gradients(outputs, leaves, v)
+compiled = torch.compile(lambda *args, **kwargs: fn(*args, **kwargs), backend="aot_eager")
+results, again = call(function=compiled)
+graph = gradients(results, again, v)
+print(eager, graph)
+assert close([o.detach() for o in outputs] + eager, [o.detach() for o in results] + graph), "compiled differs from eager"
+""",
+    "vmap": """
+values = [t for t in tree_leaves((inputs, keywords)) if wants(t)]
+def pure(*tensors):
+    given = iter(tensors)
+    args, kwargs = tree_map(lambda t: next(given) if wants(t) else t, (inputs, keywords))
+    return tuple(o for o in tree_leaves(fn(*args, **kwargs)) if isinstance(o, torch.Tensor))
+stacked = [torch.stack([x.detach() * (1 + 0.1 * k) for k in range(3)]).requires_grad_() for x in values]
+loop = [torch.stack(column) for column in zip(*(pure(*(x[k] for x in stacked)) for k in range(3)))]
+batch = list(torch.func.vmap(pure)(*stacked))
+assert close([o.detach() for o in loop], [o.detach() for o in batch]), "vmap gives another output than a loop"
+assert close(gradients(loop, stacked, normal(loop)), gradients(batch, stacked, normal(batch))), "... another gradient"
+""",
+    "jvp": """
+import torch.autograd.forward_ad as forward_ad
+outputs, leaves = call()
+v = normal(outputs)
+u = [torch.randn(x.shape, dtype=torch.float64).to(x.dtype) for x in leaves]
+backwards = sum(float((g * d).sum()) for g, d in zip(gradients(outputs, leaves, v), u))
+values = [t for t in tree_leaves((inputs, keywords)) if wants(t)]
+with forward_ad.dual_level():
+    duals = iter([forward_ad.make_dual(x.detach(), d) for x, d in zip(values, u)])
+    args, kwargs = tree_map(lambda t: next(duals) if wants(t) else t, (inputs, keywords))
+    tangents = [forward_ad.unpack_dual(o).tangent for o in tree_leaves(fn(*args, **kwargs)) if isinstance(o, torch.Tensor)]
+forwards = sum(float((t * w).sum()) for t, w in zip(tangents, v) if t is not None)
+print("jvp says", forwards, "backward says", backwards)
+assert abs(forwards - backwards) <= 1e-5 * (abs(forwards) + abs(backwards)) + 1e-9, "jvp and backward disagree"
+""",
+    "checkpoint": """
+import random
+from torch.utils.checkpoint import checkpoint
+random.seed(seed)
+outputs, leaves = call()
+v = normal(outputs)
+expected = gradients(outputs, leaves, v)
+for kind in (False, True):
+    random.seed(seed)
+    results, again = call(function=lambda *a, **k: checkpoint(fn, *a, use_reentrant=kind, **k))
+    torch.autograd.backward([o for o in results if o.requires_grad], v)
+    found = [torch.zeros_like(x) if x.grad is None else x.grad for x in again]
+    assert close(expected, found), "checkpointing gives another gradient"
+""",
+    "hooks": """
+outputs, leaves = call()
+v = normal(outputs)
+expected = gradients(outputs, leaves, v)
+with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t.clone()):
+    results, again = call()
+    assert close(expected, gradients(results, again, v)), "hooks that copy saved tensors change the gradient"
+""",
+    "thread": """
+import threading
+outputs, leaves = call()
+v = normal(outputs)
+expected = gradients(outputs, leaves, v)
+results, again = call()
+found = []
+def work():
+    try:
+        found.append(gradients(results, again, v))
+    except BaseException as error:
+        found.append(error)
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+assert isinstance(found[0], list) and close(expected, found[0]), f"backward in another thread: {found[0]}"
+""",
     "second": """
 outputs, leaves = call()
 v = normal(outputs)
@@ -240,24 +351,33 @@ assert abs(says - true) <= 1e-4 * (abs(says) + abs(true)) + 1e-8, "the gradient 
 # Rules not listed here are shown by comparing the gradient with differences of forward.
 BY_RULE: Mapping[str, str] = {
     "backward-raised": "run",
+    "checkpoint-mismatch": "checkpoint",
     "class-state": "state",
+    "compile-mismatch": "compile",
     "forward-raised": "run",
     "frozen-input": "subsets",
     "gradient-shape": "run",
     "hidden-parameter": "hidden",
+    "hook-mismatch": "hooks",
     "inplace-grad": "grad_output",
     "inplace-input": "input",
     "inplace-saved": "saved",
     "intermediate-saved": "second",
+    "jvp-mismatch": "jvp",
     "layout-dependent": "layout",
     "nonfinite-gradient": "finite",
     "nonlinear-backward": "linear",
     "not-repeatable": "repeat",
     "output-view-saved": "leak",
-    "overflow": "finite",
+    "overflow": "overflow",
     "random-backward": "random",
     "reference-cycle": "cycle",
     "return-count": "run",
+    "tensor-on-ctx": "leak",
+    "thread-bound": "thread",
+    "tie-gradient": "tie",
+    "uninitialised-memory": "uninitialised",
     "unused-output": "unused",
+    "vmap-mismatch": "vmap",
     "wrong-second-order": "second",
 }

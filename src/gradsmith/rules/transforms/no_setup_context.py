@@ -1,25 +1,21 @@
-"""forward takes ctx, so torch.func transforms refuse the Function
+"""torch.func cannot use the Function, because forward takes ctx.
 
 What it finds
 -------------
-A Function whose `forward(ctx, ...)` does two jobs, without a separate `setup_context`, and which is mentioned in a file
-that uses `torch.func` or `functorch` (vmap, grad, jacrev, jvp ...).
+torch.func.grad and vmap are tried. PyTorch refuses Functions whose forward takes ctx, and says so.
 
 Why it matters
 --------------
-`torch.func` can only transform Functions that compute in `forward(...)` and save in `setup_context(ctx, inputs, output)`.
-Others raise: "In order to use an autograd.Function with functorch transforms ... it must override the setup_context
-staticmethod". Measured on torch 2.13: raises for vmap, grad, jvp, jacrev and jacfwd.
+Per-sample gradients, ensembles and Jacobians through torch.func do not work with this Function. Nothing is wrong with it
+otherwise; that is why this is `info`.
 
 Known problems
 --------------
-A Function with setup_context costs about three times as much per call (4.9 us against 15.6 us), so where nobody
-transforms it the old style is the better one. This is information.
+None known.
 
 References
 ----------
-https://docs.pytorch.org/docs/stable/notes/extending.func.html
-Measured on torch 2.13: see above.
+https://github.com/pytorch/pytorch/issues/90225, https://github.com/pytorch/pytorch/issues/91468
 """
 
 from __future__ import annotations
@@ -30,75 +26,39 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
-    from gradsmith.source import FunctionModel
+    from gradsmith.lab import Lab
 
 CODE = "GS601"
 SEVERITY = "info"
-EXPLAINS = ()
-FIXABLE = False
+LEVEL = "deep"
 BAD = """
 import torch
-from torch.func import grad
 
 
-class Cube(torch.autograd.Function):
+class Double(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x**3
+        return 2 * x
 
     @staticmethod
     def backward(ctx, grad_output):
-        (x,) = ctx.saved_tensors
-        return grad_output * 3 * x**2
+        return 2 * grad_output
 
 
-def slope(x):
-    return grad(lambda v: Cube.apply(v).sum())(x)
-
-
-gradsmith_inputs = {"Cube": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+gradsmith_inputs = {"Double": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
 """
-GOOD = """
-import torch
-from torch.func import grad
+GOOD = BAD.replace("forward(ctx, x)", "forward(x)").replace(
+    "return 2 * x\n",
+    "return 2 * x\n\n    @staticmethod\n    def setup_context(ctx, inputs, output):\n        pass\n",
+)
 
 
-class Cube(torch.autograd.Function):
-    @staticmethod
-    def forward(x):
-        return x**3
+def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.lab.conditions.functorch import func_grad
 
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(*inputs)
-
-    @staticmethod
-    def backward(ctx, grad_output):
-        (x,) = ctx.saved_tensors
-        return grad_output * 3 * x**2
-
-
-def slope(x):
-    return grad(lambda v: Cube.apply(v).sum())(x)
-
-
-gradsmith_inputs = {"Cube": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
-"""
-_USES = r"(?m)^\s*(?:from|import)\s+(?:torch\.func|torch\._functorch|functorch)\b|\btorch\.(?:func\.\w|vmap\()|from torch import .*\bvmap\b"
-
-
-def lint(function: FunctionModel) -> Iterator[Finding]:
-    forward, project = function.forward, function.file.project
-    if function.kind != "function" or forward is None or forward.inherited or forward.ctx is None:
-        return
-    if function.setup_context is not None or not function.has_gradient or project is None:
-        return
-    if not any(function.name in file.text for file in project.matching(_USES)):
-        return
-    yield function.at(
-        forward.node,
-        f"{function.name}.forward takes ctx: torch.func, which is used together with it, refuses such Functions.",
-        advice="Write `forward(*inputs)` without ctx, and save in `setup_context(ctx, inputs, output)`; set "
-        "`generate_vmap_rule = True` if it is made of torch operations.",
-    )
+    outcome = func_grad(lab)
+    if lab.target.function is not None and outcome.state == "not supported" and "setup_context" in outcome.detail:
+        yield lab.finding(
+            f"{lab.target.name} does not work under torch.func (grad, vmap, jacrev): forward takes ctx.",
+            advice="Split it: forward(x, ...) without ctx, and a static setup_context(ctx, inputs, output) that saves.",
+        )

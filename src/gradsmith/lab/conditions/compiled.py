@@ -1,0 +1,128 @@
+"""torch.compile: the subject in a graph (aot_eager, or inductor at level deep) against eager."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any
+
+from gradsmith.lab.conditions.outcome import Outcome, Results, column, compared, examinable, plain, results, words
+from gradsmith.lab.lab import Lab
+
+_MOST_CALLS = 4000  # about 10 s of tracing; measured: 400 calls a second
+
+
+@column("compile")
+def aot_eager(lab: Lab) -> Outcome:
+    return under(lab, "aot_eager")
+
+
+@column("inductor")
+def inductor(lab: Lab) -> Outcome:
+    return under(lab, "inductor")
+
+
+@column("dynamic shapes")
+def dynamic(lab: Lab) -> Outcome:
+    return under(lab, "aot_eager", dynamic=True)
+
+
+def under(lab: Lab, backend: str, **options: Any) -> Outcome:
+    """One graph first; where that breaks, the same with graph breaks: numbers have to be right in both cases."""
+    if reason := examinable(lab) or ("forward draws random numbers" if lab.stochastic else ""):
+        return Outcome("not tried", reason)
+    if (calls := python_calls(lab)) > _MOST_CALLS:
+        return Outcome("not tried", f"{calls} calls in one run, which dynamo would unroll one by one")
+    with _quiet():
+        whole = compared(lab, lambda: compiled_results(lab, backend, fullgraph=True, **options))
+        if whole.state == "works" or whole.differs:
+            return whole
+        broken = compared(lab, lambda: compiled_results(lab, backend, fullgraph=False, **options), _unsupported)
+    if broken.state == "not supported":
+        return broken
+    if broken.state == "works":
+        return Outcome("not supported", f"graph break: {whole.detail}")
+    return broken
+
+
+def _unsupported(error: BaseException) -> bool:
+    return "not support" in str(error)
+
+
+def python_calls(lab: Lab) -> int:
+    """How many Python and C calls one forward and backward make: dynamo traces every one, loops unrolled."""
+    count = 0
+
+    def tick(frame: object, event: str, arg: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    plain(lab)  # the first backward of a process imports half of torch
+    before = sys.getprofile()
+    sys.setprofile(tick)
+    try:
+        results(lab)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def compiled_results(lab: Lab, backend: str, **options: Any) -> Results:
+    import torch
+
+    function = with_own_code(lab.precise[0].call)
+    return results(lab, torch.compile(function, backend=backend, **options))
+
+
+def with_own_code(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A wrapper with a code object of its own: dynamo counts recompilations per code object, across subjects."""
+
+    def subject(*args: Any, **kwargs: Any) -> Any:
+        return call(*args, **kwargs)
+
+    return FunctionType(
+        subject.__code__.replace(), subject.__globals__, "subject", subject.__defaults__, subject.__closure__
+    )
+
+
+def graph_breaks(lab: Lab) -> str:
+    """The reason why the subject does not fit into one graph, or nothing."""
+    outcome = aot_eager(lab)
+    return outcome.detail.removeprefix("graph break: ") if outcome.state == "not supported" else ""
+
+
+@column("opcheck")
+def opcheck(lab: Lab) -> Outcome:
+    """torch.library.opcheck of a custom op: schema, registration, FakeTensor, AOT."""
+    import torch
+
+    if lab.target.kind != "custom_op":
+        return Outcome("not tried", "not a custom op")
+    args, kwargs = lab.arguments.with_tensors({})
+    with _quiet():
+        try:
+            found = torch.library.opcheck(lab.target.original, args, kwargs, raise_exception=False)
+        except Exception as error:
+            return Outcome("fails", words(error))
+    failed = {name: result for name, result in found.items() if result != "SUCCESS"}
+    if not failed:
+        return Outcome("works")
+    name, result = next(iter(failed.items()))
+    return Outcome("fails", f"{name}: {words(result) if isinstance(result, BaseException) else result}", name)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """What dynamo would log about the user's code is in the outcome already."""
+    loggers = [logging.getLogger(name) for name in ("torch._dynamo", "torch._functorch", "torch._inductor", "torch")]
+    before = [(logger, logger.level) for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in before:
+            logger.setLevel(level)

@@ -1,0 +1,232 @@
+"""Autocast, activation checkpointing, saved-tensor hooks, another thread, and copies of a module."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
+from torch.utils.checkpoint import checkpoint
+
+from gradsmith.lab.conditions.outcome import (
+    Outcome,
+    Results,
+    column,
+    compared,
+    difference,
+    examinable,
+    far,
+    plain,
+    plain_backward,
+    results,
+    words,
+)
+from gradsmith.lab.lab import Lab
+from gradsmith.lab.run import flat_outputs, forward
+from gradsmith.lab.state import seed_all
+
+
+@column("autocast forward")
+def autocast_forward(lab: Lab) -> Outcome:
+    """CPU autocast in bfloat16 around forward only, as the documentation recommends."""
+    return _autocast(lab, both=False)
+
+
+@column("autocast both")
+def autocast_both(lab: Lab) -> Outcome:
+    return _autocast(lab, both=True)
+
+
+@column("checkpoint")
+def checkpoint_non_reentrant(lab: Lab) -> Outcome:
+    return _checkpoint(lab, use_reentrant=False)
+
+
+@column("checkpoint reentrant")
+def checkpoint_reentrant(lab: Lab) -> Outcome:
+    return _checkpoint(lab, use_reentrant=True)
+
+
+@column("save_on_cpu")
+def offloaded(lab: Lab) -> Outcome:
+    if reason := examinable(lab):
+        return Outcome("not tried", reason)
+
+    def run() -> Results:
+        with save_on_cpu():
+            return results(lab)
+
+    return compared(lab, run)
+
+
+@column("saved-tensor hooks")
+def copied_by_hooks(lab: Lab) -> Outcome:
+    """Hooks that hand back a copy, as compression, offloading and checkpointing do."""
+    if reason := examinable(lab):
+        return Outcome("not tried", reason)
+
+    def run() -> Results:
+        with saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t.clone()):
+            return results(lab)
+
+    return compared(lab, run)
+
+
+@column("another thread")
+def backward_elsewhere(lab: Lab) -> Outcome:
+    """backward in a thread of its own: the engine does so for every device but the CPU."""
+    if reason := examinable(lab):
+        return Outcome("not tried", reason)
+
+    def elsewhere(outputs: list[Tensor], leaves: list[Tensor], v: dict[int, Tensor]) -> tuple[Tensor | None, ...]:
+        found: tuple[Tensor | None, ...] = in_thread(lambda: plain_backward(outputs, leaves, v))
+        return found
+
+    return compared(lab, lambda: results(lab, backward=elsewhere))
+
+
+@column("two threads")
+def two_threads(lab: Lab) -> Outcome:
+    """Two threads, each with a forward and a backward of its own, at the same time."""
+    if reason := examinable(lab) or ("forward draws random numbers" if lab.stochastic else ""):
+        return Outcome("not tried", reason)
+    found: list[Results | BaseException] = []
+
+    def work() -> None:
+        try:
+            found.append(results(lab))
+        except Exception as error:
+            found.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for result in found:
+        if isinstance(result, BaseException):
+            return Outcome("fails", words(result))
+        if differs := difference(lab, plain(lab), result):
+            return Outcome("fails", f"another result: {differs}", differs)
+    return Outcome("works")
+
+
+@column("deepcopy")
+def module_copy(lab: Lab) -> Outcome:
+    """A deep copy with other parameters computes otherwise, leaves the original alone, and takes its state back."""
+    module = lab.target.module
+    if module is None:
+        return Outcome("not tried", "not a module")
+    args, kwargs = lab.arguments.with_tensors({})
+    given = args[1:]
+    try:
+        twin = copy.deepcopy(module)
+        before = _outputs(lab, module, given, kwargs)
+        if not any(p.requires_grad for p in twin.parameters()):
+            return Outcome("not tried", "no parameters")
+        state = copy.deepcopy(module.state_dict())
+        with torch.no_grad():
+            for parameter in twin.parameters():
+                parameter.mul_(1.5).add_(0.1)
+        moved = _outputs(lab, twin, given, kwargs)
+        twin.load_state_dict(state)
+        back = _outputs(lab, twin, given, kwargs)
+    except Exception as error:
+        return Outcome("fails", words(error))
+    if all(lab.close(a, b) for a, b in zip(before, moved)):
+        return Outcome("fails", "a copy ignores its own parameters", "a copy ignores its own parameters")
+    for a, b in zip(before, back):
+        if not lab.close(a, b):
+            said = f"state_dict does not restore the output ({far(a, b)})"
+            return Outcome("fails", said, said)
+    return Outcome("works")
+
+
+def in_thread(action: Callable[[], Any]) -> Any:
+    """Run in a new thread; its exception is raised here."""
+    box: dict[str, Any] = {}
+
+    def work() -> None:
+        try:
+            box["result"] = action()
+        except BaseException as error:
+            box["error"] = error
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    if "error" in box:
+        raise box["error"]
+    return box["result"]
+
+
+def _outputs(lab: Lab, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Tensor]:
+    seed_all(lab.settings.seed)
+    with torch.no_grad():
+        return [o.detach().clone() for o in flat_outputs(module(*args, **kwargs))[0]]
+
+
+def _checkpoint(lab: Lab, *, use_reentrant: bool) -> Outcome:
+    if reason := examinable(lab):
+        return Outcome("not tried", reason)
+    if any(call.dirty for call in lab.baseline.run.trace.forwards):
+        return Outcome("not tried", "forward works in place, which recomputation cannot repeat")
+    if use_reentrant and lab.target.module is not None:
+        return Outcome("not tried", "the reentrant kind sees tensors only as direct arguments")
+    call = lab.precise[0].call
+    backward = accumulating_backward if use_reentrant else plain_backward
+    return compared(
+        lab,
+        lambda: results(lab, lambda *a, **k: checkpoint(call, *a, use_reentrant=use_reentrant, **k), backward=backward),
+    )
+
+
+def accumulating_backward(
+    outputs: list[Tensor], leaves: list[Tensor], v: dict[int, Tensor]
+) -> tuple[Tensor | None, ...]:
+    """`.backward()` into `.grad`: reentrant checkpoints refuse autograd.grad."""
+    used = [o for o in v if outputs[o].requires_grad]
+    torch.autograd.backward([outputs[o] for o in used], [v[o] for o in used])
+    return tuple(leaf.grad for leaf in leaves)
+
+
+def _autocast(lab: Lab, *, both: bool) -> Outcome:
+    if reason := examinable(lab):
+        return Outcome("not tried", reason)
+    # In the precision in which people use autocast: float32 outside, bfloat16 inside.
+    narrow = lab.arguments.cast(torch.float32)
+    target = lab.target
+    try:
+        reference = forward(target, narrow, seed=lab.settings.seed)
+        v = {o: g.to(reference.outputs[o].dtype) for o, g in lab.baseline.v.items()}
+        expected = reference.gradients(v)
+    except Exception as error:
+        return Outcome("not tried", f"it does not run in float32: {words(error)}")
+    mode = torch.autocast("cpu", dtype=torch.bfloat16)
+    try:
+        with mode:
+            run = forward(target, narrow, seed=lab.settings.seed)
+    except Exception as error:
+        return Outcome("fails", f"forward raises {words(error)}")
+    try:
+        grad_outputs = {o: g.to(run.outputs[o].dtype) for o, g in v.items()}
+        if both:
+            with mode:
+                got = run.gradients(grad_outputs)
+        else:
+            got = run.gradients(grad_outputs)
+    except Exception as error:
+        return Outcome("fails", f"backward raises {words(error)}")
+    for leaf in narrow.differentiable:
+        a, b = expected[leaf.position], got[leaf.position]
+        if a is not None and b is not None and a.numel():
+            size = float(a.abs().max())
+            off = float((a - b.to(a.dtype)).abs().max())
+            if off > 0.25 * size:  # bfloat16 keeps 8 bits; a quarter is no rounding
+                said = f"the gradient of '{leaf.name}' ({far(a, b)})"
+                return Outcome("fails", f"another result: {said}", said)
+    return Outcome("works")

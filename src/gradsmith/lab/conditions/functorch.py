@@ -1,0 +1,159 @@
+"""torch.func: grad, vmap against a loop, jacrev, and forward mode against backward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+from torch.autograd.function import _SingleLevelFunction
+
+from gradsmith.lab.conditions.compiled import with_own_code
+from gradsmith.lab.conditions.outcome import Outcome, Results, column, compared, examinable, far, plain, words
+from gradsmith.lab.differences import dot
+from gradsmith.lab.lab import Lab
+from gradsmith.lab.run import flat_outputs, normal_like
+from gradsmith.lab.state import seed_all
+
+_ROWS = 3
+
+
+def refuses(error: BaseException) -> bool:
+    """PyTorch says in words that the Function lacks what this transform needs."""
+    text = str(error)
+    return any(
+        word in text for word in ("setup_context", "generate_vmap_rule", "vmap staticmethod", "forward AD", "jvp")
+    )
+
+
+def pure(lab: Lab) -> tuple[Callable[..., list[Tensor]], list[Tensor]]:
+    """The subject as a function of its differentiable tensors alone, and these tensors."""
+    target, arguments = lab.precise
+    wanted = arguments.differentiable
+
+    def function(*tensors: Tensor) -> list[Tensor]:
+        args, kwargs = arguments.with_tensors({leaf.position: t for leaf, t in zip(wanted, tensors)})
+        seed_all(lab.settings.seed)
+        return flat_outputs(target.call(*args, **kwargs))[0]
+
+    return function, [leaf.tensor.detach().clone() for leaf in wanted]
+
+
+def unfit(lab: Lab) -> str:
+    if reason := examinable(lab):
+        return reason
+    if lab.stochastic:
+        return "forward draws random numbers"
+    run = lab.baseline.run
+    if any(call.dirty for call in run.trace.forwards):
+        return "forward works in place"
+    positions = [id(leaf.tensor) for leaf in lab.precise[1].differentiable]
+    return "a tensor is passed twice" if len(set(positions)) < len(positions) else ""
+
+
+@column("func.grad")
+def func_grad(lab: Lab) -> Outcome:
+    if reason := unfit(lab):
+        return Outcome("not tried", reason)
+    return compared(lab, lambda: _graded(lab, lambda f, n: torch.func.grad(f, argnums=n)), refuses)
+
+
+@column("compiled func.grad")
+def compiled_func_grad(lab: Lab) -> Outcome:
+    """pytorch#193279: in a compiled torch.func.grad the custom backward is dropped, and autograd's used instead."""
+    if func_grad(lab).state != "works":
+        return Outcome("not tried", "torch.func.grad itself does not work")
+
+    def transform(f: Callable[..., Tensor], numbers: tuple[int, ...]) -> Callable[..., Any]:
+        graded = torch.func.grad(f, argnums=numbers)
+        return torch.compile(with_own_code(graded), backend="aot_eager")
+
+    return compared(lab, lambda: _graded(lab, transform))
+
+
+def _graded(lab: Lab, transform: Callable[[Callable[..., Tensor], tuple[int, ...]], Callable[..., Any]]) -> Results:
+    target, arguments = lab.precise
+    wanted = arguments.differentiable
+    values = [leaf.tensor.detach().clone() for leaf in wanted]
+    v, call = lab.baseline.v, target.call
+
+    def loss(*tensors: Tensor) -> Tensor:
+        args, kwargs = arguments.with_tensors({leaf.position: t for leaf, t in zip(wanted, tensors)})
+        outputs = flat_outputs(call(*args, **kwargs))[0]
+        terms = [(v[o] * outputs[o]).sum() for o in v]
+        total = terms[0]
+        for term in terms[1:]:
+            total = total + term
+        return total.real if total.is_complex() else total
+
+    seed_all(lab.settings.seed)
+    grads = transform(loss, tuple(range(len(values))))(*values)
+    return Results(plain(lab).outputs, {leaf.position: g for leaf, g in zip(wanted, grads)})
+
+
+@column("vmap")
+def vmap(lab: Lab) -> Outcome:
+    """Stacked inputs under vmap against a loop over them; outputs, and the gradient through vmap."""
+    if reason := unfit(lab):
+        return Outcome("not tried", reason)
+    function, values = pure(lab)
+    stacked = [torch.stack([x * (1 + 0.1 * k) for k in range(_ROWS)]) for x in values]
+    try:
+        loop = [function(*(x[k] for x in stacked)) for k in range(_ROWS)]
+        expected = [torch.stack(column) for column in zip(*loop)]
+        wanted = _gradients(
+            lambda *xs: [torch.stack(c) for c in zip(*(function(*(x[k] for x in xs)) for k in range(_ROWS)))], stacked
+        )
+    except Exception as error:
+        return Outcome("not tried", f"the loop itself raises {words(error)}")
+    try:
+        got = torch.func.vmap(lambda *xs: tuple(function(*xs)))(*stacked)
+        grads = _gradients(lambda *xs: torch.func.vmap(lambda *ys: tuple(function(*ys)))(*xs), stacked)
+    except Exception as error:
+        return Outcome("not supported" if refuses(error) else "fails", words(error))
+    for name, a, b in zip(lab.baseline.run.output_names, expected, got):
+        if not lab.close(a, b):
+            return Outcome("fails", f"another {name}", f"the output ({far(a.detach(), b.detach())})")
+    for leaf, x, y in zip(lab.precise[1].differentiable, wanted, grads):
+        if not lab.close(x, y):
+            return Outcome(
+                "fails", f"another gradient of '{leaf.name}'", f"the gradient of '{leaf.name}' ({far(x, y)})"
+            )
+    return Outcome("works")
+
+
+def _gradients(function: Callable[..., Any], values: list[Tensor]) -> tuple[Tensor | None, ...]:
+    leaves = [x.detach().clone().requires_grad_() for x in values]
+    outputs = [o for o in function(*(x.clone() for x in leaves)) if o.requires_grad]
+    generator = torch.Generator().manual_seed(29)
+    return torch.autograd.grad(outputs, leaves, [normal_like(o, generator) for o in outputs], allow_unused=True)
+
+
+@column("jvp")
+def jvp(lab: Lab) -> Outcome:
+    """Forward mode where the Function defines it: <v, jvp(u)> against <backward(v), u>."""
+    cls = lab.target.function
+    if cls is None or getattr(cls, "jvp", None) is _SingleLevelFunction.jvp:
+        return Outcome("not tried", "no jvp is defined")
+    if reason := unfit(lab):
+        return Outcome("not tried", reason)
+    function, values = pure(lab)
+    directions = [normal_like(x, lab.generator(31 + i)) for i, x in enumerate(values)]
+    try:
+        with forward_ad.dual_level():
+            duals = [forward_ad.make_dual(x, u) for x, u in zip(values, directions)]
+            tangents = [forward_ad.unpack_dual(o).tangent for o in function(*duals)]
+    except Exception as error:
+        return Outcome("fails", words(error))
+    v, grads = lab.baseline.v, lab.baseline.gradients
+    forwards = sum(dot(v[o], tangents[o]) for o in v if tangents[o] is not None)
+    leaves = lab.precise[1].differentiable
+    pairs = [(grads[leaf.position], u) for leaf, u in zip(leaves, directions)]
+    backwards = sum(dot(g, u) for g, u in pairs if g is not None)
+    size = sum(float((g * u).abs().sum()) for g, u in pairs if g is not None)
+    if abs(forwards - backwards) > 1e-6 * (size + abs(forwards)):
+        said = f"jvp says {forwards:.6g} where backward says {backwards:.6g}"
+        return Outcome("fails", said, said)
+    return Outcome("works")

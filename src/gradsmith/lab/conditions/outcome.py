@@ -1,0 +1,143 @@
+"""What became of one condition, and how results under it are compared with the plain run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from gradsmith.lab.arguments import fresh
+from gradsmith.lab.lab import Lab
+from gradsmith.lab.run import flat_outputs
+from gradsmith.lab.state import seed_all
+
+State = Literal["works", "fails", "not supported", "not tried"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One cell of the compatibility matrix. `differs` names what came out otherwise; without it, something raised."""
+
+    state: State
+    detail: str = ""
+    differs: str = ""
+
+    @property
+    def cell(self) -> str:
+        return f"{self.state}: {self.detail}" if self.detail else self.state
+
+
+def column(name: str) -> Callable[[Callable[[Lab], Outcome]], Callable[[Lab], Outcome]]:
+    """Run a condition once per Lab, and write its outcome into the row of the matrix."""
+
+    def wrap(condition: Callable[[Lab], Outcome]) -> Callable[[Lab], Outcome]:
+        def once(lab: Lab) -> Outcome:
+            store: dict[str, Outcome] = lab.__dict__.setdefault("_outcomes", {})
+            if name not in store:
+                store[name] = condition(lab)
+                lab.conditions[name] = store[name].cell
+            return store[name]
+
+        return once
+
+    return wrap
+
+
+@dataclass(frozen=True)
+class Results:
+    """Outputs and gradients of one plain run; gradients by position."""
+
+    outputs: list[Tensor]
+    gradients: dict[int, Tensor | None]
+
+
+def results(lab: Lab, call: Callable[..., Any] | None = None, **options: Any) -> Results:
+    """Run on fresh leaves, not observed (dynamo refuses patched Functions). `call` replaces the subject.
+
+    `backward` (a callable given outputs, leaves and grad_outputs) replaces the plain autograd.grad.
+    """
+    target, arguments = lab.precise
+    call = call or target.call
+    copies: dict[int, tuple[Tensor, Tensor]] = {}
+    leaves: dict[int, Tensor] = {}
+    passed: dict[int, Tensor] = {}
+    for leaf in arguments.leaves:
+        if id(leaf.tensor) not in copies:
+            own = fresh(leaf.tensor, requires_grad=leaf.differentiable)
+            copies[id(leaf.tensor)] = (own, own.clone() if own.requires_grad else own)
+        if leaf.differentiable:
+            leaves[leaf.position] = copies[id(leaf.tensor)][0]
+        passed[leaf.position] = copies[id(leaf.tensor)][1]
+    args, kwargs = arguments.with_tensors(passed)
+    seed_all(lab.settings.seed)
+    outputs, _ = flat_outputs(call(*args, **kwargs))
+    backward = options.get("backward", plain_backward)
+    found = backward(outputs, list(leaves.values()), lab.baseline.v)
+    return Results([o.detach() for o in outputs], dict(zip(leaves, found)))
+
+
+def plain_backward(outputs: list[Tensor], leaves: list[Tensor], v: dict[int, Tensor]) -> tuple[Tensor | None, ...]:
+    used = [o for o in v if outputs[o].requires_grad]
+    return torch.autograd.grad(
+        [outputs[o] for o in used], leaves, [v[o].to(outputs[o].dtype) for o in used], allow_unused=True
+    )
+
+
+def plain(lab: Lab) -> Results:
+    """The subject as it is, once per Lab: what conditions are compared with."""
+    cached: Results | None = lab.__dict__.get("_plain")
+    if cached is None:
+        cached = results(lab)
+        lab.__dict__["_plain"] = cached
+    return cached
+
+
+def difference(lab: Lab, expected: Results, got: Results) -> str:
+    """What differs, in words; nothing where all is equal up to rounding."""
+    names = lab.baseline.run.output_names
+    for name, a, b in zip(names, expected.outputs, got.outputs):
+        if a.is_floating_point() and not lab.close(a, b):
+            return f"{'the output' if name == 'output' else name} ({far(a, b)})"
+    for leaf in lab.precise[1].differentiable:
+        x, y = expected.gradients.get(leaf.position), got.gradients.get(leaf.position)
+        if not lab.close(x, y):
+            return f"the gradient of '{leaf.name}' ({far(x, y)})"
+    return ""
+
+
+def far(a: Tensor | None, b: Tensor | None) -> str:
+    """How far apart, as a reader would say it."""
+    if a is None or b is None:
+        return "one of them is None"
+    if a.shape != b.shape:
+        return f"shape {tuple(b.shape)} instead of {tuple(a.shape)}"
+    size = float(a.abs().nan_to_num(0, 0, 0).max()) or 1.0
+    return f"off by {float((a - b.to(a.dtype)).abs().nan_to_num(0, 0, 0).max()) / size:.2g} of its size"
+
+
+def compared(lab: Lab, run: Callable[[], Results], refuses: Callable[[BaseException], bool] | None = None) -> Outcome:
+    """Works, or fails in words. `refuses` recognises an exception that says: this is not supported."""
+    try:
+        got = run()
+    except Exception as error:  # the user's code and torch's machinery under a condition it may not bear
+        said = words(error)
+        return Outcome("not supported" if refuses is not None and refuses(error) else "fails", said)
+    differs = difference(lab, plain(lab), got)
+    return Outcome("fails", f"another result: {differs}", differs) if differs else Outcome("works")
+
+
+def words(error: BaseException) -> str:
+    line = next((text.strip() for text in str(error).splitlines() if text.strip()), "")
+    return f"{type(error).__name__}: {line}"[:200]
+
+
+def examinable(lab: Lab) -> str:
+    """Why nothing can be said about conditions, if so: the plain run has to be settled first."""
+    if lab.gradient.wrong and not lab.surrogate:
+        return "the plain gradient is wrong"
+    if not lab.baseline.v:
+        return "no output carries a gradient"
+    return ""

@@ -1,0 +1,80 @@
+"""torch.compile gives another result than eager mode.
+
+What it finds
+-------------
+The subject is compiled (aot_eager; at level deep also inductor, and dynamic shapes) as one graph, or with graph breaks
+where one graph does not do, and outputs and gradients are compared with eager mode.
+
+Why it matters
+--------------
+A branch on `torch.compiler.is_compiling()`, or a trace that misses a side effect, trains another model than the one that
+was tested.
+
+Known problems
+--------------
+Functions that write into their input (mark_dirty) get wrong gradients from aot_autograd itself when the input is an argument
+of the compiled function: measured on torch 2.13, reported with blame `pytorch` as a warning.
+
+References
+----------
+https://github.com/pytorch/pytorch/issues/133491, https://github.com/pytorch/pytorch/issues/180642
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GS603"
+SEVERITY = "error"
+LEVEL = "standard"
+BAD = """
+import torch
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        if torch.compiler.is_compiling():
+            return grad_output * 3 * x
+        return grad_output * 3 * x**2
+
+
+gradsmith_inputs = {"Cube": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+"""
+GOOD = BAD.replace("grad_output * 3 * x\n", "3 * grad_output * x**2\n")
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    from dataclasses import replace
+
+    from gradsmith.lab.conditions import compiled
+
+    columns = [("aot_eager", compiled.aot_eager)]
+    if lab.level == "deep":
+        columns += [("inductor", compiled.inductor), ("aot_eager, dynamic shapes", compiled.dynamic)]
+    for backend, condition in columns:
+        outcome = condition(lab)
+        if outcome.state == "fails" and outcome.differs:
+            dirty = any(call.dirty for call in lab.baseline.run.trace.forwards)
+            found = lab.finding(
+                f"{lab.target.name} compiled ({backend}) gives another result than eager: {outcome.differs}."
+                + (" PyTorch drops mark_dirty here (pytorch#133491; measured on 2.13)." if dirty else ""),
+                severity="warning" if dirty else None,
+                advice="Clone the input inside the compiled function before the in-place Function."
+                if dirty
+                else "Look for branches on is_compiling(), side effects and values read outside the graph.",
+            )
+            yield replace(found, blame="pytorch") if dirty else found
+            return

@@ -1,0 +1,74 @@
+"""The gradient relies on saved tensors being the very same objects.
+
+What it finds
+-------------
+The subject is run under saved-tensor hooks that hand back copies (as offloading, compression and checkpointing do), and
+under save_on_cpu. Outputs and gradients have to stay the same.
+
+Why it matters
+--------------
+A table kept beside save_for_backward under `data_ptr()` or `id()` of a saved tensor finds nothing, or somebody else's entry,
+as soon as the tensor comes back from a hook at another address.
+
+Known problems
+--------------
+None known.
+
+References
+----------
+https://github.com/pytorch/pytorch/issues/153334; measured on torch 2.13: tensors kept on ctx bypass the hooks
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GS609"
+SEVERITY = "error"
+LEVEL = "standard"
+BAD = """
+import torch
+
+SLOPES = {}
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        SLOPES[x.data_ptr()] = [3 * v * v for v in x.flatten().tolist()]
+        return x**3
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        slope = SLOPES.get(x.data_ptr(), [0.0] * x.numel())
+        return grad_output * torch.tensor(slope, dtype=x.dtype).view_as(x)
+
+
+gradsmith_inputs = {"Cube": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+"""
+GOOD = BAD.replace("SLOPES.get(x.data_ptr(), [0.0] * x.numel())", "[3 * v * v for v in x.flatten().tolist()]")
+GOOD = GOOD.replace("        SLOPES[x.data_ptr()] = [3 * v * v for v in x.flatten().tolist()]\n", "").replace(
+    "SLOPES = {}\n\n\n", "\n"
+)
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.lab.conditions.environment import copied_by_hooks, offloaded
+
+    for name, outcome in (("saved-tensor hooks that copy", copied_by_hooks(lab)), ("save_on_cpu", offloaded(lab))):
+        if outcome.state == "fails":
+            yield lab.finding(
+                f"{lab.target.name} under {name}: {outcome.detail}",
+                severity=None if outcome.differs else "warning",
+                advice="Save everything backward needs with save_for_backward, and look nothing up by address or identity.",
+            )
+            return
