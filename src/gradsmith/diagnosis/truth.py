@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -36,6 +38,27 @@ def dense_truth(lab: Lab, pair: Pair, v: Tensor) -> tuple[Tensor, Tensor] | None
         errors.view(-1)[index] = slope.error / size
     scale = float(truth.nan_to_num().abs().max())
     return truth.nan_to_num(), torch.isfinite(truth) & (errors <= 1e-7 * scale)
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far a claimed gradient is from the true one."""
+
+    relative: float
+    absolute: float
+
+
+def approximation_error(lab: Lab, pair: Pair) -> Distance | None:
+    """The distance in the Euclidean norm (relative) and at the worst element (absolute)."""
+    measured = dense_truth(lab, pair, pair.v)
+    if measured is None:
+        return None
+    truth, known = measured
+    off = (pair.claimed.double() - truth)[known]
+    size = float(torch.linalg.vector_norm(truth[known]))
+    if not off.numel() or size == 0:
+        return None
+    return Distance(float(torch.linalg.vector_norm(off)) / size, float(off.abs().max()))
 
 
 def _from_oracle(lab: Lab, pair: Pair, v: Tensor) -> Tensor | None:

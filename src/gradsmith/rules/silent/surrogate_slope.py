@@ -1,0 +1,80 @@
+"""A surrogate does not have the slope it claims.
+
+What it finds
+-------------
+A surrogate gradient is declared with `like=fn`: backward claims the slope of `fn` (a sigmoid in the place of a step, in
+spiking networks). The gradient of `fn` under autograd is compared with what backward returns.
+
+Why it matters
+--------------
+Nobody can check a surrogate against its forward, so a slip in its formula stays. The declared function is the reference
+that was missing.
+
+Known problems
+--------------
+`like` gets the same arguments as forward and must return the same shapes.
+
+References
+----------
+Surrogate slopes are where spiking-network libraries differ silently
+(https://github.com/jeshraghian/snntorch); measured: a mutant of this kind passes every other check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GS229"
+SEVERITY = "error"
+BAD = """
+import torch
+
+import gradsmith as gs
+
+
+@gs.surrogate("custom", like=lambda x: torch.sigmoid(4 * x))
+class Spike(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return (x > 0).to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        s = torch.sigmoid(4 * x)
+        return grad_output * s * (1 - s)
+
+
+gradsmith_inputs = {"Spike": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+"""
+GOOD = BAD.replace("return grad_output * s", "return grad_output * 4 * s")
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.lab.lab import same
+    from gradsmith.lab.oracle import OwnForward
+
+    if lab.like is None:
+        return
+    run, v = lab.baseline.run, lab.baseline.v
+    reference = OwnForward(lab.like, run.arguments, lab.settings.seed)
+    for o in run.differentiable:
+        wanted, claimed = reference.gradients(o, v[o]), lab.gradients({o: v[o]})
+        for leaf in run.arguments.differentiable:
+            true, said = wanted[leaf.position], claimed[leaf.position]
+            if said is None or same(true, said, max(1e-6, lab.tolerance.rtol), lab.tolerance.floor):
+                continue
+            at = int((true - said).abs().argmax())
+            yield lab.finding(
+                f"{lab.target.name}.backward: the surrogate gradient of '{leaf.name}' is {said.flatten()[at].item():.6g} where "
+                f"the function it is declared to be like has {true.flatten()[at].item():.6g}.",
+                argument=leaf.name,
+                advice="Make backward the derivative of the function given as like=, or declare the function that is meant.",
+            )
