@@ -16,6 +16,7 @@ from gradsmith.findings import GradsmithError
 COMMANDS = {
     "check": "Is the gradient right? Runs it and names what is wrong.",
     "lint": "Is it written right? Reads source, runs nothing.",
+    "profile": "Why is it slow, where did the memory go? Measures it and names line and remedy.",
     "record": "Run a script, then check every custom Function that ran in it.",
     "explain": "Everything known about one rule.",
     "rules": "List the rules.",

@@ -13,6 +13,7 @@ from gradsmith.profiling.bench import Bench
 
 _ENOUGH = 0.01  # relative uncertainty of the median at which more rounds teach nothing
 _AT_LEAST = 15
+_FEW = 5  # rounds worth overdrawing the budget for
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Spread:
             return Spread()
         if len(samples) == 1:
             return Spread(samples[0], samples[0], samples[0])
-        low, middle, high = statistics.quantiles(samples, n=4)
+        low, middle, high = statistics.quantiles(samples, n=4, method="inclusive")
         return Spread(middle, low, high)
 
 
@@ -76,11 +77,12 @@ def interleaved(benches: Sequence[Bench], budget: float = 1.0, rounds: int = 300
         for n in range(-2, rounds):  # two rounds to warm up
             for bench, timing in zip(benches, timings):
                 _round(bench, timing if n >= 0 or clock() > deadline else Timing())
-            late = clock() > deadline
-            if any(t.forward for t in timings) and (late or all(t.settled for t in timings)):
+            done = len(timings[0].forward)
+            late = clock() > deadline and (done >= _FEW or clock() > deadline + 2 * budget)
+            if done and (late or all(t.settled for t in timings)):
                 break
-            if n % 16 == 0:
-                gc.collect()  # cycles that the subject makes are its own cost, but they must not pile up
+            if n % 64 == 63:
+                gc.collect(0)  # cycles that the subject makes are its own cost, but they must not pile up
     finally:
         if collecting:
             gc.enable()

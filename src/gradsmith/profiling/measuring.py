@@ -18,7 +18,7 @@ from gradsmith.profiling.clock import Spread, Timing, timed
 from gradsmith.profiling.events import Phase, Recording
 from gradsmith.profiling.growth import grow
 from gradsmith.profiling.machine import machine
-from gradsmith.profiling.recorder import record
+from gradsmith.profiling.recorder import ready, record
 from gradsmith.profiling.result import Profile
 
 _REPEATS = 4
@@ -119,7 +119,9 @@ def _measured(bench: Bench, wishes: Wishes) -> Profile:
     del call
     if once > wishes.budget / 4:
         wishes.say(f"one run takes {once:.1f} s; this will take about {_rounds(once, wishes.budget) * once:.0f} s")
-    timing = timed(bench, wishes.budget / 4, 300 if once < wishes.budget / 4 else 1)
+    timing = timed(bench, wishes.budget / 4)
+    once = max(timing.both, default=once)
+    ready()
     deadline = clock() + max(wishes.budget, 4 * once)
     recordings = [record(bench, deadline)]
     if recordings[0].stopped and not trouble:
@@ -197,7 +199,7 @@ def _rounds(once: float, budget: float) -> int:
 
 
 def _raised(bench: Bench, rule: str, phase: str, error: Exception) -> Finding:
-    from gradsmith.checking import one_line
+    from gradsmith.findings import one_line
 
     target = bench.target
     text = f"{target.name}.{phase} raises {one_line(error)}."

@@ -56,8 +56,20 @@ def record(bench: Bench, deadline: float | None = None) -> Recording:
     return recording
 
 
+@cache
+def ready() -> None:
+    """Enter the mode once: what torch imports the first time is not the user's time."""
+    with Recorder(None, None):
+        torch.ones(1)
+
+
 class Recorder(TorchDispatchMode):
     """Writes a Recording while it is active."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Skipping means wrapping, and wrapping imports the whole compiler (816 modules, 2 s); nothing is compiled here.
+        return False
 
     def __init__(self, home: str | None, deadline: float | None) -> None:
         super().__init__()

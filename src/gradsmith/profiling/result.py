@@ -211,6 +211,10 @@ class Profile:
             },
         )
 
+    def place(self, site: Site | None) -> str:
+        """`my_ops.py:41`, for messages."""
+        return f"{Path(site.path).name}:{site.line}" if site is not None else self.name
+
     def at_loop(self, loop: Loop, site: Site, message: str, **details: Any) -> Finding:
         """A finding on the line where a loop begins."""
         return self.finding(replace(site, line=loop.line, path=loop.path), message, **details)

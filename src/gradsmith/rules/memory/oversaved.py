@@ -99,7 +99,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
         share = spared / total
         yield profile.finding(
             maker.site,
-            f"{profile.name} keeps {saved.storage_bytes:,} bytes for backward, {why} "
+            f"{profile.name} keeps {saved.storage_bytes:,} bytes for backward, made at {profile.place(maker.site)}, {why} "
             f"({share:.0%} of what it saves could go).",
             advice=advice,
             share=share,

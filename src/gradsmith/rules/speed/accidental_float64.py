@@ -98,7 +98,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
     gone = profile.seconds(casts) + 0.5 * (profile.seconds(wide) - profile.seconds([e for e in wide if e in casts]))
     yield profile.finding(
         first.site,
-        f"float64 begins here, though every input is {' or '.join(sorted(kinds))}: {len(wide)} operations compute in "
+        f"float64 begins at {profile.place(first.site)}, though every input is {' or '.join(sorted(kinds))}: {len(wide)} operations compute in "
         f"float64 ({share:.0%} of the time).",
         advice="Create constants with dtype=x.dtype (or cast the NumPy array once, outside).",
         share=share,

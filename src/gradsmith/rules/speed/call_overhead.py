@@ -98,7 +98,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
             continue
         yield profile.finding(
             call.site,
-            f"{call.name} is called {call.count} times, and its setup_context alone takes {share:.0%} of the time "
+            f"{call.name} is called {call.count} times at {profile.place(call.site)}, and its setup_context alone takes {share:.0%} of the time "
             f"({profile.machine.setup_context_s * 1e6:.0f} us a call).",
             advice="Take ctx as forward's first argument instead of setup_context, or do the work of several calls in one.",
             share=share,

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
@@ -37,7 +38,14 @@ if TYPE_CHECKING:
 
 CODE = "GS503"
 SEVERITY = "info"
-EXPLAINS = ("slower-than-autograd", "host-sync", "superlinear-backward", "needless-copy", "loop-invariant", "call-overhead")
+EXPLAINS = (
+    "slower-than-autograd",
+    "host-sync",
+    "superlinear-backward",
+    "needless-copy",
+    "loop-invariant",
+    "call-overhead",
+)
 FIXABLE = False
 BAD = """
 import torch
@@ -159,13 +167,14 @@ def profile(profile: Profile) -> Iterator[Finding]:
         share = profile.share(events)
         per = round(len(use.work) / use.iterations)
         site = next(s for e in use.events for s in e.sites if use.loop in s.loops)
+        at = replace(site, line=use.loop.line)
         over = dimension or use.loop.over
         yield profile.at_loop(
             use.loop,
             site,
-            f"{use.phase} launches {'one op' if per == 1 else f'{per} ops'} per iteration of a Python loop over {over} "
-            f"({use.iterations} iterations, {share:.0%} of the time).",
-            advice=f"Vectorise it: do all of `{use.loop.over}` in one operation (broadcasting, einsum, index ops).",
+            f"{use.phase} launches {'one op' if per == 1 else f'{per} ops'} per iteration at {profile.place(at)}: a Python "
+            f"loop over {over} ({use.iterations} iterations, {share:.0%} of the time); vectorise it.",
+            advice=f"Do all of `{use.loop.over}` in one operation (broadcasting, einsum, index ops).",
             share=share,
             gain=gain,
             evidence={"ops": len(use.work), "iterations": use.iterations, "dimension": dimension},

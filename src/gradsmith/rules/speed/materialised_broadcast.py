@@ -91,7 +91,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
         share = profile.share(events)
         yield profile.finding(
             site,
-            f"`{event.op}` builds a tensor of shape {out.shape} ({out.bytes:,} bytes) "
+            f"`{event.op}` at {profile.place(site)} builds a tensor of shape {out.shape} ({out.bytes:,} bytes) "
             + ("that broadcasting would never write" if kind == "repeat" else "that is reduced right away")
             + f" ({share:.0%} of the time).",
             advice=_ADVICE[kind],

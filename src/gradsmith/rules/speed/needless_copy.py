@@ -112,7 +112,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
         moved = sum(e.written_bytes for e in events)
         yield profile.finding(
             events[0].site,
-            f"{events[0].phase} copies {moved:,} bytes here, and neither the copy nor the original is ever written to "
+            f"{events[0].phase} copies {moved:,} bytes at {profile.place(events[0].site)}, and neither the copy nor the original is ever written to "
             f"({share:.0%} of the time).",
             advice="Use the tensor itself; torch operations read any strides, and save_for_backward needs no copy.",
             share=share,

@@ -96,7 +96,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
     advice = "Use the saved tensor." if where == "saved" else "Save the output instead; it is in memory anyway."
     yield profile.finding(
         again[0].site,
-        f"backward computes `{again[0].op}` again, which forward computed{line} and {_kept(where)} "
+        f"backward computes `{again[0].op}` again at {profile.place(again[0].site)}, which forward computed{line} and {_kept(where)} "
         f"({share:.0%} of the time).",
         advice=advice,
         share=share,

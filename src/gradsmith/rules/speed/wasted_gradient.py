@@ -32,6 +32,7 @@ from gradsmith.source.knowledge import LINEAR_ALGEBRA
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
+    from gradsmith.profiling import Profile
     from gradsmith.source import FunctionModel, Method
 
 CODE = "GS501"
@@ -162,3 +163,62 @@ def probe(lab: Lab) -> Iterator[Finding]:
             argument=wasted[0] if len(set(wasted)) == 1 else None,
             advice="Compute each gradient only `if ctx.needs_input_grad[i]`, and return None otherwise.",
         )
+
+
+def profile(profile: Profile) -> Iterator[Finding]:
+    """What the gradients that these inputs do not ask for cost; for those they do ask for, what freezing would waste."""
+    bench = profile.bench
+    if bench is None or bench.target.function is None or bench.forward_only:
+        return
+    leaves = bench.arguments.leaves
+    asked = [x for x in leaves if x.differentiable]
+    unasked = [x for x in leaves if not x.differentiable and x.tensor.is_floating_point()]
+    for frozen in [*unasked, *(asked if len(asked) > 1 else ())]:
+        returned = _returned_for(profile, frozen.name, frozen.position)
+        if returned is None:
+            continue
+        events = [
+            e
+            for e in profile.recording.of("backward")
+            if e.own_frames and e.flops and any(a.shape == returned for a in e.outputs)
+        ]
+        if not events:
+            continue
+        share = profile.share(events)
+        real = frozen in unasked
+        yield profile.finding(
+            events[-1].site,
+            f"{profile.place(events[-1].site)}: backward computes the gradient of '{frozen.name}' "
+            + (f"though nobody asked for it ({share:.0%} of the time)." if real else "even when it is frozen."),
+            advice="Compute each gradient only `if ctx.needs_input_grad[i]`, and return None otherwise.",
+            argument=frozen.name,
+            share=share if real else 0.0,
+            gain=profile.gain(profile.seconds(events)) if real else None,
+        )
+        return
+
+
+def _returned_for(profile: Profile, name: str, position: int) -> tuple[int, ...] | None:
+    """The shape of what backward returns for this input when nobody needs it; None if it returns None."""
+    from torch import Tensor
+
+    from gradsmith.lab.raw import argument_names, forward_of
+    from gradsmith.lab.run import forward
+
+    bench = profile.bench
+    assert bench is not None and bench.target.function is not None
+    others = {x.position for x in bench.arguments.differentiable if x.position != position}
+    run = forward(bench.target, bench.arguments.only(others), seed=bench.seed, classes=(bench.target.function,))
+    if not run.differentiable:
+        return None
+    run.gradients(run.ones())
+    for backward in run.trace.backwards:
+        call = forward_of(run.trace, backward)
+        if call is None:
+            continue
+        names = argument_names(backward.cls, len(call.args))
+        for i, given in enumerate(backward.returned[: len(call.args)]):
+            echoed = any(given is g for g in backward.grad_outputs)
+            if names[i] == name and isinstance(given, Tensor) and not echoed and not call.needs_input_grad[i]:
+                return tuple(given.shape)
+    return None

@@ -1,0 +1,144 @@
+"""`gradsmith profile`."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gradsmith import MISSING_TORCH
+from gradsmith.cli.options import _color, split
+from gradsmith.findings import GradsmithError
+from gradsmith.report.profile_table import render
+from gradsmith.subjects import wanted
+
+
+@click.command(
+    "profile",
+    epilog="\b\nExamples:\n  gradsmith profile my_ops.py::Swish\n"
+    '  gradsmith profile my_ops.py::Swish --inputs "randn(512, 512)" --try\n'
+    "  gradsmith profile my_ops.py::Swish --compare other_ops.py::Swish\n"
+    "  gradsmith profile my_ops.py::Swish --trace swish.trace.json    (open it at ui.perfetto.dev)",
+)
+@click.argument("targets", nargs=-1, required=True)
+@click.option("--inputs", metavar="CODE", help="Inputs as Python, evaluated in the user's module.")
+@click.option(
+    "--reference", metavar="NAME", help="A callable of the same file that computes the same in plain PyTorch."
+)
+@click.option("--try", "try_remedies", is_flag=True, help="Run the remedies, too: plain, compiled, built-in layer.")
+@click.option("--compare", metavar="TARGET", help="Time against another subject, file.py::Name, on the same inputs.")
+@click.option("--budget", type=float, default=4.0, metavar="SECONDS", help="About how long to measure. [4]")
+@click.option("--no-growth", is_flag=True, help="Do not run at other sizes.")
+@click.option("--device", metavar="NAME", help="Where to run: cpu, cuda, ...")
+@click.option("--threads", type=int, default=0, help="Threads for torch; by default what torch chooses.")
+@click.option("--seed", type=int, default=0, help="Seed of the inputs. [0]")
+@click.option("--timeout", type=float, default=300.0, metavar="SECONDS", help="Limit for one subject. [300]")
+@click.option("--trace", type=click.Path(dir_okay=False), help="Write a Chrome trace that Perfetto opens.")
+@click.option("--flame", type=click.Path(dir_okay=False), help="Write nested data for a flame chart.")
+@click.option("--format", "format", type=click.Choice(["full", "json"]), default=None, help="How to print. [full]")
+@click.option("--output", type=click.Path(dir_okay=False), help="Write the profile to a file instead.")
+@click.option("--select", multiple=True, metavar="RULES", help="Only these rules, codes or families.")
+@click.option("--ignore", multiple=True, metavar="RULES", help="Leave these rules out.")
+@click.option("--fail-on", type=click.Choice(["error", "warning"]), default="error", help="What makes exit 1.")
+@click.option("--exit-zero", is_flag=True, help="Exit 0 whatever was found.")
+@click.option("--debug", is_flag=True, help="Show tracebacks of gradsmith's own errors.")
+def command(
+    targets: tuple[str, ...],
+    timeout: float,
+    trace: str | None,
+    flame: str | None,
+    format: str | None,
+    output: str | None,
+    fail_on: str,
+    exit_zero: bool,
+    debug: bool,
+    **wishes: Any,
+) -> None:
+    """Measure custom gradients and say why they are slow and where the memory goes.
+
+    TARGETS are files, file.py::Name or package.module:Name. Each subject runs in a process of its own.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise GradsmithError(MISSING_TORCH.format(what="gradsmith profile"))
+    results = []
+    for job in wanted(targets):
+        names = [name for name, _ in job.subjects] or _declared(job.path)
+        results += [
+            _profiled({**_task(wishes, trace), "path": job.path, "module": job.module, "name": n}, timeout)
+            for n in names
+        ]
+    if not results:
+        raise GradsmithError(f"nothing to profile in {' '.join(targets)}: no custom gradient found")
+    as_json = format == "json" or (format is None and bool(output) and str(output).endswith(".json"))
+    text = _json(results) if as_json else "\n".join(_text(r, color=_color() and not output) for r in results)
+    for name, key in ((trace, "trace"), (flame, "flame")):
+        if name:
+            _write(name, json.dumps(results[0][key]))
+    if output:
+        _write(output, text)
+    else:
+        click.echo(text, nl=False)
+    levels = {"error"} if fail_on == "error" else {"error", "warning"}
+    failing = any(f["severity"] in levels for r in results for f in r["profile"]["findings"])
+    raise click.exceptions.Exit(1 if failing and not exit_zero else 0)
+
+
+def _task(wishes: dict[str, Any], trace: str | None) -> dict[str, Any]:
+    task = {**wishes, "growth": not wishes["no_growth"], "trace": bool(trace)}
+    return {**task, "select": split(wishes["select"]), "ignore": split(wishes["ignore"])}
+
+
+def _profiled(task: dict[str, Any], timeout: float) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="gradsmith-") as folder:
+        asked, answer = Path(folder) / "task.json", Path(folder) / "result.json"
+        asked.write_text(json.dumps(task), encoding="utf-8")
+        words = [sys.executable, "-m", "gradsmith.profiling.worker", str(asked), str(answer)]
+        try:
+            done = subprocess.run(words, timeout=timeout, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        except subprocess.TimeoutExpired:
+            text = f"{task['name']} did not finish within {timeout:g} s"
+            raise GradsmithError(f"{text}; give it smaller --inputs, or more time with --timeout") from None
+        if not answer.is_file():
+            last = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
+            raise GradsmithError(f"{task['name']} ended the process that profiled it: {last[0]}")
+        result: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+    if "error" in result:
+        raise GradsmithError(result["error"])
+    return result
+
+
+def _declared(path: str | None) -> list[str]:
+    """Names that a file without any Function declares inputs for; read from its text, never by running it here."""
+    from gradsmith.source import FileModel
+
+    if path is None:
+        return []
+    import ast
+
+    table = FileModel(path, Path(path).read_text(encoding="utf-8")).value_of("gradsmith_inputs")
+    if not isinstance(table, ast.Dict):
+        return []
+    return [key.value for key in table.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+
+
+def _text(result: dict[str, Any], *, color: bool) -> str:
+    text = render(result["profile"], color=color)
+    return text + (f"\n{result['comparison']}\n" if "comparison" in result else "")
+
+
+def _json(results: list[dict[str, Any]]) -> str:
+    shown = [{**r["profile"], **({"comparison": r["comparison"]} if "comparison" in r else {})} for r in results]
+    return json.dumps(shown[0] if len(shown) == 1 else shown, indent=2) + "\n"
+
+
+def _write(name: str, text: str) -> None:
+    try:
+        Path(name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise GradsmithError(f"cannot write {name}: {error.strerror}") from None
