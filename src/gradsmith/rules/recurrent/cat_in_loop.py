@@ -117,14 +117,14 @@ def _is_long(loop: Loop) -> bool:
     )
 
 
-_JOINS = frozenset({"cat", "stack"})
+_GATHERED = frozenset({"cat", "stack"})
 
 
 def profile(profile: Profile) -> Iterator[Finding]:
     for use in profile.loops:
-        if not any(writer in _JOINS and reader in _JOINS for writer, reader in use.carriers):
+        if not any(writer in _GATHERED and reader in _GATHERED for writer, reader in use.carriers):
             continue
-        joins = [e for e in use.events if e.op in _JOINS]
+        joins = [e for e in use.events if e.op in _GATHERED]
         if len(joins) < 4 or joins[-1].written_bytes <= joins[0].written_bytes:
             continue
         events = profile.with_backward(joins)
