@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
-from gradsmith import MISSING_TORCH
 from gradsmith.cli.options import Output, configured, finish, report_options, split
 from gradsmith.cli.progress import Progress
-from gradsmith.findings import GradsmithError, Report, plural
+from gradsmith.findings import Report, plural
 from gradsmith.inputs.recorded_file import read
 from gradsmith.linting import lint
-from gradsmith.subjects import Wanted, files_of, wanted
+from gradsmith.running import Running, run
+from gradsmith.subjects import Wanted, files_of, waiting, wanted
 
 
 @click.command(
@@ -31,8 +29,11 @@ from gradsmith.subjects import Wanted, files_of, wanted
 @click.option("--recorded", metavar="FILE", help="Inputs from `gradsmith record --save FILE`.")
 @click.option("--gradient", type=click.Choice(["exact", "surrogate", "approximate"]), help="What it is meant to be.")
 @click.option("--level", type=click.Choice(["quick", "standard", "deep"]), default="standard", help="How thoroughly.")
+@click.option("--steps", is_flag=True, help="Walk through it step by step, with what to try at each.")
+@click.option("--second-order", is_flag=True, help="Demand that the second derivative is right, too.")
 @click.option("--device", metavar="NAME", help="Where to run: cpu, cuda, ... (declared inputs are moved there).")
 @click.option("--seed", type=int, default=0, help="Seed of inputs and directions. [0]")
+@click.option("--jobs", "-j", type=click.IntRange(1), default=1, help="Files checked at the same time. [1]")
 @click.option("--stub", multiple=True, metavar="MODULE", help="Replace a missing module by a stand-in.")
 @click.option("--timeout", type=float, default=120.0, metavar="SECONDS", help="Limit for one subject. [120]")
 @click.option("--memory-limit", type=float, default=8.0, metavar="GIB", help="Limit for one subject. [8]")
@@ -44,8 +45,11 @@ def command(
     recorded: str | None,
     gradient: str | None,
     level: str,
+    steps: bool,
+    second_order: bool,
     device: str | None,
     seed: int,
+    jobs: int,
     stub: tuple[str, ...],
     timeout: float,
     memory_limit: float,
@@ -65,41 +69,21 @@ def command(
     """
     if recorded:
         read(Path(recorded))
-    jobs = wanted(targets)
+    work = wanted(targets)
     config = configured(isolated, files_of(targets)[0] if files_of(targets) else None)
     chosen, left_out = split(select) or config.select, (*split(ignore), *config.ignore)
     source = lint(files_of(targets), select=chosen, ignore=left_out, config=config, debug=debug)
     options = {"gradient": gradient, "level": level, "seed": seed, "select": chosen, "ignore": left_out, "lint": False}
+    options |= {"steps": steps, "second_order": second_order}
     options["recorded"] = str(Path(recorded).absolute()) if recorded else None
-    limits = {"seconds": timeout, "bytes": int(memory_limit * 2**30)}
-    report = _run(jobs, {**options, "debug": debug}, limits, list(stub), inputs, device) if jobs else Report()
-    merged = _narrowed(source, jobs).extended(report)
+    how = Running({**options, "debug": debug}, timeout, int(memory_limit * 2**30), stub, inputs, device, jobs)
+    with Progress(sum(len(item.subjects) for item in work)) as progress:
+        report = run(work, how, progress.advance) if work else Report()
+    merged = waiting(_narrowed(source, work).extended(report), work)
     finish(
         _with_note(merged),
         Output.of(format, output, fail_on, config, exit_zero=exit_zero, allow_unverified=allow_unverified),
     )
-
-
-def _run(
-    jobs: list[Wanted],
-    options: dict[str, Any],
-    limits: dict[str, Any],
-    stubs: list[str],
-    inputs: str | None,
-    device: str | None,
-) -> Report:
-    if importlib.util.find_spec("torch") is None:
-        raise GradsmithError(MISSING_TORCH.format(what="gradsmith check"))
-    from gradsmith.lab.isolation import Job, Limits, Zygote
-
-    total = Report()
-    with Progress(sum(len(job.subjects) for job in jobs)) as progress, Zygote(Limits(**limits)) as zygote:
-        for job in jobs:
-            task = Job(job.path, job.module, list(job.subjects), stubs, inputs, None, device, job.whole)
-            for report in zygote.run(task, options):
-                progress.advance(report.subjects[0].name)
-                total = total.extended(report)
-    return total
 
 
 def _narrowed(source: Report, jobs: list[Wanted]) -> Report:

@@ -55,7 +55,9 @@ class Arguments:
         return args, kwargs
 
     def replaced(self, tensors: Mapping[int, Tensor]) -> Arguments:
-        """The same arguments with other tensors (same roles)."""
+        """The same arguments with other tensors (same roles). A tensor passed twice stays one tensor."""
+        twins = {id(x.tensor): tensors[x.position] for x in self.leaves if x.position in tensors}
+        tensors = {x.position: twins[id(x.tensor)] for x in self.leaves if id(x.tensor) in twins} | dict(tensors)
         leaves = [Leaf(x.name, x.position, tensors.get(x.position, x.tensor), x.differentiable) for x in self.leaves]
         return Arguments([tensors.get(i, v) for i, v in enumerate(self.flat)], self.spec, leaves)
 

@@ -84,7 +84,7 @@ def _load(path: Path, name: str) -> ModuleType:
 
 def _import_problem(error: BaseException, path: Path | None) -> str:
     """`line 3 imports X, which is not installed`: the last line of the user's own file in the traceback."""
-    from gradsmith.checking import one_line
+    from gradsmith.findings import one_line
 
     line = None
     frame = error.__traceback__

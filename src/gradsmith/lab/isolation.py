@@ -51,8 +51,9 @@ class Job:
 class Zygote:
     """A running zygote and the conversation with it. Use it as a context manager."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, *, warm: bool = False) -> None:
         self.limits = limits
+        self.warm = warm  # import the compiler beforehand, for levels that use it
         self.folder = tempfile.TemporaryDirectory(prefix="gradsmith-")
         self.log = str(Path(self.folder.name) / "output.log")
         self.process: subprocess.Popen[bytes] | None = None
@@ -117,7 +118,10 @@ class Zygote:
         self.replies, reply_write = os.pipe()
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "gradsmith.lab.zygote", str(request_read), str(reply_write)],
+            [
+                *(sys.executable, "-m", "gradsmith.lab.zygote", str(request_read), str(reply_write)),
+                *(["--warm"] if self.warm else []),
+            ],
             pass_fds=(request_read, reply_write),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -50,11 +50,11 @@ def demonstration(
     lines = [
         "# Plain PyTorch: this script raises, or exits with 1, while the defect is there.",
         reach,
+        PRELUDE,
         f"torch.manual_seed({seed})",
         f"inputs, keywords = {inputs}",
         f"seed, focus, element = {seed}, {focus}, {tuple(element) if element is not None else ()}",
         *([extra] if extra else []),
-        PRELUDE,
         BODIES[body],
     ]
     return Reproduction(seed, shown, "\n".join(line.strip("\n") for line in lines) + "\n")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradsmith.checking import Options, examine, examine_declared, one_line, unverified
-from gradsmith.findings import GradsmithError, Report, Subject
+from gradsmith.checking import Options, examine, examine_declared, unverified
+from gradsmith.findings import GradsmithError, Report, Subject, one_line
 from gradsmith.inputs.declared import built, from_text
 from gradsmith.lab import device
 from gradsmith.lab.importing import lookup

@@ -47,10 +47,13 @@ def main() -> None:
     torch.set_num_threads(1)
     # autograd.grad imports it (and sympy, 0.6 s) at its first call: here once, instead of once in every worker.
     import torch.fx.experimental.symbolic_shapes
+
     import gradsmith.checking  # noqa: F401  (imported here once, so that workers need not)
     from gradsmith.catalog import rules
 
     rules()
+    if "--warm" in sys.argv:
+        _warm_up()
     line = Line(int(sys.argv[1]), int(sys.argv[2]))
     line.reply(ready=True)
     while (request := line.read()) is not None:
@@ -59,10 +62,46 @@ def main() -> None:
         line.reply(keeper_exit=_status(pid))
 
 
+# What torch.compile imports when it is first used, 3 s in all: here once, instead of once in every worker.
+_COMPILER = (
+    "torch._dynamo.convert_frame",
+    "torch._dynamo.backends.debugging",
+    "torch._dynamo.repro.after_aot",
+    "torch._functorch.aot_autograd",
+    "torch._inductor.scheduler",
+    "torch.nn.attention.flex_attention",
+    "torch.export._trace",
+    "torch.utils.checkpoint",
+)
+
+
+def _warm_up() -> None:
+    import importlib
+
+    for name in _COMPILER:
+        try:
+            importlib.import_module(name)
+        except ImportError:  # another torch keeps it elsewhere; the worker then pays for it
+            continue
+
+
+def _interpret_triton(path: str | None) -> None:
+    """Without a GPU, kernels of a file that uses Triton run under its interpreter; it has to be told before import."""
+    import importlib.util
+
+    import torch
+
+    if torch.cuda.is_available() or path is None or importlib.util.find_spec("triton") is None:
+        return
+    if b"triton" in Path(path).read_bytes():
+        os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
 def _keep(request: Message, line: Line) -> None:
     """Import one module, then fork a worker for each subject that is asked for."""
     from gradsmith.lab.importing import ImportFailed, import_dotted, import_file
 
+    _interpret_triton(request.get("path"))
     try:
         if request.get("module"):
             module = import_dotted(request["module"], request["stubs"])

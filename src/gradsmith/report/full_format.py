@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from gradsmith.findings import Finding, Report, Subject
 from gradsmith.report.place import place, shown_path
@@ -10,7 +11,12 @@ from gradsmith.report.style import Style
 
 _WIDTH = 110
 _MARK = {"error": "red", "warning": "yellow", "info": "cyan"}
-_VERDICT = {"verified": ("ok", "green"), "refuted": ("WRONG", "red"), "unverified": ("??", "yellow"), "skipped": ("--", "dim")}
+_VERDICT = {
+    "verified": ("ok", "green"),
+    "refuted": ("WRONG", "red"),
+    "unverified": ("??", "yellow"),
+    "skipped": ("--", "dim"),
+}
 
 
 def render(report: Report, *, color: bool = False) -> str:
@@ -19,8 +25,11 @@ def render(report: Report, *, color: bool = False) -> str:
     if report.skipped:
         lines = [f"  {shown_path(s.path)}: {s.reason}" for s in report.skipped]
         blocks.append("\n".join([style.bold(f"skipped ({len(lines)})"), *lines]))
+    blocks += [f"{s.name}, step by step\n{_steps(s)}" for s in report.subjects if s.measured.get("steps")]
     if report.subjects:
         blocks.append("\n".join(_subject(s, style) for s in report.subjects))
+    if matrix := _matrix(report.subjects, style):
+        blocks.append(matrix)
     if report.notes:
         blocks.append("\n".join(f"note: {note}" for note in report.notes))
     blocks.append(style.bold(report.closing_line()))
@@ -71,6 +80,41 @@ def _subject(subject: Subject, style: Style) -> str:
     return f"{style.paint(f'{word:>5}', color)}  {subject.name}{meant}{origin}{reason}"
 
 
+_CELL = {
+    "works": ("yes", "green"),
+    "fails": ("FAILS", "red"),
+    "not supported": ("no", "yellow"),
+    "not tried": (".", "dim"),
+}
+
+
+def _matrix(subjects: Sequence[Subject], style: Style) -> str:
+    """One row per subject that was tried under conditions: what works, fails, or is not supported, and why."""
+    rows = [s for s in subjects if any(not state.startswith("not tried") for state in s.conditions.values())]
+    lines = []
+    for subject in rows:
+        groups: dict[str, list[str]] = {}
+        for condition, state in subject.conditions.items():
+            groups.setdefault(state.partition(":")[0], []).append(condition)
+        told = [
+            f"{style.paint(word, color)} {', '.join(groups[state])}"
+            for state, (word, color) in _CELL.items()
+            if state in groups and state != "not tried"
+        ]
+        lines.append(f"  {subject.name}: " + "; ".join(told))
+    return "\n".join([style.bold("works under"), *lines]) if lines else ""
+
+
 def _wrapped(text: str, indent: int) -> str:
     lines = textwrap.wrap(text, _WIDTH, initial_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
     return "\n          ".join(line.strip() for line in lines)
+
+
+def _steps(subject: Subject) -> str:
+    lines = []
+    for number, step in enumerate(subject.measured["steps"], 1):
+        lines.append(f"  {number}. {step['title']}: {step['state']}")
+        lines += [f"       {line}" for line in step["seen"]]
+        lines += [f"       try: {step['advice']}"] if step["advice"] else []
+    lines.append(f"  {len(subject.measured['steps']) + 1}. the verdict: {subject.verdict}")
+    return "\n".join(lines)

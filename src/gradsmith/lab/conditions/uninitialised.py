@@ -37,9 +37,10 @@ def _filled() -> Iterator[None]:
     settings: Any = torch.utils.deterministic  # its attributes are properties, which torch's stubs do not show
     fill = settings.fill_uninitialized_memory
     settings.fill_uninitialized_memory = True
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    # Not torch.use_deterministic_algorithms: that imports torch._inductor, 2 s.
+    torch._C._set_deterministic_algorithms(True, warn_only=True)
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(mode, warn_only=warn_only)
+        torch._C._set_deterministic_algorithms(mode, warn_only=warn_only)
         settings.fill_uninitialized_memory = fill
