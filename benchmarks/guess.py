@@ -17,9 +17,11 @@ import importlib
 import io
 import json
 import logging
+import signal
 import statistics
 import sys
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,23 @@ from gradsmith.lab.target import Target, resolve
 
 HERE = Path(__file__).parent
 FACTORS = (-1.0, 2.0)
+JUDGING_SECONDS = 20
+
+
+@contextlib.contextmanager
+def _limited(seconds: int) -> Iterator[None]:
+    """TimeoutError in what takes longer (in Python code, which is where a check can lose itself)."""
+
+    def ring(*_: object) -> None:
+        raise TimeoutError(f"no verdict within {seconds} s")
+
+    kept = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, kept)
 
 
 @dataclass
@@ -62,6 +81,7 @@ def main() -> None:
             subject = lookup(importlib.import_module(entry["module"]), entry["function"])
             row = examine(f"{entry['module']}:{entry['function']}", resolve(subject))
         rows.append(row)
+        sys.stdout.flush()
         if row.miss:
             print(f"miss  {row.name}  ({row.seconds:.2f} s, {row.attempts} guesses): {row.miss}")
         elif sys.argv[1:]:
@@ -91,7 +111,7 @@ def examine(name: str, target: Target) -> Row:
         row.miss = found.trouble.splitlines()[0][:140]
         return row
     arguments = Arguments.of(found.args, found.kwargs, target.names)
-    with preserved():
+    with preserved(), _limited(JUDGING_SECONDS):
         try:
             row.against, row.miss = judged(target, arguments)
         except Exception as error:  # user code on guessed inputs: a miss with its reason

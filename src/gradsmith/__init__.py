@@ -15,7 +15,9 @@ from gradsmith.findings import Edit, Finding, GradientError, GradsmithError, Rep
 
 if TYPE_CHECKING:
     from gradsmith import recurrent
+    from gradsmith.asserting import assert_gradients
     from gradsmith.checking import check
+    from gradsmith.gradchecking import gradcheck
     from gradsmith.inputs.declared import example_inputs
     from gradsmith.lab.surrogates import surrogate
     from gradsmith.linting import lint, lint_source
@@ -36,8 +38,10 @@ __all__ = [
     "Report",
     "Subject",
     "add_ignores",
+    "assert_gradients",
     "check",
     "example_inputs",
+    "gradcheck",
     "fix",
     "fix_source",
     "lint",
@@ -51,7 +55,9 @@ __all__ = [
 ]
 
 _LAZY = {
+    "assert_gradients": "gradsmith.asserting",
     "check": "gradsmith.checking",
+    "gradcheck": "gradsmith.gradchecking",
     "example_inputs": "gradsmith.inputs.declared",
     "add_ignores": "gradsmith.linting.ignoring",
     "fix": "gradsmith.linting.fixing",

@@ -1,0 +1,105 @@
+"""The pytest plugin, run on small projects by pytest's own `pytester`."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+OPS = """
+import torch
+
+class Good(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, = ctx.saved_tensors
+        return 2 * x * grad_output
+
+class Bad(Good):
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, = ctx.saved_tensors
+        return 3 * x * grad_output
+
+def x():
+    return torch.randn(2, 3, requires_grad=True)
+"""
+TESTS = """
+from ops import Good, Bad, x
+
+def test_good():
+    assert Good.apply(x()).shape == (2, 3)
+
+def test_bad():
+    assert Bad.apply(x()).shape == (2, 3)
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makepyfile(ops=OPS)
+    pytester.syspathinsert()
+    return pytester
+
+
+def test_functions_that_tests_exercise_are_items_of_their_own(project):
+    project.makepyfile(test_ops=TESTS)
+    result = project.runpytest_subprocess("-q", "--gradsmith")
+    result.assert_outcomes(passed=3, failed=1)
+    result.stdout.fnmatch_lines(["*_ gradsmith::ops.Bad _*", "*wrong-gradient*", "FAILED gradsmith::ops.Bad*"])
+
+
+def test_the_same_under_xdist(project):
+    project.makepyfile(test_ops=TESTS)
+    result = project.runpytest_subprocess("-q", "--gradsmith", "-n", "2")
+    result.assert_outcomes(passed=3, failed=1)
+    result.stdout.fnmatch_lines(["FAILED gradsmith::ops.Bad*"])
+
+
+def test_without_the_option_nothing_is_added(project):
+    project.makepyfile(test_ops=TESTS)
+    project.runpytest_subprocess("-q").assert_outcomes(passed=2)
+
+
+def test_a_project_that_runs_no_function_gets_no_item_and_no_torch(project):
+    project.makepyfile(test_plain="import sys\n\ndef test_plain():\n    assert 'torch' not in sys.modules\n")
+    project.runpytest_subprocess("-q", "--gradsmith").assert_outcomes(passed=1)
+
+
+def test_marker_fixture_and_one_line_test(project):
+    project.makepyfile(
+        test_one="""
+        import gradsmith as gs, pytest
+        from ops import Good, Bad, x
+
+        @pytest.mark.gradsmith(level="quick")
+        def test_marked():
+            Bad.apply(x())
+
+        @pytest.mark.gradsmith
+        def test_marked_and_right():
+            Good.apply(x())
+
+        def test_fixture(gradsmith):
+            assert gradsmith(Good, x()).ok
+
+        def test_line():
+            gs.assert_gradients(Bad, x())
+        """
+    )
+    result = project.runpytest_subprocess("-q", "--strict-markers")
+    result.assert_outcomes(passed=2, failed=2)
+    result.stdout.fnmatch_lines(["E *GradientError*", "E *wrong-gradient*Bad.backward*"])
+    result.stdout.no_fnmatch_line("*asserting.py*")
+
+
+def test_junit_has_an_entry_for_each_function(project):
+    project.makepyfile(test_ops=TESTS)
+    project.runpytest_subprocess("-q", "--gradsmith", "--junitxml", "out.xml")
+    text = (project.path / "out.xml").read_text()
+    assert text.count("<testcase") == 4
+    assert "ops.Bad" in text
