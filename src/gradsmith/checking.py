@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from gradsmith import catalog
 from gradsmith.catalog import Rule
-from gradsmith.findings import Finding, GradsmithError, InputsFrom, Report, Subject, fold, merge
+from gradsmith.findings import Finding, GradsmithError, InputsFrom, Report, Subject, fold, merge, one_line
 from gradsmith.inputs.code import as_code
 from gradsmith.inputs.declared import built, declared
 from gradsmith.lab import Arguments, Lab, Settings, Target, resolve
@@ -17,6 +17,7 @@ from gradsmith.lab.arguments import bind_defaults
 from gradsmith.lab.state import preserved, seed_all
 from gradsmith.lab.surrogates import waived
 from gradsmith.lab.target import has_setup_context
+from gradsmith.steps import walk
 
 LEVELS = ("quick", "standard", "deep")
 GRADIENTS = ("exact", "surrogate", "approximate")
@@ -41,6 +42,7 @@ class Options:
     debug: bool = False
     lint: bool = True
     second_order: bool = False
+    steps: bool = False
     isolated: bool = False  # in a process of its own, where a crash costs one subject
     recorded: str | None = None  # a file written by `gradsmith record --save`
 
@@ -67,6 +69,7 @@ def check(
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
     second_order: bool = False,
+    steps: bool = False,
 ) -> Report:
     """Is the gradient of `fn` right? Runs it, provokes it, and names what is wrong and where.
 
@@ -92,6 +95,7 @@ def check(
         tuple(select),
         tuple(ignore),
         second_order=second_order,
+        steps=steps,
     )
     if isolate:
         from gradsmith.lab.isolation import check_isolated
@@ -186,11 +190,6 @@ def declaration(target: Target) -> str:
     return f'gradsmith_inputs = {{"{target.name}": lambda: ({names},)}}'
 
 
-def one_line(error: BaseException) -> str:
-    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
 def _examine_one(
     target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], source: InputsFrom, options: Options, number: int
 ) -> Report:
@@ -214,8 +213,9 @@ def _examine_one(
         lab = _lab(target, arguments, options)
         lab.declared_at = (target.name, number) if source == "declared" else None
         lab.first = number == 0
+        measured = {"steps": [asdict(step) for step in walk(lab)]} if options.steps else {}
         findings, trouble = _probe(lab, options)
-    if not trouble and not findings:
+    if not trouble and not any(f.severity == "error" for f in findings):
         trouble = _inconclusive(lab)
     verdict = replace(
         subject,
@@ -223,6 +223,7 @@ def _examine_one(
         verdict="unverified" if trouble else "verified",
         gradient=_meant(lab),
         conditions=dict(lab.conditions),
+        measured=measured,
     )
     return Report(findings=findings, subjects=[verdict], notes=_notes(lab))
 

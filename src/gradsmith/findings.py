@@ -293,6 +293,11 @@ def jsonable(value: Any) -> Any:
     return repr(value)
 
 
+def one_line(error: BaseException) -> str:
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 def plural(count: int, noun: str) -> str:
     """
     >>> plural(1, "file"), plural(2, "file")

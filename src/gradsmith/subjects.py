@@ -5,13 +5,14 @@ Reads source only; the modules are imported later, in a process of their own.
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gradsmith.catalog import nearest
-from gradsmith.findings import GradsmithError
+from gradsmith.findings import GradsmithError, Report
 from gradsmith.source import FileModel, FunctionModel, project, scan
 from gradsmith.source.encoding import decoded
 
@@ -26,6 +27,7 @@ class Wanted:
     module: str | None
     subjects: tuple[Named, ...]
     whole: bool
+    calls: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # which subjects a subject calls
 
 
 def wanted(targets: Sequence[str]) -> list[Wanted]:
@@ -62,12 +64,46 @@ def functions_in(paths: Iterable[str | Path]) -> list[FunctionModel]:
 
 
 def _everything(path: str) -> list[Wanted]:
-    by_file: dict[str, list[Named]] = {}
+    by_file: dict[str, list[FunctionModel]] = {}
     for function in functions_in([path]):
-        by_file.setdefault(function.file.path, []).append((function.qualname, function.node.lineno))
-    if Path(path).is_file() and _declares(Path(path)):
-        by_file.setdefault(path, [])
-    return [Wanted(file, None, tuple(names), True) for file, names in by_file.items()]
+        by_file.setdefault(function.file.path, []).append(function)
+    found = [_in_call_order(file, functions) for file, functions in by_file.items()]
+    if not found and Path(path).is_file() and _declares(Path(path)):
+        found.append(Wanted(path, None, (), True))
+    return found
+
+
+def _in_call_order(path: str, functions: list[FunctionModel]) -> Wanted:
+    """Subjects of one file, those that are called before those that call them."""
+    text = {f.qualname: ast.unparse(f.node) for f in functions}
+    calls = {
+        caller: tuple(name for name in text if name != caller and re.search(rf"\b{re.escape(name)}\.apply\b", body))
+        for caller, body in text.items()
+    }
+    lines = {f.qualname: f.node.lineno for f in functions}
+    ordered: dict[str, None] = {}
+
+    def visit(name: str, above: tuple[str, ...]) -> None:
+        for callee in calls[name]:
+            if callee not in above:
+                visit(callee, (*above, name))
+        ordered[name] = None
+
+    for name in text:
+        visit(name, ())
+    return Wanted(path, None, tuple((name, lines[name]) for name in ordered), True, calls)
+
+
+def waiting(report: Report, jobs: Iterable[Wanted]) -> Report:
+    """A Function that calls a refuted one cannot be judged before that one is mended."""
+    calls = {caller: callees for job in jobs for caller, callees in job.calls.items() if callees}
+    refuted = {s.name for s in report.subjects if s.verdict == "refuted"}
+    subjects = []
+    for subject in report.subjects:
+        broken = [callee for callee in calls.get(subject.name, ()) if callee in refuted]
+        reason = f"waits for {', '.join(broken)}, which it calls and which is wrong"
+        subjects.append(replace(subject, verdict="unverified", reason=reason) if broken else subject)
+    return replace(report, subjects=subjects)
 
 
 def _singled_out(path: str, name: str) -> Wanted:

@@ -54,7 +54,7 @@ GOOD = BAD.replace("x * (grad_output / length)", "x * (grad_output / length).uns
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.checking import one_line
+    from gradsmith.findings import one_line
 
     run = lab.run()
     if not run.differentiable:

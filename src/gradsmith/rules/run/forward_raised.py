@@ -61,7 +61,7 @@ GOOD = BAD.replace("torch.randn(4, 5", "torch.randn(3, 5")
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.checking import one_line
+    from gradsmith.findings import one_line
     from gradsmith.lab import forward
 
     try:

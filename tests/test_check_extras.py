@@ -1,0 +1,108 @@
+"""gradcheck drop-in, the five-step walk, call order, surrogates, references, isolation from Python."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+import gradsmith as gs
+from gradsmith.catalog import rules
+
+CUBE = rules()["wrong-gradient"]
+
+
+def x() -> torch.Tensor:
+    return torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+
+
+def test_gradcheck_takes_torchs_arguments(load: Callable[[str], ModuleType]) -> None:
+    good, bad = load(CUBE.good).Cube, load(CUBE.bad).Cube
+    assert gs.gradcheck(good.apply, (x(),), eps=1e-6, atol=1e-5, fast_mode=True)
+    assert not gs.gradcheck(bad.apply, x(), raise_exception=False)
+    with pytest.raises(gs.GradientError, match=r"Cube\.backward"):
+        gs.gradcheck(bad.apply, (x(),))
+    with pytest.raises(gs.GradsmithError, match="fast_mode"):
+        gs.gradcheck(good.apply, (x(),), fastmode=True)
+
+
+def test_a_reference_is_the_truth_where_forward_is_opaque(load: Callable[[str], ModuleType]) -> None:
+    source = CUBE.good.replace("return x**3", "return torch.from_numpy(x.detach().numpy() ** 3)")
+    assert gs.check(load(source).Cube, x(), reference=lambda t: t**3).ok
+
+
+def test_the_walk_shows_sizes_and_one_element_with_both_numbers(load: Callable[[str], ModuleType]) -> None:
+    report = gs.check(load(CUBE.bad).Cube, x(), steps=True, level="quick")
+    steps = report.subjects[0].measured["steps"]
+    assert [s["title"] for s in steps] == [
+        "forward runs",
+        "backward runs",
+        "gradients have a sane size",
+        "one element by hand",
+    ]
+    assert steps[-1]["state"] == "odd"
+    assert "backward says" in steps[-1]["seen"][0]
+    assert "step by step" in str(report)
+
+
+def test_a_caller_waits_for_what_it_calls(tmp_path: Path) -> None:
+    outer = (
+        "\n\nclass Above(torch.autograd.Function):\n"
+        "    @staticmethod\n    def forward(ctx, x):\n        ctx.save_for_backward(x)\n        return 2 * x**3\n\n"
+        "    @staticmethod\n    def backward(ctx, g):\n        (x,) = ctx.saved_tensors\n"
+        "        with torch.enable_grad():\n            leaf = x.detach().requires_grad_()\n"
+        "            y = Cube.apply(leaf)\n        return 2 * torch.autograd.grad(y, leaf, g)[0]\n\n\n"
+        "gradsmith_inputs['Above'] = gradsmith_inputs['Cube']\n"
+    )
+    (tmp_path / "ops.py").write_text(outer.join([CUBE.bad, ""]))
+    done = subprocess.run(
+        [sys.executable, "-m", "gradsmith", "check", "ops.py", "--format", "json", "--level", "quick"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    subjects = json.loads(done.stdout)["subjects"]
+    assert [(s["name"], s["verdict"]) for s in subjects] == [("Cube", "refuted"), ("Above", "unverified")]
+    assert "waits for Cube" in subjects[1]["reason"]
+
+
+@pytest.mark.parametrize("kind", ["straight-through", "custom"])
+def test_a_declared_surrogate_is_verified_by_its_contract(kind: str, load: Callable[[str], ModuleType]) -> None:
+    source = rules()["undeclared-surrogate"].bad
+    Round = load(source).Round
+    assert gs.check(Round, x()).subjects[0].verdict == "unverified"
+    assert gs.check(Round, x(), gradient="surrogate").ok
+    assert gs.check(gs.surrogate(kind)(Round), x()).ok
+
+
+def test_isolation_from_python_gives_the_same_report(load: Callable[[str], ModuleType]) -> None:
+    bad = load(CUBE.bad).Cube
+    given = x()
+    here, there = gs.check(bad, given, level="quick"), gs.check(bad, given, level="quick", isolate=True)
+    assert [f.rule for f in there.errors] == [f.rule for f in here.errors] == ["wrong-gradient"]
+    assert there.errors[0].evidence["element"] == list(here.errors[0].evidence["element"])
+
+
+def test_shared_inputs_and_nested_inputs() -> None:
+    t = x()
+    assert gs.check(lambda a, b: a * b.sin(), t, t, level="quick").ok
+    assert gs.check(lambda d: {"y": d["a"] * d["b"][0]}, {"a": x(), "b": [x(), None]}, level="quick").ok
+
+
+def test_the_users_process_is_left_as_it_was() -> None:
+    torch.manual_seed(7)
+    before = torch.get_rng_state()
+    t = x()
+    t.grad = torch.ones_like(t)
+    state = torch.get_rng_state()
+    gs.check(torch.sin, t, level="quick")
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not torch.equal(before, state)
+    assert torch.equal(t.grad, torch.ones_like(t))
