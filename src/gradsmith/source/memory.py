@@ -103,7 +103,10 @@ def _bound(method: Method, binding: Binding) -> frozenset[Source]:
     if binding.how == "assign" and binding.value is not None:
         return sources(method, binding.value)
     if binding.how == "augment":
-        return _merged([_bound(method, p) for p in binding.previous])
+        if binding not in method._augmented_sources:
+            method._augmented_sources[binding] = NOTHING
+            method._augmented_sources[binding] = _merged([_bound(method, p) for p in binding.previous])
+        return method._augmented_sources[binding]
     if binding.how in ("unpack", "loop") and binding.value is not None:
         return element(method, binding.value, binding.index, binding.name)
     return NOTHING

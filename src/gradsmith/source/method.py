@@ -60,6 +60,9 @@ class Method:
     inherited: bool = False
     _values: dict[ast.AST, Value | None] = field(default_factory=dict, repr=False)
     _sources: dict[ast.AST, frozenset[Source]] = field(default_factory=dict, repr=False)
+    # Augmented assignments build on each other: without a memory, twenty `if c: x += 1` are a million paths.
+    _augmented_values: dict[Binding, Value | None] = field(default_factory=dict, repr=False)
+    _augmented_sources: dict[Binding, frozenset[Source]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def flow(self) -> Flow:

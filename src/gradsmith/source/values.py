@@ -95,14 +95,21 @@ def _bound(method: Method, binding: Binding) -> Value | None:
         value = infer(method, binding.value)
         return annotated(annotation, method.dotted) if annotation is not None and value == UNKNOWN else value
     if binding.how == "augment" and binding.value is not None:
-        out: Value | None = None
-        for previous in binding.previous:
-            before = _bound(method, previous)
-            out = before if out is None else either(out, before or UNKNOWN)
-        return _arithmetic(out or UNKNOWN, _of(method, binding.value), division=False)
+        if binding not in method._augmented_values:
+            method._augmented_values[binding] = None
+            method._augmented_values[binding] = _augmented(method, binding, binding.value)
+        return method._augmented_values[binding]
     if binding.how in ("unpack", "loop") and binding.value is not None:
         return _part(method, binding)
     return UNKNOWN
+
+
+def _augmented(method: Method, binding: Binding, operand: ast.expr) -> Value:
+    out: Value | None = None
+    for previous in binding.previous:
+        before = _bound(method, previous)
+        out = before if out is None else either(out, before or UNKNOWN)
+    return _arithmetic(out or UNKNOWN, _of(method, operand), division=False)
 
 
 def _param(method: Method, binding: Binding) -> Value:
