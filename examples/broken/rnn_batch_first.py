@@ -11,9 +11,8 @@ class Encoder(nn.Module):
 
     def forward(self, x):
         # x: (time, batch, features)
-        time, batch, features = x.shape
         output, _ = self.rnn(x)
-        return output[time - 1]
+        return output[-1]
 
 
 encoder = Encoder(3, 5).double()

@@ -1,15 +1,15 @@
 # expect: retain-graph
-"""Two losses on one encoder."""
+"""Gradient statistics before the real step."""
 import torch
 
 
 def train_step(x, weight):
-    hidden = torch.tanh(x @ weight)
-    reconstruction = (hidden @ weight.t() - x).pow(2).mean()
-    sparsity = hidden.abs().mean()
-    reconstruction.backward()
-    sparsity.backward()
-    return weight.grad
+    loss = torch.tanh(x @ weight).square().mean()
+    loss.backward()
+    norm = weight.grad.norm().clone()
+    weight.grad = None
+    loss.backward()
+    return weight.grad / norm
 
 
 gradsmith_inputs = {

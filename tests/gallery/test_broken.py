@@ -458,6 +458,12 @@ def test_broken_two_backward_calls() -> None:
         module.train_step(*inputs(module, "train_step"))
 
 
+def test_broken_two_losses_one_graph() -> None:
+    module = broken("two_losses_one_graph")
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        module.train_step(*inputs(module, "train_step"))
+
+
 # silently lost gradients
 
 
@@ -514,12 +520,14 @@ def test_broken_checkpoint_forgets_parameters() -> None:
     assert all(g.any() for g in grads(layers(x), *layers.parameters()))
 
 
-def test_broken_scale_graph_cut() -> None:
-    module = broken("scale_graph_cut")
-    (x,) = inputs(module, "normalise")
-    assert grads(module.normalise(x), module.normalise.gain)[0] is None
-    (true,) = grads(module.normalise.gain * x / x.abs().max(), module.normalise.gain)
-    assert true.abs() > 0
+def test_broken_sinc_graph_cut() -> None:
+    module = broken("sinc_graph_cut")
+    (x,) = inputs(module, "layer")
+    hidden = module.layer.linear(x)
+    y = module.layer(x)
+    torch.testing.assert_close(y, hidden + torch.sinc(hidden))
+    assert differ(grads(y, x)[0], grads(hidden + torch.sinc(hidden), x)[0])
+    torch.testing.assert_close(grads(y, x), grads(hidden, x), msg="only the linear part arrives")
 
 
 def test_broken_mse_ignores_grad_output() -> None:
@@ -724,9 +732,9 @@ def test_broken_matmul_no_autocast() -> None:
 
 def test_broken_centre_vmap_mismatch() -> None:
     module = broken("centre_vmap_mismatch")
-    x = torch.randn(4, 3, dtype=torch.float64)
-    exact = torch.vmap(lambda r: r - r.mean(-1, keepdim=True), in_dims=1)(x)
-    assert differ(torch.vmap(module.RowCentre.apply, in_dims=1)(x), exact)
+    x = torch.randn(4, 3, 2, dtype=torch.float64)
+    exact = torch.vmap(lambda sample: sample - sample.mean(0, keepdim=True))(x)
+    assert differ(torch.vmap(module.Centre.apply)(x), exact), "the samples were mixed"
 
 
 # tests that prove nothing

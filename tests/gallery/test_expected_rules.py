@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from gallery_files import GALLERY, broken_files, cases, expected_rules, gallery_files, load
 
 gs = pytest.importorskip("gradsmith")
@@ -17,12 +18,13 @@ catalog = pytest.importorskip("gradsmith.catalog")
 
 EXPECTATIONS = [(path, rule) for path in broken_files() for rule in expected_rules(path)]
 LENSES = {name: rule.lenses for name, rule in catalog.rules().items()}
-BY_LINT = [(path, rule) for path, rule in EXPECTATIONS if "lint" in LENSES.get(rule, ())]
-BY_CHECK = [(path, rule) for path, rule in EXPECTATIONS if "check" in LENSES.get(rule, ())]
 SUBJECTS = sorted({(case.path, case.name) for case in cases()})
 
-GAPS = {  # what the checker does not see yet, and why
-    ("logsumexp_saves_softmax", "nonfinite-gradient"): "the probe leaves inputs with -inf alone, though -inf is a mask",
+GAPS = {  # what gradsmith does not name yet, and why; an entry that has come to pass is to be deleted
+    ("two_losses_one_graph", "retain-graph"): "lint follows one name only, and no probe runs the function",
+    ("rnn_cat_in_loop", "cat-in-loop"): "the lint of layers is being built",
+    ("rnn_slot_write", "slot-write"): "the lint of layers is being built",
+    ("rnn_time_index", "time-index"): "the lint of layers is being built",
 }
 
 
@@ -44,6 +46,7 @@ def needs(name: str) -> Any:
 def checked(path: Path) -> list[Any]:
     """What `check` finds in every subject the file declares inputs for, by the declared inputs."""
     check, module, found = needs("check"), load(path), []
+    torch.manual_seed(0)
     for name, makers in module.gradsmith_inputs.items():
         for make in makers if isinstance(makers, list) else [makers]:
             found += check(getattr(module, name), *make()).findings
@@ -56,17 +59,23 @@ def test_which_expected_rules_are_still_missing() -> None:
         pytest.skip(f"{len(missing)} not in the catalogue yet: {', '.join(missing)}")
 
 
-@pytest.mark.parametrize(("path", "rule"), BY_LINT, ids=lambda v: v.stem if isinstance(v, Path) else v)
-def test_lint_names_the_rule(path: Path, rule: str) -> None:
-    report = needs("lint_source")(path.read_text(), path=str(path))
-    assert rule in set(named(report.findings))
-
-
-@pytest.mark.parametrize(("path", "rule"), BY_CHECK, ids=lambda v: v.stem if isinstance(v, Path) else v)
-def test_check_names_the_rule(path: Path, rule: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [(path, rule) for path, rule in EXPECTATIONS if rule in LENSES],
+    ids=lambda v: v.stem if isinstance(v, Path) else v,
+)
+def test_the_rule_is_named(path: Path, rule: str, request: pytest.FixtureRequest) -> None:
+    """By lint, or else by check: what a user sees who runs either on the file."""
     if reason := GAPS.get((path.stem, rule)):
         request.applymarker(pytest.mark.xfail(reason=reason, strict=False))
-    assert rule in set(named(checked(path)))
+    seen = set()
+    if "lint" in LENSES[rule]:
+        seen |= set(named(needs("lint_source")(path.read_text(), path=str(path)).findings))
+    if "check" in LENSES[rule] and rule not in seen:
+        seen |= set(named(checked(path)))
+    if LENSES[rule] == ("profile",):
+        pytest.skip(f"{rule} is seen by profile only")
+    assert rule in seen
 
 
 @pytest.mark.parametrize("path", gallery_files(), ids=lambda p: p.stem)
