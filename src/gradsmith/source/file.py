@@ -93,19 +93,25 @@ class FileModel:
         """Does any of the words occur in the text?"""
         return any(word in self.text for word in words)
 
-    def blocks_with(self, *words: str) -> Iterator[ast.stmt]:
+    def blocks_with(self, *words: str, containing: str = "") -> Iterator[ast.stmt]:
         """Top-level statements (whole functions, whole classes) whose text holds one of the words."""
-        return self.blocks_matching("|".join(map(re.escape, words)))
+        return self.blocks_matching("|".join(map(re.escape, words)), containing=containing)
 
-    def blocks_matching(self, pattern: str) -> Iterator[ast.stmt]:
-        """Top-level statements whose text matches; the pattern sees lines (`^` is a line's start)."""
+    def blocks_matching(self, pattern: str, *, containing: str = "") -> Iterator[ast.stmt]:
+        """Top-level statements whose text matches; the pattern sees lines (`^` is a line's start).
+
+        Statements without the text `containing` are not parsed, which is what costs.
+        """
         seen: set[int] = set()
         for match in re.finditer(pattern, self.text, re.M):
             start = self._block_start(self.text.count("\n", 0, match.start()))
-            if start not in seen:
-                seen.add(start)
-                if (node := self._parse_block(start)) is not None:
-                    yield node
+            if start in seen:
+                continue
+            seen.add(start)
+            if containing and not any(containing in line for line in self.lines[start : self._block_end(start)]):
+                continue
+            if (node := self._parse_block(start)) is not None:
+                yield node
 
     def block(self, name: str) -> ast.stmt | None:
         """The top-level `def name`, `class name` or `name = ...`, parsed alone; None when the file has none."""
@@ -130,17 +136,23 @@ class FileModel:
             index -= 1
         return index
 
+    def _block_body(self, start: int) -> int:
+        while start < len(self.lines) - 1 and self.lines[start].startswith("@"):
+            start += 1
+        return start
+
+    def _block_end(self, start: int) -> int:
+        end = self._block_body(start) + 1
+        while end < len(self.lines) and (not self.lines[end].strip() or self.lines[end][0] in " \t#)]}"):
+            end += 1
+        return end
+
     def _parse_block(self, start: int) -> ast.stmt | None:
         if start in self._blocks:
             return self._blocks[start]
-        body = start
-        while body < len(self.lines) - 1 and self.lines[body].startswith("@"):
-            body += 1
-        end = body + 1
-        while end < len(self.lines) and (not self.lines[end].strip() or self.lines[end][0] in " \t#)]}"):
-            end += 1
+        body = self._block_body(start)
         try:
-            tree = ast.parse("\n" * start + "\n".join(self.lines[start:end]))
+            tree = ast.parse("\n" * start + "\n".join(self.lines[start : self._block_end(start)]))
             self.link(tree)
         except SyntaxError:
             tree = self.tree

@@ -66,7 +66,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     if function.kind != "function" or "<locals>" in function.qualname or "." in function.qualname:
         return
     name = function.name
-    pattern = rf"(?<![\w.]){name}(?:\(|\.forward\()"
+    pattern = rf"(?<![\w.])(?<!class ){name}(?:\(|\.forward\()"
     if len(re.findall(rf"(?:class[ \t]+{name}\b|^{name}[ \t]*=)", function.file.text, re.M)) != 1:
         return
     blocks = [b for b in function.file.blocks_matching(pattern) if not _is_function_class(function, b)]

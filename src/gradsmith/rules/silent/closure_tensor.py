@@ -83,6 +83,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     forward, backward = function.forward, function.backward
     if forward is None or backward is None or forward.inherited or _fills_in(backward):
         return
+    if not function.file.mentions("requires_grad", "Parameter("):
+        return
     seen: set[str] = set()
     for node in forward.nodes:
         shown = _from_outside(forward, node)

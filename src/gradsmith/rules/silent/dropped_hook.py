@@ -73,9 +73,8 @@ _HOOKS = frozenset(
 
 
 def lint_file(file: FileModel) -> Iterator[Finding]:
-    if not any(f"{name}(" in file.text for name in _HOOKS):
-        return
-    for block in file.blocks_with(*(f"{name}(" for name in _HOOKS)):
+    statement = rf"^[ \t]+self\.[^=\n]*\.(?:{'|'.join(sorted(_HOOKS))})\("
+    for block in file.blocks_matching(statement, containing="def forward("):
         for owner in ast.walk(block):
             if not (isinstance(owner, ast.ClassDef) and any(_is_module(file, base) for base in owner.bases)):
                 continue

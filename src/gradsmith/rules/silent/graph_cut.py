@@ -70,7 +70,7 @@ _NO_DERIVATIVE = frozenset(
 
 
 def lint_file(file: FileModel) -> Iterator[Finding]:
-    for block in file.blocks_matching(r"\.numpy\(\)"):
+    for block in file.blocks_matching(r"\.numpy\(\)", containing="def forward("):
         if isinstance(block, ast.ClassDef) and any(_is_module(file, base) for base in block.bases):
             for node in block.body:
                 if isinstance(node, ast.FunctionDef) and node.name == "forward":

@@ -57,9 +57,7 @@ _MEANT = "Return a new tensor from the hook: PyTorch uses what it returns."
 
 
 def lint_file(file: FileModel) -> Iterator[Finding]:
-    if "register_hook(" not in file.text:
-        return
-    for block in file.blocks_with("register_hook("):
+    for block in file.blocks_matching(r"\.register_hook\(\s*(?:lambda\b|\w+\s*,?\s*\))"):
         nested = {n.name: n for n in ast.walk(block) if isinstance(n, ast.FunctionDef)}
         for node in ast.walk(block):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) == 1):

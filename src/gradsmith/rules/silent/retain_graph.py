@@ -22,6 +22,8 @@ Measured on torch 2.13: RuntimeError as quoted, also for `(x * 2).sum()`.
 from __future__ import annotations
 
 import ast
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -62,7 +64,11 @@ gradsmith_inputs = {"step": lambda: (torch.randn(4, 3, dtype=torch.float64, requ
 
 
 def lint_file(file: FileModel) -> Iterator[Finding]:
-    for block in file.blocks_matching(r"^[ \t]*\w+\.backward\("):
+    calls = Counter(re.findall(r"^([ \t]*\w+)\.backward\(", file.text, re.M))
+    twice = {call.strip() for call, count in calls.items() if count > 1}
+    if not twice:
+        return
+    for block in file.blocks_matching(rf"^[ \t]*(?:{'|'.join(sorted(twice))})\.backward\("):
         for node in ast.walk(block):
             for name in ("body", "orelse", "finalbody"):
                 statements = getattr(node, name, None)
