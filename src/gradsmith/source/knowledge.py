@@ -246,7 +246,7 @@ def is_inplace_name(name: str) -> bool:
 NOT_A_WRITE = _words(
     """
     requires_grad_ retain_grad_ share_memory_ pin_memory_ rename_ detach_ unsqueeze_ squeeze_ transpose_ t_
-    swapaxes_ swapdims_ as_strided_ resize_ resize_as_ names_ coalesced_ to_ record_stream_
+    swapaxes_ swapdims_ as_strided_ resize_ resize_as_ set_ names_ coalesced_ to_ record_stream_
     """
 )
 INPLACE_DUNDERS = _words(

@@ -249,7 +249,8 @@ def _method(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, file: FileM
     elif "classmethod" in decorators:
         binder = "class"
     names = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
-    skip = 1 if binder == "class" or (binder == "instance" and names[:1] == ["self"] and names[1:2] == ["ctx"]) else 0
+    # A static method may be handed its class as well: `forward(cls, ctx, x)`, called through super().
+    skip = 1 if binder == "class" or (names[:1] in (["self"], ["cls"]) and names[1:2] == ["ctx"]) else 0
     takes_ctx = name not in ("forward", "vmap") or not new_style or names[skip : skip + 1] == ["ctx"]
     takes_ctx = takes_ctx and name != "vmap" and len(names) > skip
     ctx = names[skip] if takes_ctx else None

@@ -21,6 +21,7 @@ https://github.com/pytorch/pytorch/issues/16947, https://github.com/pytorch/pyto
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
+    from gradsmith.source import FunctionModel, Method
 
 CODE = "GS216"
 SEVERITY = "error"
@@ -67,6 +69,59 @@ class Square(torch.autograd.Function):
 
 gradsmith_inputs = {"Square": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
 """
+
+
+def lint(function: FunctionModel) -> Iterator[Finding]:
+    backward = function.backward
+    if backward is None or function.kind != "function":
+        return
+    read = {_shared(function, backward, n) for n in backward.nodes if isinstance(getattr(n, "ctx", None), ast.Load)}
+    for method in function.before:
+        for node in method.nodes:
+            if not (isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None):
+                continue
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                shared = _shared(function, method, target)
+                if shared is None or shared not in read or not _of_this_call(method, node.value):
+                    continue
+                if any(shared in ast.unparse(guard.test) for guard in method.guards(node)):
+                    continue  # made once and kept: a cache, not the memory of a call
+                yield function.at(
+                    node,
+                    f"{function.name}.{method.name} stores what {backward.name} needs in '{shared}', which all calls share: the "
+                    "next forward overwrites it.",
+                    advice="Keep it on ctx: tensors through ctx.save_for_backward, numbers as attributes.",
+                )
+
+
+def _of_this_call(method: Method, value: ast.expr) -> bool:
+    """Made from what this call was given; anything else is the same for all calls anyway."""
+    seen: set[ast.AST] = set()
+    stack: list[ast.AST] = [value]
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, ast.Name):
+            bindings = method.definitions(node)
+            if any(b.how == "param" and b.name != method.ctx for b in bindings):
+                return True
+            stack += [b.value for b in bindings if b.value is not None]
+        stack += list(ast.iter_child_nodes(node))
+    return False
+
+
+def _shared(function: FunctionModel, method: Method, node: ast.AST) -> str | None:
+    """`Fn.last`, `cls.last`, or a global that the method declares as such; spelled the same in every method."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        first = method.node.args.args[0].arg if method.binder == "class" and method.node.args.args else None
+        return f"{function.name}.{node.attr}" if node.value.id in (function.name, first) else None
+    if isinstance(node, ast.Name):
+        if isinstance(node.ctx, ast.Load):
+            return node.id if method.is_free(node) else None
+        return node.id if any(isinstance(n, ast.Global) and node.id in n.names for n in method.nodes) else None
+    return None
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ https://github.com/pytorch/pytorch/issues/3394; measured on torch 2.13: `layer.w
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
+    from gradsmith.source import FunctionModel, Method, Param
 
 CODE = "GS209"
 SEVERITY = "error"
@@ -78,6 +80,50 @@ def example():
 
 gradsmith_inputs = {"Apply": example}
 """
+
+
+def lint(function: FunctionModel) -> Iterator[Finding]:
+    forward, backward = function.forward, function.backward
+    if forward is None or backward is None or not function.has_gradient or forward.vararg is not None:
+        return
+    if any(isinstance(n, ast.Attribute) and n.attr in _FILLS_IN for n in backward.nodes) or function.ctx_escapes:
+        return
+    for param in forward.positional:
+        call = _called(forward, param)
+        if call is None or not function.gets_no_gradient(param.index):
+            continue
+        if param.declared.kind == "module" or _has_parameters(function, param):
+            yield function.at(
+                call,
+                f"{function.name}.forward computes with the module '{param.name}', whose parameters get no gradient: they are not "
+                "among the tensors passed to apply.",
+                advice=f"Pass the parameters of '{param.name}' as arguments of forward and return their gradients.",
+                argument=param.name,
+                severity="warning",
+            )
+
+
+_FILLS_IN = frozenset(("backward", "grad", "main_grad", "parameters", "enable_grad", "vjp"))
+
+
+def _called(forward: Method, param: Param) -> ast.Call | None:
+    """`layer(x)`"""
+    for call in forward.calls:
+        if isinstance(call.node.func, ast.Name) and forward.param_of(call.node.func) is param:
+            return call.node
+    return None
+
+
+def _has_parameters(function: FunctionModel, param: Param) -> bool:
+    """`layer.weight` or `ctx.layer.weight` is read somewhere."""
+    kept = {w.attr for w in function.ctx_writes if isinstance(w.value, ast.Name) and w.value.id == param.name}
+    methods = [m for m in (function.forward, function.backward) if m is not None]
+    owners = {param.name, *(f"{m.ctx}.{attr}" for m in methods for attr in kept)}
+    return any(
+        isinstance(n, ast.Attribute) and n.attr in ("weight", "bias", "parameters") and ast.unparse(n.value) in owners
+        for m in methods
+        for n in m.nodes
+    )
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ https://github.com/SeanNaren/warp-ctc/issues/69, https://github.com/ashawkey/sta
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
+    from gradsmith.source import FunctionModel
 
 CODE = "GS205"
 SEVERITY = "error"
@@ -55,6 +57,39 @@ def example():
 gradsmith_inputs = {"SquaredError": example}
 """
 GOOD = BAD.replace("return 2 * (prediction", "return grad_output * 2 * (prediction")
+
+
+def lint(function: FunctionModel) -> Iterator[Finding]:
+    backward = function.backward
+    if backward is None or not function.has_gradient or function.declaration is not None or not backward.params:
+        return
+    names = {p.name for p in backward.params}
+    if all(name.startswith("_") or any(word in name.lower() for word in _MEANT) for name in names):
+        return  # the author says so: a gradient that travels another way
+    if any(isinstance(n, ast.Name) and n.id in names for n in backward.nodes):
+        return
+    if any(isinstance(n, ast.Call) and getattr(n.func, "id", "") in ("locals", "super") for n in backward.nodes):
+        return
+    given = [e for found in backward.returns for e in (found.elements or [])]
+    if any(found.elements is None for found in backward.returns):
+        return
+    if all(_is_none(e) or backward.value(e).constant for e in given):
+        return  # a stop: nothing flows, whatever comes
+    yield function.at(
+        backward.node,
+        f"{function.name}.{backward.name} never uses {' or '.join(sorted(repr(n) for n in names))}: what comes after "
+        f"{function.name} has no influence on the gradient.",
+        advice=f"Multiply what backward returns by {backward.params[0].name}.",
+        argument="grad_output",
+        severity="warning",
+    )
+
+
+_MEANT = ("unused", "dummy", "ignore", "empty", "placeholder")
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

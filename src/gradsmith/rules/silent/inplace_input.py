@@ -12,7 +12,8 @@ the version check that would have raised does not see it.
 
 Known problems
 --------------
-A buffer passed in to be written (an `out` argument that needs no gradient) is reported as a warning only.
+A buffer passed in to be written (an `out` argument that needs no gradient) is reported as a warning only, and as a remark
+where backward returns None for it.
 
 References
 ----------
@@ -21,13 +22,15 @@ https://github.com/pytorch/pytorch/issues/5871, https://github.com/unslothai/uns
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
+    from gradsmith.source import FunctionModel, Method, Param
 
 CODE = "GS204"
 SEVERITY = "error"
@@ -70,6 +73,53 @@ class ClampedSquare(torch.autograd.Function):
 
 gradsmith_inputs = {"ClampedSquare": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
 """
+
+
+def lint(function: FunctionModel) -> Iterator[Finding]:
+    forward = function.forward
+    if forward is None or function.kind != "function" or not function.has_gradient:
+        return
+    marks = [m for m in function.marks if m.name == "mark_dirty"]
+    if any(m.starred or m.method is not forward for m in marks):
+        return
+    dirty = {s.name for m in marks for e in m.exprs for s in forward.sources(e)}
+    for write in forward.writes:
+        owned = [s for s in forward.sources(write.target) if s.owner == "input"]
+        if not owned or forward.in_nested_function(write.node) or any(s.name in dirty for s in owned):
+            continue
+        source = min(owned, key=lambda s: s.name)
+        param = forward.param(source.name)
+        shown = ast.unparse(write.node)
+        if param is None or ".data" in shown or shown == f"{source.name}.copy_({source.name})":
+            continue  # a write past the version counter is data-attr's
+        yield function.at(
+            write.node,
+            f"{function.name}.forward changes its input '{source.name}' in place (`{write.how}`) without "
+            f"ctx.mark_dirty({source.name}).",
+            advice=f"Use the out-of-place operation, or call ctx.mark_dirty({source.name}) and return it.",
+            argument=source.name,
+            severity=_severity(function, param, source.certain, _on_some_paths(forward, write.target)),
+        )
+
+
+def _on_some_paths(method: Method, target: ast.expr) -> bool:
+    """`buffer = x if overwrite else torch.empty_like(x)`: the caller chose."""
+    bindings = method.definitions(target) if isinstance(target, ast.Name) else ()
+    return len(bindings) > 1 or any(isinstance(b.value, ast.IfExp) for b in bindings)
+
+
+def _severity(
+    function: FunctionModel, param: Param, certain: bool, on_some_paths: bool
+) -> Literal["warning", "info"] | None:
+    """Buffers that are handed in to be written get no gradient; where the source does not say, warn."""
+    gradients = function.gradients_of(param.index)
+    if (
+        (on_some_paths and not certain)
+        or function.gets_no_gradient(param.index)
+        or param.declared.elements in ("integer", "bool")
+    ):
+        return "info"
+    return None if certain and gradients is not None else "warning"
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ https://github.com/linkedin/Liger-Kernel/issues/272, https://github.com/NVIDIA/a
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
+    from gradsmith.source import FunctionModel, Method
 
 CODE = "GS203"
 SEVERITY = "error"
@@ -61,6 +63,34 @@ class Square(torch.autograd.Function):
 gradsmith_inputs = {"Square": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
 """
 GOOD = BAD.replace("x.mul_(2)\n        return grad_output * x", "return grad_output * 2 * x")
+
+
+def lint(function: FunctionModel) -> Iterator[Finding]:
+    backward = function.backward
+    if backward is None:
+        return
+    for write in backward.writes:
+        owned = [s for s in backward.sources(write.target) if s.owner == "saved"]
+        if not owned or backward.in_nested_function(write.node):
+            continue
+        source = min(owned, key=lambda s: s.name)
+        chosen = _is_chosen(backward, write.target)
+        may = "" if source.certain else " (on some paths)" if chosen else " (it may be a copy by then)"
+        yield function.at(
+            write.node,
+            f"{function.name}.{backward.name} writes into '{source.name}' (`{write.how}`), which it got from "
+            f"ctx.saved_tensors{may}: a second backward reads the changed values.",
+            advice=f"Work on a new tensor: `{source.name} = {source.name}.clone()` first, or the operation that returns one.",
+            severity=None if source.certain else "info" if chosen else "warning",
+        )
+
+
+def _is_chosen(method: Method, target: ast.expr) -> bool:
+    """`grad = x if inplace else torch.empty_like(x)`: the saved tensor on some paths, because somebody asked for it."""
+    while isinstance(target, (ast.Subscript, ast.Attribute)):
+        target = target.value
+    bindings = method.definitions(target) if isinstance(target, ast.Name) else ()
+    return isinstance(target, ast.IfExp) or len(bindings) > 1 or any(isinstance(b.value, ast.IfExp) for b in bindings)
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

@@ -20,13 +20,16 @@ kind passes gradgradcheck and opcheck.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source.knowledge import sounds_integer
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
+    from gradsmith.source import FunctionModel, Param
 
 CODE = "GS213"
 SEVERITY = "error"
@@ -79,6 +82,62 @@ def example():
 
 gradsmith_inputs = {"Product": example}
 """
+
+
+def lint(function: FunctionModel) -> Iterator[Finding]:
+    forward, backward = function.forward, function.backward
+    if forward is None or backward is None or not function.has_gradient or function.declaration is not None:
+        return
+    if all(function.gets_no_gradient(p.index) for p in forward.positional):
+        return
+    for param in forward.positional:
+        if not function.gets_no_gradient(param.index) or not _is_trained(function, param):
+            continue
+        yield function.at(
+            backward.returns[0].node if backward.returns else backward.node,
+            f"{function.name}.{backward.name} returns None for '{param.name}', which sounds like something to be trained: it never "
+            "gets a gradient.",
+            advice=f"Return the gradient of '{param.name}'; if it must not be trained, pass it detached.",
+            argument=param.name,
+            severity="info",
+        )
+
+
+def _is_trained(function: FunctionModel, param: Param) -> bool:
+    """A floating tensor with the name of a parameter, in a Function that has nothing to do with quantisation."""
+    forward = function.forward
+    if forward is None or param.name.lower() not in _TRAINED or sounds_integer(param.name):
+        return False
+    value = param.declared
+    if value.kind not in ("tensor", "unknown") or value.elements in ("integer", "bool"):
+        return False
+    words = " ".join([function.name, *(p.name for p in function.inputs)]).lower()
+    if any(word in words for word in _FROZEN):
+        return False
+    uses = [n for n in forward.nodes if isinstance(n, ast.Name) and n.id == param.name]
+    return any(
+        isinstance(parent, ast.BinOp) or forward.op(parent) is not None
+        for parent in map(forward.file.parents.get, uses)
+        if parent is not None
+    )
+
+
+_TRAINED = frozenset(("weight", "bias", "gamma", "beta", "weights"))
+_FROZEN = (
+    "quant",
+    "scale",
+    "zero",
+    "absmax",
+    "packed",
+    "bit",
+    "fp8",
+    "float8",
+    "int8",
+    "frozen",
+    "lora",
+    "offload",
+    "nf4",
+)
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

@@ -21,13 +21,16 @@ https://github.com/pytorch/pytorch/issues/33800
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source.knowledge import RANDOM
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
+    from gradsmith.source import FunctionModel, Method
 
 CODE = "GS215"
 SEVERITY = "error"
@@ -80,6 +83,41 @@ class Dropout(torch.autograd.Function):
 
 gradsmith_inputs = {"Dropout": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True), 0.5)}
 """
+
+
+def lint(function: FunctionModel) -> Iterator[Finding]:
+    backward = function.backward
+    if backward is None or function.declaration is not None or not function.has_gradient:
+        return
+    text = backward.file.source_of(backward.node)
+    if any(word in text for word in ("rng_state", "fork_rng", "manual_seed", "generator=", "stochastic")):
+        return  # forward's numbers are drawn again on purpose, or the rounding is random on purpose
+    if any(word in function.name.lower() for word in ("stochastic", "noise", "noisy", "dither")):
+        return
+    returned = _returned(backward)
+    for call in backward.calls:
+        if call.op in RANDOM and call.node in returned and "meta" not in ast.unparse(call.node):
+            yield function.at(
+                call.node,
+                f"{function.name}.{backward.name} draws random numbers ({ast.unparse(call.node.func)}): they are not those that "
+                "forward drew.",
+                advice="Draw in forward and save the mask (or the generator state) with ctx.save_for_backward.",
+                severity="warning",
+            )
+
+
+def _returned(method: Method) -> set[ast.AST]:
+    """Every expression that what backward returns is made of."""
+    seen: set[ast.AST] = set()
+    stack: list[ast.AST] = [found.node.value for found in method.returns if found.node.value is not None]
+    while stack:
+        node = stack.pop()
+        if node not in seen:
+            seen.add(node)
+            stack.extend(ast.iter_child_nodes(node))
+            if isinstance(node, ast.Name):
+                stack.extend(b.value for b in method.definitions(node) if b.value is not None)
+    return seen
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
