@@ -113,6 +113,10 @@ class FileModel:
             if (node := self._parse_block(start)) is not None:
                 yield node
 
+    def block_at(self, line: int) -> ast.stmt | None:
+        """The top-level statement that holds a line."""
+        return self._parse_block(self._block_start(line - 1))
+
     def block(self, name: str) -> ast.stmt | None:
         """The top-level `def name`, `class name` or `name = ...`, parsed alone; None when the file has none."""
         pattern = rf"^(?:(?:async[ \t]+)?def[ \t]+{name}\b|class[ \t]+{name}\b|{name}[ \t]*(?::[^=\n]+)?=(?!=))"

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -63,17 +62,34 @@ gradsmith_inputs = {"step": lambda: (torch.randn(4, 3, dtype=torch.float64, requ
 """
 
 
+_CALL = re.compile(r"([ \t]*)(\w+)\.backward\(")
+
+
 def lint_file(file: FileModel) -> Iterator[Finding]:
-    calls = Counter(re.findall(r"^([ \t]*\w+)\.backward\(", file.text, re.M))
-    twice = {call.strip() for call, count in calls.items() if count > 1}
-    if not twice:
-        return
-    for block in file.blocks_matching(rf"^[ \t]*(?:{'|'.join(sorted(twice))})\.backward\("):
+    blocks = (file.block_at(line) for line in _again(file))
+    for block in dict.fromkeys(block for block in blocks if block is not None):
         for node in ast.walk(block):
             for name in ("body", "orelse", "finalbody"):
                 statements = getattr(node, name, None)
                 if isinstance(statements, list) and len(statements) > 1:
                     yield from _in_block(file, block, statements)
+
+
+def _again(file: FileModel) -> Iterator[int]:
+    """Lines that call backward on a name once more in the same block, by the look of the text: parsing is what costs."""
+    last: dict[str, int] = {}
+    for number, line in enumerate(file.lines, 1):
+        if ".backward(" not in line or not (call := _CALL.match(line)):
+            continue
+        before = last.get(call[0])
+        last[call[0]] = number
+        if before is None:
+            continue
+        between = file.lines[before : number - 1]
+        left = any(text.strip() and not text.startswith(call[1]) for text in between)
+        assigned = re.compile(rf"\b{call[2]}\b\s*[,=:]")
+        if not left and not any(assigned.search(text) for text in between):
+            yield number
 
 
 def _in_block(file: FileModel, block: ast.stmt, statements: Sequence[ast.stmt]) -> Iterator[Finding]:
