@@ -173,9 +173,9 @@ def _deepen(result: Profile, bench: Bench, wishes: Wishes) -> None:
     """What takes more runs: other sizes, and other ways to compute the same."""
     from gradsmith.profiling.remedies import against_autograd, tried
 
-    slow = result.total_s > wishes.budget / 8
+    slow = min(result.both.low, result.total_s) > wishes.budget / 8
     if wishes.growth and not slow:
-        result.growth = grow(bench, wishes.budget / 2, result.recording)
+        result.growth = grow(bench, wishes.budget, result.recording)
         result.notes += [g.stopped for g in result.growth if g.stopped]
     elif wishes.growth:
         result.notes.append(f"one run takes {result.total_s:.2g} s; other sizes were left out (raise the budget)")

@@ -144,7 +144,8 @@ def _launches(loop: Loop) -> bool:
 
 
 _ITERATIONS = 4
-_GAIN = 1.15  # chunked loops gain less from vectorising than this; they bound memory, and stay
+_GAIN = 1.15
+_CHUNK = 1 << 18  # bytes per iteration from which on a loop may be there to bound memory
 
 
 def profile(profile: Profile) -> Iterator[Finding]:
@@ -161,7 +162,8 @@ def profile(profile: Profile) -> Iterator[Finding]:
         events = profile.with_backward(use.events)
         cost = profile.seconds(events)
         gain = profile.gain(cost, profile.together(events))
-        if gain < _GAIN:
+        moved = sum(e.read_bytes + e.written_bytes for e in use.work)
+        if gain < _GAIN and moved > _CHUNK * use.iterations:
             continue
         reported.append(use.loop)
         share = profile.share(events)
@@ -177,5 +179,6 @@ def profile(profile: Profile) -> Iterator[Finding]:
             advice=f"Do all of `{use.loop.over}` in one operation (broadcasting, einsum, index ops).",
             share=share,
             gain=gain,
+            severity=None if gain >= _GAIN else "info",
             evidence={"ops": len(use.work), "iterations": use.iterations, "dimension": dimension},
         )
