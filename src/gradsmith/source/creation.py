@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from gradsmith.source.method import Method
 
 # Made from numbers alone, so nothing tells them where to live. `*_like` and `new_*` take their place from a tensor.
-FACTORIES = frozenset("zeros ones empty full eye arange linspace logspace rand randn randint randperm".split())
+FACTORIES = frozenset(
+    ("zeros", "ones", "empty", "full", "eye", "arange", "linspace", "logspace", "rand", "randn", "randint", "randperm")
+)
 _COUNTING = frozenset(("arange", "randint", "randperm"))
 _MOVES = frozenset(("to", "cuda", "type_as", "cpu", "xpu", "mps", "numpy", "tolist", "item"))
 
@@ -91,12 +93,12 @@ def _is_moved(method: Method, node: ast.expr) -> bool:
     )
 
 
-def with_options(method: Method, creation: Creation, like: str) -> Edit:
+def with_options(method: Method, creation: Creation, like: str, dtype_too: bool = True) -> Edit:
     """`torch.zeros(n)` -> `torch.zeros(n, device=like.device, dtype=like.dtype)`."""
     from gradsmith.source.edits import replace
 
     text = method.file.source_of(creation.node)
     inside = text[:-1].rstrip()
     inside = inside.removesuffix(",")
-    dtype = "" if creation.has_dtype or creation.counts else f", dtype={like}.dtype"
+    dtype = "" if creation.has_dtype or creation.counts or not dtype_too else f", dtype={like}.dtype"
     return replace(method.file, creation.node, f"{inside}, device={like}.device{dtype})")

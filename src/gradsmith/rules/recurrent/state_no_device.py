@@ -1,0 +1,105 @@
+"""the initial state of a loop is made on the default device
+
+What it finds
+-------------
+`h = torch.zeros(batch, size)` without `device=` in an nn.Module, where `h` is the state that a loop carries on.
+
+Why it matters
+--------------
+It works on the CPU. After `.to("cuda")` the layer's input lives on the GPU and its first state does not: "Expected all
+tensors to be on the same device". With `.double()` or `.bfloat16()` the dtypes differ as well.
+
+Known problems
+--------------
+A state that is moved by a function this tool does not see is reported too.
+
+References
+----------
+https://github.com/Lightning-AI/pytorch-lightning/issues/17299
+Measured over public code: see the survey in benchmarks/.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+from gradsmith.source.creation import creations, with_options
+from gradsmith.source.loops import carried
+
+if TYPE_CHECKING:
+    from gradsmith.source import LayerModel, Method
+
+CODE = "GS705"
+SEVERITY = "warning"
+EXPLAINS = ()
+FIXABLE = True
+BAD = """
+import torch
+from torch import nn
+
+
+class Smooth(nn.Module):
+    def forward(self, x):
+        state = torch.zeros(x.shape[1], x.shape[2])
+        states = []
+        for now in x.unbind(0):
+            state = 0.9 * state + 0.1 * torch.tanh(now)
+            states.append(state)
+        return torch.stack(states)
+
+
+gradsmith_inputs = {"Smooth": lambda: (torch.randn(6, 2, 4, requires_grad=True),)}
+"""
+GOOD = BAD.replace("x.shape[2])", "x.shape[2], device=x.device, dtype=x.dtype)")
+
+
+def lint_layer(layer: LayerModel) -> Iterator[Finding]:
+    for method in layer.methods.values():
+        loops = [loop for loop in layer.loops if loop.method is method]
+        state = frozenset(name for loop in loops for name in carried(loop))
+        if not state:
+            continue
+        for creation in creations(method):
+            names = _assigned(method, creation.node) & state
+            like = _tensor_at_hand(method)
+            placeholder = all(isinstance(a, ast.Constant) for a in creation.node.args)
+            if not names or like is None or creation.counts or placeholder:
+                continue
+            name = min(names)
+            yield layer.at(
+                creation.node,
+                f"{layer.name}.{method.name} makes the state '{name}' on the default device: on a GPU the first step raises.",
+                advice=f"Write `device={like}.device` (and `dtype={like}.dtype`), or `{like}.new_zeros(...)`.",
+                argument=name,
+                edits=[with_options(method, creation, like, dtype_too=False)],
+            )
+
+
+def _assigned(method: Method, node: ast.expr) -> set[str]:
+    """Names that get this very tensor, alone or as one of several."""
+    statement = method.statement(node)
+    if not isinstance(statement, ast.Assign):
+        return set()
+    names: set[str] = set()
+    for target in statement.targets:
+        if isinstance(target, ast.Name) and statement.value is node:
+            names.add(target.id)
+        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+            pairs = zip(target.elts, statement.value.elts)
+            names |= {t.id for t, v in pairs if v is node and isinstance(t, ast.Name)}
+    return names
+
+
+def _tensor_at_hand(method: Method) -> str | None:
+    """A parameter whose shape or size is asked for."""
+    asked = {
+        n.value.id
+        for n in method.nodes
+        if isinstance(n, ast.Attribute)
+        and n.attr in ("shape", "size", "device", "dtype", "dim", "ndim", "unbind", "transpose", "permute")
+        and isinstance(n.value, ast.Name)
+    }
+    return next((p.name for p in method.positional if p.name in asked), None)
