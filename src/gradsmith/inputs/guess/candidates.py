@@ -10,7 +10,7 @@ import torch
 
 from gradsmith.inputs.guess.clues import NOTHING, Clue
 from gradsmith.inputs.guess.names import FLOATS, Habit, habits
-from gradsmith.inputs.guess.proposals import CALLABLES, Proposal, ranked
+from gradsmith.inputs.guess.proposals import DISTANCE, UNARY, Proposal, ranked
 
 _SIZES = (3, 4, 5, 6, 7, 2, 8, 9)
 _PLAIN: dict[str, tuple[Any, ...]] = {
@@ -24,6 +24,7 @@ _PLAIN: dict[str, tuple[Any, ...]] = {
     "generator": (None,),
     "": (0.7, 2, True, None, 1, (3, 4), "mean", 0),
 }
+_LOW = frozenset({"d", "o", "scalar", "lead", "one", "first", "channels"})  # mostly fewer than two dimensions
 _FUNCTION_NAME = re.compile(r"(\w*_)?(fn|func|function|f|op|act|activation|run_function|callable|surrogate\w*)")
 
 
@@ -101,18 +102,25 @@ def _tensors(clue: Clue, cost: float, kind: str | None = None) -> Iterator[Propo
     wanted = kind or clue.declared.elements or (known[0].elements if known else "floating")
     if clue.gradient and wanted in ("integer", "bool"):
         wanted = "floating"
+    main = not known and bool(clue.gradient)
     seen: list[str] = []
     for form, flavour in forms:
         if form in seen:
             continue
         seen.append(form)
-        rank = cost + (0 if len(seen) == 1 else 0.7 + 0.3 * len(seen))
+        rank = cost + (0 if len(seen) == 1 else 0.7 + 0.3 * len(seen)) + (1.5 if main and form in _LOW else 0)
         gradient = clue.gradient is not False and wanted in ("floating", "complex", "tensors")
-        yield Proposal(rank, wanted, form, flavour, gradient=gradient)
+        yield Proposal(rank, wanted, form, _drawn(wanted, flavour), gradient=gradient, ndim=clue.ndim)
         if not clue.gradient and not clue.declared.elements and kind is None and len(seen) <= 6:
             for i, other in enumerate(k for k in ("floating", "integer", "bool") if k != wanted):
                 grad = other == "floating" and clue.gradient is not False
-                yield Proposal(rank + 2 + i, other, form, flavour if other == "floating" else "normal", gradient=grad)
+                drawn = _drawn(other, flavour)
+                yield Proposal(rank + 2 + i, other, form, drawn, gradient=grad, ndim=clue.ndim)
+
+
+def _drawn(kind: str, flavour: str) -> str:
+    """Flavours are of floating values, except the one of indices."""
+    return flavour if (kind == "integer") == (flavour == "reversed") or kind in ("bool", "complex") else "normal"
 
 
 def _shaped(clue: Clue, sizes: Sizes) -> Iterator[Proposal]:
@@ -145,7 +153,9 @@ def _fits(value: Any, kind: str) -> bool:
 
 
 def _callables(clue: Clue) -> Iterator[Proposal]:
-    for rank, function in enumerate(CALLABLES):
+    # A function of two values next to tensors is most often a distance.
+    order = (DISTANCE, *UNARY) if clue.called == 2 or "dist" in clue.name else (*UNARY, DISTANCE)
+    for rank, function in enumerate(order):
         yield Proposal(rank * 0.8, value=function)
     yield Proposal(1.0, value=torch.nn.Linear(4, 6).double())
     if clue.default is not NOTHING or clue.declared.optional:

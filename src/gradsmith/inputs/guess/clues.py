@@ -26,7 +26,8 @@ class Clue:
     declared: Declared = field(default_factory=Declared)
     gradient: bool | None = None
     tensor: bool = False  # the body uses it as a tensor
-    called: bool = False
+    called: int = 0  # with how many values the body calls it
+    ndim: int | None = None  # `b, t, c = x.shape`, `x.dim() == 3`
     constants: list[Any] = field(default_factory=list)  # what the body compares it with, what callers pass
     starred: bool = False
     keyword: bool = False  # must be passed by name
@@ -128,13 +129,37 @@ def _read_uses(named: dict[str, Clue], body: ast.FunctionDef) -> None:
                 named[node.value.id].tensor = True
         elif isinstance(node, ast.Call):
             if isinstance(node.func, ast.Name) and node.func.id in named:
-                named[node.func.id].called = True
+                clue = named[node.func.id]
+                clue.called = max(clue.called, len(node.args) or 1)
             if isinstance(node.func, ast.Attribute) and node.func.attr == "save_for_backward":
                 for arg in node.args:
                     if isinstance(arg, ast.Name) and arg.id in named:
                         named[arg.id].tensor = True
         elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) and node.left.id in named:
             named[node.left.id].constants.extend(_literals(node.comparators[0]))
+        _read_rank(named, node)
+
+
+def _read_rank(named: dict[str, Clue], node: ast.AST) -> None:
+    """How many dimensions the body takes for granted."""
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
+        targets = node.targets[0].elts
+        owner = _measured(node.value, ("shape", "size"))
+        if owner in named and not any(isinstance(t, ast.Starred) for t in targets):
+            named[owner].ndim = len(targets)
+    elif isinstance(node, ast.Compare) and isinstance(node.comparators[0], ast.Constant):
+        owner, rank = _measured(node.left, ("ndim", "dim")), node.comparators[0].value
+        if owner in named and isinstance(rank, int) and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+            named[owner].ndim = named[owner].ndim or rank
+
+
+def _measured(node: ast.expr, attributes: tuple[str, ...]) -> str:
+    """The `x` of `x.shape` and `x.size()`, empty for anything else."""
+    if isinstance(node, ast.Call) and not node.args:
+        node = node.func
+    if isinstance(node, ast.Attribute) and node.attr in attributes and isinstance(node.value, ast.Name):
+        return node.value.id
+    return ""
 
 
 def _literals(node: ast.expr) -> list[Any]:

@@ -37,11 +37,16 @@ HABITS = (
     Habit("masks?|\\w+_mask|mask_\\w+", "x, lead, d, lead lead, scalar", elements="bool"),
     Habit("(seq_?)?len(gth)?s?|lengths", "first, lead", elements="integer", values=(3,)),
     Habit(
-        "labels?|targets?|\\w+_(label|target|ids?|idx|index|indices|inds?)|ids?|class(es)?",
+        "labels?|targets?|\\w+_(labels?|targets?|ids?)|ids?|class(es)?",
         "lead, x, lead 1, first, d, scalar",
         elements="integer",
     ),
-    Habit("ind(ex|ices|s)?|idxs?|perm\\w*|ind_\\w+", "d, x, lead, o, lead 1, scalar", elements="integer"),
+    Habit(
+        "ind(ex|ices|s)?|idxs?|perm\\w*|ind_\\w+|\\w+_(idx|index|indices|inds?)",
+        "lead, x, first, d, lead 1, o",
+        "reversed",
+        elements="integer",
+    ),
     Habit(
         "lengthscales?|length_scales?|sigmas?|stds?|vars?|variances?|taus?|temperatures?|concentrations?|rates?|scales?",
         "scalar, one one, d, x, one",
@@ -61,7 +66,7 @@ HABITS = (
     Habit("dims?|axis|axes|\\w+_dim|\\w+_axis", "", "normal", (-1, 1, 0, (1,), 2), plain_first=True),
     Habit("strides?|dilations?|groups?", "", "normal", (1, (1, 1), 2), plain_first=True),
     Habit("pad(ding)?s?", "", "normal", (0, 1, (1, 1)), plain_first=True),
-    Habit("kernel_size|ksize|window(_size)?|block_size|chunk_size", "", "normal", (2, 3, (2, 2)), plain_first=True),
+    Habit("kernel_size|ksize|window(_size)?|block_size|chunk_size", "", "normal", (3, 2, (3, 3)), plain_first=True),
     Habit(
         "n|num_?\\w*|\\w*count|steps?|\\w*_size|bits|\\w*bits|top_?k|max_\\w+|min_\\w+|n_\\w+|size|levels?|power|order|exponent",
         "",

@@ -26,6 +26,9 @@ def value_code(proposal: Proposal, value: Any) -> str:
     sizes = ", ".join(map(str, value.shape)) or "()"
     if proposal.kind == "integer":
         shape = repr(tuple(value.shape))
+        if proposal.flavour == "reversed":
+            wide = f".expand({sizes}).clone()" if value.ndim > 1 else ""
+            return f"torch.arange({value.shape[-1] if value.ndim else 1}).flip(0){wide}"
         return f"torch.randint(0, {2 if proposal.flavour == 'binary' else 3}, {shape})"
     if proposal.kind == "bool":
         return f"torch.rand({sizes}) > 0.4"

@@ -87,6 +87,7 @@ class Proposal:
     flavour: str = "normal"
     value: Any = None
     gradient: bool = False
+    ndim: int | None = None  # what the body demands
 
     @property
     def is_tensor(self) -> bool:
@@ -110,12 +111,12 @@ class Written:
         return self.code
 
 
-CALLABLES = (
-    Written("lambda *values: torch.sin(values[0])", lambda *values: torch.sin(values[0])),
-    Written("lambda a, b: torch.cdist(a, b)", lambda a, b, *_, **__: torch.cdist(a, b)),
-    Written("lambda *values: values[0].sum()", lambda *values: values[0].sum()),
-    Written("lambda *values: values", lambda *values: values),
+UNARY = (
+    Written("lambda *values: torch.sin(values[0])", lambda *values, **_: torch.sin(values[0])),
+    Written("lambda *values: values[0].sum()", lambda *values, **_: values[0].sum()),
+    Written("lambda *values: values", lambda *values, **_: values),
 )
+DISTANCE = Written("lambda a, b, **_: torch.cdist(a, b)", lambda a, b, *_, **__: torch.cdist(a, b))
 
 
 def made(proposal: Proposal, frame: Frame, dtype: torch.dtype, generator: torch.Generator) -> Any:
@@ -126,12 +127,15 @@ def made(proposal: Proposal, frame: Frame, dtype: torch.dtype, generator: torch.
         pair = [replace(proposal, kind="floating"), replace(proposal, kind="floating")]
         return [made(p, frame, dtype, generator) for p in pair]
     shape = frame.shape(proposal.form)
-    if shape is None:
+    if shape is None or (proposal.ndim is not None and len(shape) != proposal.ndim):
         return NotImplemented
     return tensor(proposal, shape, dtype, generator)
 
 
 def tensor(proposal: Proposal, shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    if proposal.kind == "integer" and proposal.flavour == "reversed":
+        # Distinct, and its own inverse: good as an index, and as the inverse of an index.
+        return torch.arange(shape[-1] if shape else 1).flip(0).expand(shape).clone()
     if proposal.kind == "integer":
         return torch.randint(0, 2 if proposal.flavour == "binary" else 3, shape, generator=generator)
     if proposal.kind == "bool":

@@ -22,6 +22,7 @@ from gradsmith.lab.target import Target
 SECONDS = 1.5  # for one subject; the median guess needs a few attempts
 _ATTEMPTS = 6000
 _FRAME_COST = 1.6
+_HOPELESS = 40  # attempts that forward accepts and backward does not: the inputs are not to blame
 _STARRED = (2, 1, 3, 0)  # how many values to try for *args
 
 Choice = tuple[int, ...]
@@ -58,6 +59,7 @@ class _Search:
     keywords: tuple[str, ...] = ()  # the last values are passed by these names
     attempts: int = 0
     best: Outcome | None = None
+    refused: int = 0
     errors: dict[str, int] = field(default_factory=dict)
 
 
@@ -70,16 +72,20 @@ def guess(target: Target, *, seed: int = 0, seconds: float = SECONDS, device: An
     """
     start = time.monotonic()
     found = clues(target)
+    # Processor time: on a busy machine the wall clock would end the search before it began.
+    began = time.process_time()
     if not found:
         return Guess(None, errors=["its signature cannot be read"])
-    search = _Search(target, seed, torch.float64, torch.device(device or "cpu"), start + seconds)
-    with preserved():
+    search = _Search(target, seed, torch.float64, torch.device(device or "cpu"), began + seconds)
+    # A forward that compiles itself would compile anew for every shape that is tried.
+    with preserved(), torch.compiler.set_stance("force_eager"):
         _look(search, found)
-        if (search.best is None or not search.best.good) and any(_precision(e) for e in search.errors):
-            search.dtype, search.deadline = torch.float32, time.monotonic() + seconds / 2
+        settled = search.best is not None and (search.best.good or search.refused >= _HOPELESS)
+        if not settled and any(_precision(e) for e in search.errors):
+            search.dtype, search.deadline = torch.float32, time.process_time() + seconds / 2
             _look(search, found)
         if search.best is None and device is None and torch.cuda.is_available():
-            search.device, search.deadline = torch.device("cuda"), time.monotonic() + seconds
+            search.device, search.deadline = torch.device("cuda"), time.process_time() + seconds
             _look(search, found)
     return _result(search, time.monotonic() - start)
 
@@ -108,7 +114,7 @@ def _combine(search: _Search, found: list[Clue]) -> None:
     options = [candidates(clue, sizes) for clue in found]
     dead: list[frozenset[tuple[int, int]]] = []  # choices that failed together
     for choice in _cheapest([[_FRAME_COST * i for i in range(len(FRAMES))], *[[p.cost for p in o] for o in options]]):
-        if time.monotonic() > search.deadline or search.attempts >= _ATTEMPTS:
+        if time.process_time() > search.deadline or search.attempts >= _ATTEMPTS or search.refused >= _HOPELESS:
             return
         held = set(enumerate(choice))
         if any(failed <= held for failed in dead):
@@ -156,7 +162,8 @@ def _attempt(search: _Search, frame: Frame, chosen: list[Proposal], args: tuple[
         if not _VALUES.search(text):
             return blame.origins
     tried = outcome(search.target, frame, chosen, search.dtype, args, search.seed, search.keywords)
-    if not tried.good and (search.best is None or search.best.rank < 3):
+    search.refused += tried.rank == 1
+    if not tried.good and (search.best is None or search.best.rank < tried.rank):
         tried = improve(search.target, tried, search.seed, search.keywords)
     if tried.args is not None and (search.best is None or tried.rank > search.best.rank):
         search.best = tried
