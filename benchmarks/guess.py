@@ -44,18 +44,18 @@ JUDGING_SECONDS = 20
 
 @contextlib.contextmanager
 def _limited(seconds: int) -> Iterator[None]:
-    """TimeoutError in what takes longer (in Python code, which is where a check can lose itself)."""
+    """TimeoutError in what takes longer (processor time: the machine may be busy)."""
 
     def ring(*_: object) -> None:
         raise TimeoutError(f"no verdict within {seconds} s")
 
-    kept = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(seconds)
+    kept = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, kept)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, kept)
 
 
 @dataclass

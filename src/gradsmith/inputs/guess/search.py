@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import re
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -77,8 +79,7 @@ def guess(target: Target, *, seed: int = 0, seconds: float = SECONDS, device: An
     if not found:
         return Guess(None, errors=["its signature cannot be read"])
     search = _Search(target, seed, torch.float64, torch.device(device or "cpu"), began + seconds)
-    # A forward that compiles itself would compile anew for every shape that is tried.
-    with preserved(), torch.compiler.set_stance("force_eager"):
+    with preserved():
         _look(search, found)
         settled = search.best is not None and (search.best.good or search.refused >= _HOPELESS)
         if not settled and any(_precision(e) for e in search.errors):
@@ -153,7 +154,7 @@ def _attempt(search: _Search, frame: Frame, chosen: list[Proposal], args: tuple[
     blame = Blame(args)
     seed_all(search.seed)
     try:
-        with torch.no_grad(), blame:
+        with torch.no_grad(), _uncompiled(), blame:
             given, named = split(args, search.keywords)
             search.target.call(*given, **named)
     except Exception as error:  # whatever the user's code thinks of a wrong guess
@@ -161,13 +162,25 @@ def _attempt(search: _Search, frame: Frame, chosen: list[Proposal], args: tuple[
         search.errors[text] = search.errors.get(text, 0) + 1
         if not _VALUES.search(text):
             return blame.origins
-    tried = outcome(search.target, frame, chosen, search.dtype, args, search.seed, search.keywords)
+    with _uncompiled():
+        tried = outcome(search.target, frame, chosen, search.dtype, args, search.seed, search.keywords)
     search.refused += tried.rank == 1
-    if not tried.good and (search.best is None or search.best.rank < tried.rank):
+    if not tried.good and (search.best is None or search.best.rank <= tried.rank != 1):
         tried = improve(search.target, tried, search.seed, search.keywords)
     if tried.args is not None and (search.best is None or tried.rank > search.best.rank):
         search.best = tried
     return frozenset()
+
+
+def _uncompiled() -> contextlib.AbstractContextManager[Any]:
+    """A forward that compiles itself would compile anew for every shape that is tried.
+
+    Asked only where the compiler is loaded: importing it takes seconds.
+    """
+    if "torch._dynamo" not in sys.modules:
+        return contextlib.nullcontext()
+    stance: contextlib.AbstractContextManager[Any] = torch.compiler.set_stance("force_eager")
+    return stance
 
 
 def _precision(error: str) -> bool:
