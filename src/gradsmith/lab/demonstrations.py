@@ -330,6 +330,14 @@ thread.start()
 thread.join()
 assert isinstance(found[0], list) and close(expected, found[0]), f"backward in another thread: {found[0]}"
 """,
+    "slope": """
+like = fn.__self__.__gradsmith_surrogate__.like  # the function whose slope the gradient claims
+outputs, leaves = call()
+v = normal(outputs)
+claimed = gradients(outputs, leaves, v)
+results, again = call(function=like)
+assert close(gradients(results, again, v), claimed, 1e-6), "the gradient is not the slope of the function it claims"
+""",
     "second": """
 outputs, leaves = call()
 v = normal(outputs)
@@ -373,6 +381,7 @@ BY_RULE: Mapping[str, str] = {
     "random-backward": "random",
     "reference-cycle": "cycle",
     "return-count": "run",
+    "surrogate-slope": "slope",
     "tensor-on-ctx": "leak",
     "thread-bound": "thread",
     "tie-gradient": "tie",
