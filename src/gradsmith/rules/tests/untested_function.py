@@ -1,0 +1,126 @@
+"""a custom gradient that no test mentions
+
+What it finds
+-------------
+When the linted paths contain tests: a Function whose name, and whose wrappers (functions, classes and names of its file that
+use it), occur in none of them.
+
+Why it matters
+--------------
+Nothing in PyTorch checks a hand-written backward. Without a test a wrong one shows as a model that trains a little worse.
+
+Known problems
+--------------
+A Function that is reached only through wrappers in other files is reported. Lint sources and tests together, or nothing is
+said. `gradsmith check` verifies every Function of a file without a line of test code.
+
+References
+----------
+https://docs.pytorch.org/docs/stable/notes/gradcheck.html
+Measured over 800 Functions of 27 public projects: most have no gradcheck.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.source import FileModel, FunctionModel
+
+CODE = "GS907"
+SEVERITY = "info"
+EXPLAINS = ()
+FIXABLE = False
+# Test files must be read although they define no Function.
+TRIGGERS = ("def test_",)
+BAD = """
+import torch
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output * 3 * x * x
+
+
+def test_something_else():
+    assert torch.ones(2).sum() == 2
+
+
+gradsmith_inputs = {"Cube": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+"""
+GOOD = BAD.replace(
+    "def test_something_else():\n    assert torch.ones(2).sum() == 2",
+    "def test_cube():\n    x = torch.randn(4, dtype=torch.float64, requires_grad=True)\n"
+    "    assert torch.autograd.gradcheck(Cube.apply, (x,))",
+)
+_TEST = r"(?m)^[ \t]*def test_"
+_TOP = re.compile(r"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^=\n]+)?=(?!=)", re.M)
+
+
+def lint(function: FunctionModel) -> Iterator[Finding]:
+    project = function.file.project
+    if project is None or function.kind != "function" or not function.has_gradient:
+        return
+    tests = [file for file in project.matching(_TEST) if file is not function.file or _is_test(file)]
+    own = function.file.text if function.file in project.matching(_TEST) else ""
+    if not tests and not own or _is_test(function.file):
+        return
+    names = _names(function)
+    texts = [*(file.text for file in tests), *_test_functions(own)]
+    if any(re.search(rf"\b{re.escape(name)}\b", text) for name in names for text in texts):
+        return
+    yield function.at(
+        function.node,
+        f"{function.name} is mentioned in no test.",
+        advice=f"Run `gradsmith check {PurePath(function.file.path).name}::{function.qualname}`, or write a test with "
+        "gradsmith.gradcheck.",
+    )
+
+
+def _is_test(file: FileModel) -> bool:
+    path = PurePath(file.path.replace("\\", "/"))
+    named = path.name.startswith("test_") or path.stem.endswith("_test") or path.name == "conftest.py"
+    return named or any(part in ("tests", "test", "testing") for part in path.parts[:-1])
+
+
+def _names(function: FunctionModel) -> set[str]:
+    """The Function and every name at the top of its file that leads to it."""
+    text = function.file.text
+    starts = [(m.start(), m[1] or m[2]) for m in _TOP.finditer(text)]
+    ends = [start for start, _ in starts[1:]] + [len(text)]
+    blocks = [(name, text[start:end]) for (start, name), end in zip(starts, ends)]
+    names = {function.name}
+    while True:
+        more = {
+            name
+            for name, block in blocks
+            if name not in names
+            and name != "gradsmith_inputs"
+            and not name.startswith("test_")
+            and _mentions(block, names)
+        }
+        if not more:
+            return names
+        names |= more
+
+
+def _mentions(text: str, names: set[str]) -> bool:
+    return re.search(r"\b(?:" + "|".join(map(re.escape, sorted(names))) + r")\b", text) is not None
+
+
+def _test_functions(text: str) -> list[str]:
+    """The bodies of the test functions of a file that holds Functions as well."""
+    parts = re.split(r"(?m)^(?=\S)", text)
+    return [part for part in parts if re.search(_TEST, part)]
