@@ -244,7 +244,8 @@ class Fn(torch.autograd.Function):  # gradsmith: ignore[inplace-grad]
         return g.mul_(2)
 """
     assert lint_source(text).findings == []
-    assert [f.rule for f in lint_source(text.replace("inplace-grad", "return-count")).findings] == ["inplace-grad"]
+    others = lint_source(text.replace("inplace-grad", "return-count")).findings
+    assert [f.rule for f in others if f.rule != "unused-ignore"] == ["inplace-grad"]
 
 
 def test_a_base_class_is_reported_once() -> None:

@@ -35,12 +35,12 @@ class _LookedAt:
     source: scan.SourceFile
     function: bool
     layer: bool
-    word: bool
+    words: frozenset[str]
     whole: bool = False
 
     @property
     def promises(self) -> bool:
-        return self.function or self.layer or self.word or self.source.named
+        return self.function or self.layer or bool(self.words) or self.source.named
 
 
 @dataclass
@@ -54,6 +54,7 @@ class Run:
     found: list[Found] = field(default_factory=list)
     count: int = 0
     unpromising: list[str] = field(default_factory=list)
+    words: dict[FileModel, frozenset[str]] = field(default_factory=dict)
     notebooks: dict[str, notebook.Notebook] = field(default_factory=dict)
 
     def report(self, sources: Iterable[scan.Seen]) -> Report:
@@ -71,7 +72,7 @@ class Run:
 
     def _first_look(self, sources: Iterable[scan.Seen]) -> list[_LookedAt]:
         """What the bytes of each file promise. Others are kept only while there is little to read."""
-        words = tuple(dict.fromkeys(w.encode() for rule in self.rules if rule.lint_file for w in rule.triggers))
+        words = {w.encode(): w for rule in self.rules for w in rule.triggers}
         any_layer = any(rule.lint_layer for rule in self.rules)
         kept: list[_LookedAt] = []
         total = 0
@@ -90,7 +91,7 @@ class Run:
                 source,
                 scan.mentions_function(source.data),
                 any_layer and scan.mentions_layer(source.data),
-                scan.mentions_any(source.data, words),
+                frozenset(word for raw, word in words.items() if raw in source.data),
             )
             if not seen.promises:
                 self.unpromising.append(source.path)
@@ -107,6 +108,7 @@ class Run:
             if file is None:
                 continue
             files.append(file)
+            self.words[file] = seen.words
             functions += [file] if seen.function else []
             layers += [file] if seen.layer else []
             whole += [file] if seen.whole or seen.source.named else []
@@ -148,7 +150,7 @@ class Run:
             if rule.lint_layer:
                 for layer in file.layers:
                     self._apply(rule, rule.lint_layer, layer, file)
-            if rule.lint_file and file.mentions(*rule.triggers):
+            if rule.lint_file and not self.words[file].isdisjoint(rule.triggers):
                 self._apply(rule, rule.lint_file, file, file)
 
     def _rules_in(self, file: FileModel) -> list[Rule]:
@@ -164,7 +166,7 @@ class Run:
             for file in files:
                 rules = self._rules_in(file)
                 for rule in rules:
-                    if rule.after_others and rule.lint_file and file.mentions(*rule.triggers):
+                    if rule.after_others and rule.lint_file and not self.words[file].isdisjoint(rule.triggers):
                         file.comments.ran = frozenset(r.name for r in rules)
                         self._apply(rule, rule.lint_file, file, file)
             late, self.found = self.found, before

@@ -7,7 +7,7 @@ bytes mention a custom gradient, a loop in a layer, or a word that a file rule a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gradsmith.findings import GradsmithError
@@ -113,8 +113,3 @@ def mentions_function(data: bytes) -> bool:
 def mentions_layer(data: bytes) -> bool:
     """Could these bytes define an nn.Module whose forward loops?"""
     return b"def forward(" in data and b"Module" in data and (b" for " in data or b" while " in data)
-
-
-def mentions_any(data: bytes, words: Sequence[bytes]) -> bool:
-    """Does any of the words that file rules ask for occur here?"""
-    return any(word in data for word in words)

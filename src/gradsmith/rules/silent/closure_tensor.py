@@ -88,7 +88,12 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     seen: set[str] = set()
     for node in forward.nodes:
         shown = _from_outside(forward, node)
-        if shown is None or shown in seen:
+        if (
+            shown is None
+            or shown in seen
+            or shown in function.file.imports.names
+            or f"{shown} =" not in function.file.text
+        ):
             continue
         made = _made(function, shown)
         if made is not None and _needs_gradient(forward.file, made):

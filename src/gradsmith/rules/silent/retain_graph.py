@@ -78,9 +78,11 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
 def _again(file: FileModel) -> Iterator[int]:
     """Lines that call backward on a name once more in the same block, by the look of the text: parsing is what costs."""
     last: dict[str, int] = {}
-    for number, line in enumerate(file.lines, 1):
-        if ".backward(" not in line or not (call := _CALL.match(line)):
+    for found in re.finditer(r"\.backward\(", file.text):
+        call = _CALL.match(file.text, file.text.rfind("\n", 0, found.start()) + 1)
+        if call is None:
             continue
+        number = file.text.count("\n", 0, found.start()) + 1
         before = last.get(call[0])
         last[call[0]] = number
         if before is None:
@@ -110,6 +112,7 @@ def _in_block(file: FileModel, block: ast.stmt, statements: Sequence[ast.stmt]) 
                 f"'{name}.backward()' is called again after line {freed[name].lineno} freed its graph: PyTorch raises.",
                 advice=f"Write `{name}.backward(retain_graph=True)` the first time, or compute '{name}' again.",
                 argument=name,
+                function=getattr(block, "name", None),
             )
             freed.pop(name)
         elif not _keeps(call):
