@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 CODE = "GS226"
 SEVERITY = "warning"
+EXPLAINS = ("inplace-grad",)
 FIXABLE = True
 TRIGGERS = ("_hook(",)
 BAD = """
@@ -66,14 +67,14 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
                 continue
             hook = node.args[0]
             if isinstance(hook, ast.Lambda):
-                yield from _lambda(file, hook)
+                yield from _lambda(file, hook, getattr(block, "name", None))
             elif isinstance(hook, ast.Name):
                 found = nested.get(hook.id) or file.function_named(hook.id)
                 if found is not None:
-                    yield from _function(file, found)
+                    yield from _function(file, found, getattr(block, "name", None))
 
 
-def _lambda(file: FileModel, hook: ast.Lambda) -> Iterator[Finding]:
+def _lambda(file: FileModel, hook: ast.Lambda, owner: str | None) -> Iterator[Finding]:
     names = [a.arg for a in hook.args.args]
     if len(names) != 1:
         return
@@ -87,6 +88,7 @@ def _lambda(file: FileModel, hook: ast.Lambda) -> Iterator[Finding]:
                 "read as well.",
                 advice=_MEANT,
                 argument=names[0],
+                function=owner,
                 edits=[_out_of_place(file, node.func)] if node is hook.body else (),
             )
 
@@ -112,7 +114,7 @@ def _out_of_place(file: FileModel, func: ast.Attribute) -> Edit | None:
     return Edit(place.end_line, place.end_column - len(func.attr), place.end_line, place.end_column, name)
 
 
-def _function(file: FileModel, node: ast.FunctionDef) -> Iterator[Finding]:
+def _function(file: FileModel, node: ast.FunctionDef, owner: str | None) -> Iterator[Finding]:
     method = Method(node.name, node, file, "function", None, read_params(node, 0, "grad_output", file), ())
     if len(method.params) != 1 or method.params[0].kind != "positional":
         return
@@ -125,4 +127,5 @@ def _function(file: FileModel, node: ast.FunctionDef) -> Iterator[Finding]:
                 "graph may read as well.",
                 advice=_MEANT,
                 argument=owned[0].name,
+                function=owner,
             )
