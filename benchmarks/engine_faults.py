@@ -107,7 +107,7 @@ def break_somewhere(source: str, rng: random.Random) -> tuple[str, Fault]:
     while True:
         number = rng.randrange(start, len(lines))
         line = lines[number]
-        if line.lstrip().startswith(("for ", "#", "void", "work", "pack(")) or "align64" in line:
+        if line.lstrip().startswith(("for ", "#", "void", "work", "if (!blas")) or "align64" in line:
             continue
         earlier: list[str] = []
         bound = 0

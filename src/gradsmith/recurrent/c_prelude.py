@@ -13,31 +13,38 @@ typedef float real;
 #define FN(name) name##f
 static inline real gs_pow2(int n) { union { int i; float f; } u; u.i = (n + 127) << 23; return u.f; }
 /* e^x - 1 = 2^n (e^r - 1) + (2^n - 1) with |r| <= ln(2)/2: accurate near zero as well. */
-static inline real gs_expm1_core(real x, real *two_n, int *half) {
+static inline real gs_expm1_core(real x, int *n_out) {
   real n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
   real r = (x - n * 0.693145751953125f) - n * 1.4286068202862268e-6f;
   real p = 1.9913500431e-4f;
   p = p * r + 1.3941229062e-3f; p = p * r + 8.3332743182e-3f; p = p * r + 4.1666351896e-2f;
   p = p * r + 1.6666666811e-1f; p = p * r + 5.0000000471e-1f; p = p * r * r + r;
-  int k = (int)n; *half = k >> 1; *two_n = gs_pow2(k - (k >> 1));
+  *n_out = (int)n;
   return p;
 }
 static inline real EXP(real x) {
-  real two_n; int half;
+  int n;
   real c = x > 89.0f ? 89.0f : x; c = c < -104.0f ? -104.0f : c;
-  real p = gs_expm1_core(c, &two_n, &half);
-  return (p + 1.0f) * two_n * gs_pow2(half);
+  real p = gs_expm1_core(c, &n);
+  return (p + 1.0f) * gs_pow2(n - (n >> 1)) * gs_pow2(n >> 1);  /* in two factors: 2^128 is not a float, e^88.7 is */
 }
 static inline real EXPM1(real x) {
-  real two_n; int half;
+  int n;
   real c = x > 89.0f ? 89.0f : x; c = c < -30.0f ? -30.0f : c;
-  real p = gs_expm1_core(c, &two_n, &half), s = two_n * gs_pow2(half);
+  real p = gs_expm1_core(c, &n), s = gs_pow2(n - (n >> 1)) * gs_pow2(n >> 1);
   return p * s + (s - 1.0f);
 }
 static inline real TANH(real x) {
+  int n;
   real c = x > 10.0f ? 10.0f : x; c = c < -10.0f ? -10.0f : c;
-  real e = EXPM1(c + c);
+  real p = gs_expm1_core(c + c, &n), s = gs_pow2(n), e = p * s + (s - 1.0f);
   return e / (e + 2.0f);
+}
+static inline real SIGMOID(real x) {
+  int n;
+  real c = x > 87.0f ? 87.0f : x; c = c < -87.0f ? -87.0f : c;
+  real p = gs_expm1_core(-c, &n), s = gs_pow2(n);
+  return 1.0f / (1.0f + (p * s + s));
 }
 """
 _DOUBLE = r"""
@@ -46,6 +53,7 @@ typedef double real;
 #define EXP exp
 #define EXPM1 expm1
 #define TANH tanh
+static inline real SIGMOID(real x) { return 1.0 / (1.0 + exp(-x)); }
 """
 _COMMON = r"""
 #define ONE ((real)1)
@@ -68,7 +76,6 @@ _COMMON = r"""
 #define TRUNC FN(trunc)
 #define RINT FN(rint)
 #define POW FN(pow)
-static inline real SIGMOID(real x) { return ONE / (ONE + EXP(-x)); }
 static inline real LIFT(real x, real low) { return x < low ? low : x; }
 static inline real CAP(real x, real high) { return x > high ? high : x; }
 
@@ -81,9 +88,15 @@ typedef void (*blas_t)(const char *, const char *, const int *, const int *, con
                        const int *, const real *, const int *, const real *, real *, const int *);
 static inline long panels(long N) { return (N + PANEL - 1) / PANEL; }
 static void pack(const real *B, real *P, long K, long N) {
-  for (long j = 0; j < N; j += PANEL)
-    for (long k = 0; k < K; k++)
-      for (long l = 0; l < PANEL; l++) P[j * K + k * PANEL + l] = j + l < N ? B[k * N + j + l] : ZERO;
+  for (long j = 0; j < N; j += PANEL) {
+    const long wide = N - j < PANEL ? N - j : PANEL;
+    for (long k = 0; k < K; k++) {
+      real *restrict p = P + j * K + k * PANEL;
+      const real *restrict b = B + k * N + j;
+      if (wide == PANEL) for (long l = 0; l < PANEL; l++) p[l] = b[l];
+      else for (long l = 0; l < PANEL; l++) p[l] = l < wide ? b[l] : ZERO;
+    }
+  }
 }
 static inline __attribute__((always_inline)) void tile(const int m, long K, const real *A, const real *P, real *C, long N, long wide) {
   vec c[6][2];

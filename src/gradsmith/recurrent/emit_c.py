@@ -202,7 +202,8 @@ def _function(
         k, n = shape_of(weight)
         lines.append(f"  real *P{number} = (real *)(work = align64(work));")
         lines.append(f"  work += panels({n}) * PANEL * {k} * sizeof(real);")
-        lines.append(f"  pack({base}, P{number}, {k}, {n});")
+        few = f"R * {writer.fewest_rows[weight]}"
+        lines.append(f"  if (!blas || !is_large({few}, {n}, {k})) pack({base}, P{number}, {k}, {n});")
         fixed += (n + 64) * k * real + 64
     for local, total in totals.items():
         lines.append(f"  real *{local} = (real *)(work = align64(work));")

@@ -61,6 +61,7 @@ class StepWriter:
             self.stores.setdefault(node, []).append(place)
         self.work: list[Place] = []
         self.weights: list[fx.Node] = []
+        self.fewest_rows: dict[fx.Node, int] = {}
         self.uses = 0
         products = [n for n in nodes if n.target in MATRIX_PRODUCTS]
         computed = set(nodes)
@@ -161,6 +162,7 @@ class StepWriter:
         number = self.weights.index(b)
         k, n = shape_of(b)
         factor = shape_of(a)[0] // self.rows
+        self.fewest_rows[b] = min(factor, self.fewest_rows.get(b, factor))
         target = self.where[node].at_first_row()
         return f"product(blas, R * {factor}, {n}, {k}, {source.at_first_row()}, {self.given[b].base}, P{number}, {target});"
 

@@ -1,4 +1,4 @@
-"""Stage 3 for machines without a C compiler and for other devices: a step as a Python function of torch operations."""
+"""Stage 3 in torch operations: what happens once, hoisted or after the loop; and, where there is no C, the step itself."""
 
 from __future__ import annotations
 

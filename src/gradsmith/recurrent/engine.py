@@ -11,7 +11,7 @@ from torch import Tensor, fx
 
 from .compile import load
 from .emit_c import Emitted, Kernel, shared_state
-from .interpret import run_nodes
+from .emit_torch import emit_function
 from .nodes import dtype_of, shape_of
 from .rows import Layout, layout_of, per_row
 from .split import Split
@@ -46,9 +46,15 @@ class Engine:
 
     def _prepare(self, parts: Split, dtype: torch.dtype) -> None:
         self.parts, self.dtype = parts, dtype
-        self.y_in_state = [shared_state(parts, j) for j in range(len(parts.joint.y))]
+        joint = parts.joint
+        self.y_in_state = [shared_state(parts, j) for j in range(len(joint.y))]
+        self.hoisted_nodes = set(parts.hoisted)
+        self.once = _Stage(parts.once, parts)
+        self.hoist = _Stage(parts.hoisted, parts)
+        self.after = _Stage(parts.after, parts)
+        self.row_params = [layout_of(node, joint.rows) is Layout.ROWS for node in joint.params]
         needed_late = _needed_once(parts)
-        self.once_backward = [n for n in parts.once if n in needed_late]
+        self.once_backward = _Stage([n for n in parts.once if n in needed_late], parts)
 
     # -- forward
 
@@ -56,10 +62,10 @@ class Engine:
         joint = self.parts.joint
         steps, batch = x[0].shape[:2]
         values: dict[fx.Node, Tensor] = dict(zip(joint.params, params))
-        self._run_once(self.parts.once, values, batch)
+        self.once.run(values, batch)
         if self.parts.hoisted:
             values.update({node: leaf.flatten(0, 1) for node, leaf in zip(joint.x, x)})
-            run_nodes(self.parts.hoisted, values, joint.rows, steps * batch)
+            self.hoist.run(values, steps * batch)
         shared = {i for i in self.y_in_state if i is not None}
         states: list[Tensor] = []
         masks: dict[int, int] = {}
@@ -70,9 +76,8 @@ class Engine:
             buffer[0] = first
             states.append(buffer)
         outputs = [self._empty(node, steps, batch) if s is None else None for node, s in zip(joint.y, self.y_in_state)]
-        hoisted = set(self.parts.hoisted)
         saved = [
-            values[node].contiguous() if node in hoisted else self._empty(node, steps if keep else 1, batch)
+            values[node].contiguous() if node in self.hoisted_nodes else self._empty(node, steps if keep else 1, batch)
             for node in self.parts.saved
         ]
         kernel = self.emitted.forward
@@ -113,7 +118,7 @@ class Engine:
         assert self.backward_loop is not None and self.emitted.backward is not None
         steps, batch = x[0].shape[:2]
         values: dict[fx.Node, Tensor] = dict(zip(joint.params, params))
-        self._run_once(self.once_backward, values, batch)
+        self.once_backward.run(values, batch)
         y, _ = self.results(kept, steps)
         courses = self._courses(x, y, kept, grad_y, steps)
         carries: dict[int, Tensor] = {}
@@ -173,15 +178,14 @@ class Engine:
         steps: int,
         batch: int,
     ) -> Gradients:
-        parts, joint = self.parts, self.parts.joint
-        after = set(parts.after)
-        for node in {o for n in parts.after for o in n.all_input_nodes if o not in after}:
+        joint = self.parts.joint
+        for node, row in self.after.rows.items():
             if node in courses:
-                values[node] = courses[node].reshape(steps * batch * per_row(node, joint.rows)[0], *shape_of(node)[1:])
-            elif node in values and layout_of(node, joint.rows) is Layout.ROWS:
+                values[node] = courses[node].reshape(steps * batch * row[0], *row[1:])
+            elif node in values:
                 lone = values[node]
                 values[node] = lone.expand(steps, *lone.shape).flatten(0, 1)
-        run_nodes(parts.after, values, joint.rows, steps * batch)
+        self.after.run(values, steps * batch)
 
         def course(node: fx.Node) -> Tensor:
             if node in courses:
@@ -191,10 +195,10 @@ class Engine:
         d_x = [None if n is None else course(n) for n in joint.d_x]
         d_state = [carries[i][1].clone() if i in carries else None for i in range(len(joint.d_state))]
         d_params: list[Tensor | None] = []
-        for i, (leaf, gradient) in enumerate(zip(joint.params, joint.d_params)):
+        for i, (rowwise, gradient) in enumerate(zip(self.row_params, joint.d_params)):
             if gradient is None:
                 d_params.append(None)
-            elif layout_of(leaf, joint.rows) is Layout.ROWS:
+            elif rowwise:
                 d_params.append(row_sums[i] if i in row_sums else course(gradient).sum(0))
             else:
                 d_params.append(values[gradient])
@@ -229,10 +233,6 @@ class Engine:
 
     # -- shared
 
-    def _run_once(self, nodes: list[fx.Node], values: dict[fx.Node, Tensor], batch: int) -> None:
-        values.update({n: self.parts.joint.constants[str(n.target)] for n in nodes if n.op == "get_attr"})
-        run_nodes([n for n in nodes if n.op != "get_attr"], values, self.parts.joint.rows, batch)
-
     def _empty(self, node: fx.Node, steps: int, batch: int) -> Tensor:
         return torch.empty((steps, batch, *_row(node, self.parts.joint.rows)), dtype=dtype_of(node))
 
@@ -259,6 +259,25 @@ class Engine:
             function(pointers, masks, steps, batch, first, last, thread, work.data_ptr(), address)
 
         run_shares(call, rows)
+
+
+class _Stage:
+    """Nodes that torch runs, whole: once per call, or once for all time steps."""
+
+    def __init__(self, nodes: list[fx.Node], parts: Split) -> None:
+        joint, inside = parts.joint, set(nodes)
+        self.constants = {n: joint.constants[str(n.target)] for n in nodes if n.op == "get_attr"}
+        computed = [n for n in nodes if n.op != "get_attr"]
+        read = {o for n in computed for o in n.all_input_nodes if o not in inside or o in self.constants}
+        self.inputs = [n for n in joint.graph.nodes if n in read]
+        self.outputs = computed
+        self.rows = {n: per_row(n, joint.rows) for n in self.inputs if layout_of(n, joint.rows) is Layout.ROWS}
+        self.function = emit_function(computed, self.inputs, self.outputs, joint.rows)
+
+    def run(self, values: dict[fx.Node, Tensor], rows: int) -> None:
+        values.update(self.constants)
+        if self.outputs:
+            values.update(zip(self.outputs, self.function(rows, [values[n] for n in self.inputs])))
 
 
 def _row(node: fx.Node, rows: int) -> tuple[int, ...]:

@@ -9,7 +9,6 @@ from torch import Tensor, fx
 
 from .emit_torch import emit_function
 from .engine import Engine, Gradients, Kept
-from .interpret import run_nodes
 from .refused import Refused
 from .rows import Layout, layout_of
 from .split import Split
@@ -44,7 +43,7 @@ class TorchEngine(Engine):
         self.time_inputs = [
             n for n in read if n not in looped and n not in joint.grad_state and n not in set(self.constant)
         ]
-        late = set(self.once_backward) | set(joint.params)
+        late = {*self.once_backward.outputs, *self.once_backward.constants, *joint.params}
         self.late = [n for n in self.constant if n in late]
         inputs = [*self.time_inputs, *joint.grad_state, *self.late]
         results = [*(n for n in joint.d_state if n is not None), *parts.exports]
@@ -54,10 +53,10 @@ class TorchEngine(Engine):
         parts, joint = self.parts, self.parts.joint
         steps, batch = x[0].shape[:2]
         values: dict[fx.Node, Tensor] = dict(zip(joint.params, params))
-        self._run_once(parts.once, values, batch)
+        self.once.run(values, batch)
         if parts.hoisted:
             values.update({node: leaf.flatten(0, 1) for node, leaf in zip(joint.x, x)})
-            run_nodes(parts.hoisted, values, joint.rows, steps * batch)
+            self.hoist.run(values, steps * batch)
         hoisted = [values[n].unflatten(0, (steps, -1)) for n in parts.hoist_results]
         over_time = list(zip(*(t.unbind(0) for t in (*x, *hoisted))))
         device = x[0].device
@@ -107,7 +106,7 @@ class TorchEngine(Engine):
         parts, joint = self.parts, self.parts.joint
         steps, batch = x[0].shape[:2]
         values: dict[fx.Node, Tensor] = dict(zip(joint.params, params))
-        self._run_once(self.once_backward, values, batch)
+        self.once_backward.run(values, batch)
         y, _ = self.results(kept, steps)
         courses = self._courses(x, y, kept, grad_y, steps)
         late = [values[n] for n in self.late]
