@@ -125,6 +125,10 @@ def examine_declared(target: Target, options: Options, module: Any = None, devic
                 line = getattr(getattr(builder, "__code__", None), "co_firstlineno", None)
                 at = f" (line {line})" if line else ""
                 return unverified(target, f"the declared inputs{at} raise {one_line(error)}")
+    from gradsmith.inputs.modules import examine_declared_modules, is_module_class
+
+    if is_module_class(target.original):
+        return examine_declared_modules(target, examples, options)
     return examine(target, examples, "declared", options)
 
 
@@ -144,7 +148,10 @@ def _examine_undeclared(target: Target, options: Options, device: Any) -> Report
 
         return check_recorded(tape, target.function, options)
     from gradsmith.inputs.guessed import examine_guessed
+    from gradsmith.inputs.modules import examine_guessed_module, is_module_class
 
+    if is_module_class(target.original):
+        return examine_guessed_module(target, options, device)
     return examine_guessed(target, options, device)
 
 

@@ -37,7 +37,7 @@ def clues(target: Target) -> list[Clue]:
     """One clue for each positional input of the subject, a starred one for `*args`."""
     function = target.function
     forward: Callable[..., Any] = function.forward if function is not None else _body_of(target)
-    found = _from_signature(forward, skip_first=function is not None and not has_setup_context(function))
+    found = signature_clues(forward, skip_first=function is not None and not has_setup_context(function))
     bodies = [_parsed(forward)]
     if function is not None:
         backward = _parsed(backward_of(function))
@@ -51,10 +51,13 @@ def clues(target: Target) -> list[Clue]:
 
 
 def _body_of(target: Target) -> Any:
+    if target.module is not None:
+        return target.module.forward
     return getattr(target.original, "_init_fn", target.original)
 
 
-def _from_signature(forward: Callable[..., Any], *, skip_first: bool) -> list[Clue]:
+def signature_clues(forward: Callable[..., Any], *, skip_first: bool) -> list[Clue]:
+    """What the signature alone says."""
     try:
         parameters = list(inspect.signature(forward).parameters.values())
     except (TypeError, ValueError):

@@ -16,6 +16,7 @@ import torch
 from gradsmith.inputs.guess.blame import Blame
 from gradsmith.inputs.guess.candidates import Sizes, candidates
 from gradsmith.inputs.guess.clues import Clue, clues
+from gradsmith.inputs.guess.layers import frames_of, precision_of
 from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, made
 from gradsmith.inputs.guess.trial import Outcome, improve, outcome, split
 from gradsmith.lab.state import preserved, seed_all
@@ -62,6 +63,7 @@ class _Search:
     attempts: int = 0
     best: Outcome | None = None
     refused: int = 0
+    frames: Sequence[Frame] = FRAMES
     errors: dict[str, int] = field(default_factory=dict)
 
 
@@ -79,6 +81,8 @@ def guess(target: Target, *, seed: int = 0, seconds: float = SECONDS, device: An
     if not found:
         return Guess(None, errors=["its signature cannot be read"])
     search = _Search(target, seed, torch.float64, torch.device(device or "cpu"), began + seconds)
+    if target.module is not None:
+        search.frames, search.dtype = frames_of(target.module), precision_of(target.module)
     with preserved():
         _look(search, found)
         settled = search.best is not None and (search.best.good or search.refused >= _HOPELESS)
@@ -114,13 +118,15 @@ def _combine(search: _Search, found: list[Clue]) -> None:
     sizes = Sizes()
     options = [candidates(clue, sizes) for clue in found]
     dead: list[frozenset[tuple[int, int]]] = []  # choices that failed together
-    for choice in _cheapest([[_FRAME_COST * i for i in range(len(FRAMES))], *[[p.cost for p in o] for o in options]]):
+    for choice in _cheapest(
+        [[_FRAME_COST * i for i in range(len(search.frames))], *[[p.cost for p in o] for o in options]]
+    ):
         if time.process_time() > search.deadline or search.attempts >= _ATTEMPTS or search.refused >= _HOPELESS:
             return
         held = set(enumerate(choice))
         if any(failed <= held for failed in dead):
             continue
-        frame, chosen = FRAMES[choice[0]], [o[i] for o, i in zip(options, choice[1:])]
+        frame, chosen = search.frames[choice[0]], [o[i] for o, i in zip(options, choice[1:])]
         args = _arguments(search, frame, chosen)
         if args is None:
             continue
