@@ -33,6 +33,7 @@ class Project:
     files: list[FileModel] = field(default_factory=list)
     unparsed: dict[FileModel, Exception] = field(default_factory=dict)
     _matching: dict[str, list[FileModel]] = field(default_factory=dict, repr=False)
+    _words: dict[FileModel, frozenset[str]] = field(default_factory=dict, repr=False)
 
     def matching(self, pattern: str) -> list[FileModel]:
         """The files that were read and whose text matches the pattern. Looked for once per pattern."""
@@ -40,6 +41,12 @@ class Project:
             search = re.compile(pattern).search
             self._matching[pattern] = [file for file in self.files if search(file.text) is not None]
         return self._matching[pattern]
+
+    def words(self, file: FileModel) -> frozenset[str]:
+        """Every identifier and word in a file's text. Read once per file."""
+        if file not in self._words:
+            self._words[file] = frozenset(re.findall(r"\w+", file.text))
+        return self._words[file]
 
     @property
     def functions(self) -> Iterator[model.FunctionModel]:

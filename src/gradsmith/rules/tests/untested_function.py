@@ -73,13 +73,17 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     project = function.file.project
     if project is None or function.kind != "function" or not function.has_gradient:
         return
-    tests = [file for file in project.matching(_TEST) if file is not function.file or _is_test(file)]
-    own = function.file.text if function.file in project.matching(_TEST) else ""
-    if not tests and not own or _is_test(function.file):
+    own = function.file
+    if _is_test(own):
+        return
+    with_tests = project.matching(_TEST)
+    words = [project.words(file) for file in with_tests if file is not own]
+    words += [frozenset(re.findall(r"\w+", part)) for part in _test_functions(own.text)] if own in with_tests else []
+    # The plain name first: following wrappers costs a search of the file.
+    if not words or any(function.name in found for found in words):
         return
     names = _names(function)
-    texts = [*(file.text for file in tests), *_test_functions(own)]
-    if any(re.search(rf"\b{re.escape(name)}\b", text) for name in names for text in texts):
+    if any(not found.isdisjoint(names) for found in words):
         return
     yield function.at(
         function.node,
