@@ -416,13 +416,19 @@ def _source_findings(target: Target, options: Options) -> list[Finding]:
     """What the source lens says of this Function, where its source can be read."""
     if target.function is None or target.path is None:
         return []
-    from gradsmith.linting import lint
+    from gradsmith.lab.cells import cell_number, cell_text
+    from gradsmith.linting import lint, lint_source
 
+    cell = cell_text(target.path)
     try:
-        report = lint([target.path], select=options.select, ignore=options.ignore)
+        if cell:
+            report = lint_source(cell, target.path, select=options.select, ignore=options.ignore)
+        else:
+            report = lint([target.path], select=options.select, ignore=options.ignore)
     except GradsmithError:
         return []
-    return [f for f in report.findings if f.function == target.name]
+    number = cell_number(target.path) if cell else None
+    return [replace(f, cell=f.cell or number) for f in report.findings if f.function == target.name]
 
 
 def probes() -> list[Rule]:

@@ -116,6 +116,11 @@ def where(obj: Any) -> tuple[str | None, int | None]:
             lines, start = inspect.getsourcelines(candidate)  # type: ignore[arg-type]
         except (TypeError, OSError):
             continue
+        if isinstance(obj, type) and candidate is not obj and path is not None:
+            from gradsmith.lab.cells import cell_text, class_line
+
+            if line := class_line(cell_text(path), obj.__name__):
+                return path, line
         skip = next((i for i, text in enumerate(lines) if not text.lstrip().startswith("@")), 0)
         return path, start + (skip if isinstance(obj, type) else 0)
     return None, None
