@@ -3,7 +3,7 @@
 What it finds
 -------------
 Two statements `loss.backward()` on the same name in one block, without `retain_graph=True` on the first and without a new
-value in between.
+value in between; and two losses of one block that were computed from the same intermediate result.
 
 Why it matters
 --------------
@@ -11,7 +11,8 @@ The first call frees what the graph saved; the second raises "Trying to backward
 
 Known problems
 --------------
-Only the plain case is seen: one name, one block. Two losses that share a part of their graph raise as well.
+Only plain code is seen: one block, and for two losses a chain of torch operations. If nothing in the shared part requires grad,
+the second call does not raise.
 
 References
 ----------
@@ -78,6 +79,7 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
 def _again(file: FileModel) -> Iterator[int]:
     """Lines that call backward on a name once more in the same block, by the look of the text: parsing is what costs."""
     last: dict[str, int] = {}
+    latest: tuple[str, int] = ("", -9)
     for found in re.finditer(r"\.backward\(", file.text):
         call = _CALL.match(file.text, file.text.rfind("\n", 0, found.start()) + 1)
         if call is None:
@@ -85,7 +87,10 @@ def _again(file: FileModel) -> Iterator[int]:
         number = file.text.count("\n", 0, found.start()) + 1
         before = last.get(call[0])
         last[call[0]] = number
+        near, latest = latest[0] == call[1] and number - latest[1] <= 3, (call[1], number)
         if before is None:
+            if near:
+                yield number
             continue
         between = file.lines[before : number - 1]
         left = any(text.strip() and not text.startswith(call[1]) for text in between)
@@ -115,8 +120,78 @@ def _in_block(file: FileModel, block: ast.stmt, statements: Sequence[ast.stmt]) 
                 function=getattr(block, "name", None),
             )
             freed.pop(name)
-        elif not _keeps(call):
+            continue
+        for other in freed:
+            shared = _shared(file, statements, other, name)
+            if shared is not None:
+                yield file.at(
+                    statement,
+                    f"'{name}' and '{other}' both come from '{shared}', whose graph line {freed[other].lineno} frees: PyTorch "
+                    "raises here.",
+                    advice=f"Call backward once, on the sum `{other} + {name}`, or write `{other}.backward(retain_graph=True)`.",
+                    argument=name,
+                    function=getattr(block, "name", None),
+                    severity="warning",
+                )
+                break
+        if not _keeps(call):
             freed[name] = statement
+
+
+# Their backward needs what forward saved; that of `x + 1` or `x.view(-1)` does not.
+_SAVES = frozenset(
+    ("matmul", "mm", "bmm", "linear", "tanh", "sigmoid", "exp", "log", "sqrt", "softmax", "log_softmax", "square", "pow", "relu",
+     "gelu", "silu", "layer_norm", "conv1d", "conv2d", "conv3d", "logsumexp", "norm", "abs")
+)  # fmt: skip
+
+
+def _shared(file: FileModel, statements: Sequence[ast.stmt], first: str, second: str) -> str | None:
+    """A value of this block that both losses are computed from, and whose own computation saves something."""
+    made: dict[str, ast.expr] = {}
+    for statement in statements:
+        if (
+            isinstance(statement, ast.Assign)
+            and len(statement.targets) == 1
+            and isinstance(statement.targets[0], ast.Name)
+        ):
+            name = statement.targets[0].id
+            if name in made:
+                return None  # assigned twice: which one is meant depends on the order
+            made[name] = statement.value
+
+    def behind(name: str) -> list[str]:
+        found: dict[str, None] = {}
+        stack = [name]
+        while stack:
+            value = made.get(stack.pop())
+            for node in ast.walk(value) if value is not None else ():
+                if isinstance(node, ast.Name) and node.id not in found and not _is_cut(file, value, node):
+                    found[node.id] = None
+                    stack.append(node.id)
+        return list(found)
+
+    if first not in made or second not in made:
+        return None
+    common = [name for name in behind(first) if name in behind(second)]
+    return next((name for name in common if name in made and _saves(file, made[name])), None)
+
+
+def _is_cut(file: FileModel, root: ast.AST | None, name: ast.Name) -> bool:
+    """`hidden.detach()`, `hidden.shape`: no graph goes through there."""
+    parent = file.parents.get(name)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in ("detach", "data", "shape", "size", "item", "device", "dtype", "numel")
+    # What happens in somebody else's function is not known.
+    return isinstance(parent, ast.Call) and know.bare_op(file.dotted(parent.func)) is None
+
+
+def _saves(file: FileModel, value: ast.expr) -> bool:
+    if isinstance(value, ast.BinOp):
+        return isinstance(value.op, ast.MatMult)
+    if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)):
+        return False
+    dotted = file.dotted(value.func)
+    return (know.bare_op(dotted) or value.func.attr) in _SAVES
 
 
 def _backward(statement: ast.stmt) -> ast.Call | None:
