@@ -1,0 +1,38 @@
+"""The hoisted RNN, against nn.RNN."""
+
+import torch
+from torch import nn
+
+CAUSES = ("builtin-cell",)
+
+
+class SlowRnn(nn.Module):
+    def __init__(self, inputs, size):
+        super().__init__()
+        self.inner = nn.Linear(inputs, size)
+        self.hidden = nn.Linear(size, size)
+
+    def forward(self, x):
+        h = x.new_zeros(x.shape[1], self.hidden.out_features)
+        out = []
+        for projected in self.inner(x).unbind(0):  # <-
+            h = torch.tanh(projected + self.hidden(h))  # <-
+            out.append(h)
+        return torch.stack(out)
+
+
+class FastRnn(nn.Module):
+    def __init__(self, inputs, size):
+        super().__init__()
+        self.layer = nn.RNN(inputs, size)
+
+    def forward(self, x):
+        return self.layer(x)[0]
+
+
+torch.manual_seed(0)
+slow, fast = SlowRnn(16, 16), FastRnn(16, 16)
+
+
+def inputs():
+    return (torch.randn(128, 4, 16, requires_grad=True),)
