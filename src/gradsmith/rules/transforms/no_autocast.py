@@ -3,7 +3,8 @@
 What it finds
 -------------
 forward is run in float32 under CPU autocast (bfloat16), backward outside of it (as the documentation recommends) and inside.
-An exception in backward, or a gradient that is off by more than a quarter, is reported.
+An exception in backward, or a gradient that is off by more than a quarter, is reported. In the source: a matrix product of
+grad_output with a saved tensor, without custom_fwd, custom_bwd or a cast, in a project that uses autocast (a warning).
 
 Why it matters
 --------------
@@ -21,13 +22,16 @@ https://github.com/pytorch/pytorch/issues/87979, https://github.com/state-spaces
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source.knowledge import LINEAR_ALGEBRA
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
+    from gradsmith.source import FunctionModel, Method
 
 CODE = "GS602"
 SEVERITY = "info"
@@ -48,6 +52,11 @@ class MatMul(torch.autograd.Function):
         return grad_output @ b.t(), a.t() @ grad_output
 
 
+def train_step(a, b):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        return MatMul.apply(a, b).sum()
+
+
 gradsmith_inputs = {"MatMul": lambda: (torch.randn(4, 3, requires_grad=True), torch.randn(3, 5, requires_grad=True))}
 """
 GOOD = (
@@ -59,6 +68,80 @@ GOOD = (
     )
     .replace("import torch\n", "import torch\nfrom torch.amp import custom_bwd, custom_fwd\n", 1)
 )
+_AUTOCAST = r"\bautocast\("
+_CASTS = frozenset(
+    [
+        "to",
+        "type",
+        "type_as",
+        "float",
+        "half",
+        "bfloat16",
+        "double",
+        "is_autocast_enabled",
+        "get_autocast_dtype",
+        "autocast",
+    ]
+)
+
+
+def lint(function: FunctionModel) -> Iterator[Finding]:
+    forward, backward, project = function.forward, function.backward, function.file.project
+    if forward is None or backward is None or forward.inherited or not function.has_gradient or project is None:
+        return
+    if function.kind != "function" or any(_is_prepared(m) for m in (*function.before, backward)):
+        return
+    product = _product(forward, {"input"})
+    again = _product(backward, {"grad_output"}, {"saved"})
+    if product is None or again is None or not _is_returned(forward, product) or not project.matching(_AUTOCAST):
+        return
+    yield function.at(
+        again,
+        f"{function.name}.{backward.name} multiplies grad_output with a saved tensor: under autocast, which this project uses, "
+        "their dtypes differ and it raises.",
+        advice='Decorate forward with `@torch.amp.custom_fwd(device_type="cuda")` and backward with '
+        '`@torch.amp.custom_bwd(device_type="cuda")`.',
+        severity="warning",
+    )
+
+
+def _is_prepared(method: Method) -> bool:
+    """Decorated with something we do not know (or with custom_fwd), or casts somewhere: the author takes care."""
+    if any(
+        d.rpartition(".")[2] not in ("staticmethod", "classmethod", "once_differentiable") for d in method.decorators
+    ):
+        return True
+    if any(isinstance(n, ast.Attribute) and n.attr in ("dtype", "autocast") for n in method.nodes):
+        return True
+    return any(c.op in _CASTS or (c.dotted or "").rpartition(".")[2] in _CASTS for c in method.calls)
+
+
+def _is_returned(forward: Method, product: ast.AST) -> bool:
+    """The product leaves forward as it is, or with a bias: its dtype is that of grad_output."""
+    for found in forward.returns:
+        value = forward.resolve(found.value) if found.value is not None else None
+        if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub)):
+            value = forward.resolve(value.left)
+        if value is product:
+            return True
+    return False
+
+
+def _product(method: Method, *owners: set[str]) -> ast.AST | None:
+    """A matrix product with, for each set of owners, an operand that is theirs."""
+    for node in method.nodes:
+        if method.op(node) not in LINEAR_ALGEBRA:
+            continue
+        if isinstance(node, ast.BinOp):
+            operands = [node.left, node.right]
+        elif isinstance(node, ast.Call):
+            operands = [*node.args, *([node.func.value] if isinstance(node.func, ast.Attribute) else [])]
+        else:
+            continue
+        found = [{s.owner for s in method.sources(o)} for o in operands]
+        if all(any(own & wanted for own in found) for wanted in owners):
+            return node
+    return None
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

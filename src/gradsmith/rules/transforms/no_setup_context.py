@@ -27,6 +27,7 @@ from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
+    from gradsmith.source import FunctionModel
 
 CODE = "GS601"
 SEVERITY = "info"
@@ -45,12 +46,33 @@ class Double(torch.autograd.Function):
         return 2 * grad_output
 
 
+def slope(x):
+    return torch.func.grad(lambda v: Double.apply(v).sum())(x)
+
+
 gradsmith_inputs = {"Double": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
 """
 GOOD = BAD.replace("forward(ctx, x)", "forward(x)").replace(
     "return 2 * x\n",
     "return 2 * x\n\n    @staticmethod\n    def setup_context(ctx, inputs, output):\n        pass\n",
 )
+_USES = r"(?m)^\s*(?:from|import)\s+(?:torch\.func|torch\._functorch|functorch)\b|\btorch\.(?:func\.\w|vmap\()|from torch import .*\bvmap\b"
+
+
+def lint(function: FunctionModel) -> Iterator[Finding]:
+    forward, project = function.forward, function.file.project
+    if function.kind != "function" or forward is None or forward.inherited or forward.ctx is None:
+        return
+    if function.setup_context is not None or not function.has_gradient or project is None:
+        return
+    if not any(function.name in file.text for file in project.matching(_USES)):
+        return
+    yield function.at(
+        forward.node,
+        f"{function.name}.forward takes ctx: torch.func, which is used together with it, refuses such Functions.",
+        advice="Write `forward(*inputs)` without ctx, and save in `setup_context(ctx, inputs, output)`; set "
+        "`generate_vmap_rule = True` if it is made of torch operations.",
+    )
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
