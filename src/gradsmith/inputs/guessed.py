@@ -9,6 +9,7 @@ from gradsmith.checking import Options, declaration, examine, unverified
 from gradsmith.findings import Report
 from gradsmith.inputs.guess import Guess, guess
 from gradsmith.inputs.guess.second_opinion import depends_on_a_guessed_function, symmetric_excuse
+from gradsmith.lab.eager import uncompiled
 from gradsmith.lab.state import preserved
 from gradsmith.lab.target import Target
 
@@ -18,7 +19,8 @@ def examine_guessed(target: Target, options: Options, device: Any = None) -> Rep
     found = guess(target, seed=options.seed, device=device)
     if found.args is None:
         return unverified(target, f"no inputs worked ({_tried(found)}); write {declaration(target)}")
-    report = examine(target, [(found.args, found.kwargs)], "guessed", options)
+    with uncompiled():
+        report = examine(target, [(found.args, found.kwargs)], "guessed", options)
     note = (
         f"{target.name}: inputs were guessed; keep or correct them: "
         f'gradsmith_inputs = {{"{target.name}": lambda: {found.code}}}'

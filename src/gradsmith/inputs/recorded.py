@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from gradsmith.checking import Example, Options, examine, unverified
 from gradsmith.findings import Report
+from gradsmith.lab.eager import uncompiled
+from gradsmith.lab.run import flat_outputs
 from gradsmith.lab.state import preserved, seed_all
 from gradsmith.lab.target import Target, resolve
 from gradsmith.recording.scaling import CHECKED, elements, scaled
@@ -39,17 +42,49 @@ def check_recorded(tape: Tape, cls: type, options: Options) -> Report:
         if usable is None or len(examples) == MOST_EXAMPLES:
             continue
         args, how = _small_enough(target, usable, options.seed)
+        varied = _varied(target, args, options.seed)
+        if varied is not None:
+            args = varied
+            notes.append(
+                f"{target.name}: recorded inputs were constant (all ones, all zeros); they were varied a little"
+            )
         examples.append((args, {}))
         if how or call.scaled:
             notes.append(f"{target.name}: recorded inputs scaled down for the check ({how or call.scaled})")
     if examples:
-        report = examine(target, examples, "recorded", options)
+        with uncompiled():
+            report = examine(target, examples, "recorded", options)
     elif any(call.examples for call in tape.of(cls)):
         report = unverified(target, "it ran, but never on an input that requires grad")
     else:
         report = unverified(target, "it ran only inside transforms or on tensor subclasses, whose values are not kept")
     subjects = [replace(s, measured={**s.measured, **ran}) for s in report.subjects]
     return replace(report, subjects=subjects, notes=[*report.notes, *notes])
+
+
+def _varied(target: Target, args: tuple[Any, ...], seed: int) -> tuple[Any, ...] | None:
+    """Tests like `torch.ones(2, 3)`, on which x * x is the identity: a constant tells one Function from few others."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def vary(value: Any) -> Any:
+        if not isinstance(value, Tensor) or not value.requires_grad or not value.is_floating_point():
+            return value
+        plain = value.detach()
+        if plain.numel() < 2 or not bool((plain == plain.flatten()[0]).all()):
+            return value
+        noise = torch.randn(plain.shape, generator=generator).to(plain)
+        return (plain + 0.2 * noise).requires_grad_()
+
+    varied = pytree.tree_map(vary, args)
+    if all(a is b for a, b in zip(pytree.tree_leaves(args), pytree.tree_leaves(varied))):
+        return None
+    with preserved():
+        seed_all(seed)
+        try:
+            outputs = flat_outputs(target.call(*varied))[0]
+        except Exception:  # the constant was meant
+            return None
+    return varied if all(bool(torch.isfinite(out.detach()).all()) for out in outputs) else None
 
 
 def _wants_gradient(args: tuple[Any, ...]) -> bool:

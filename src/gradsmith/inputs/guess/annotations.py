@@ -34,12 +34,12 @@ class Declared:
     dims: tuple[str, ...] | None = None
 
 
-# Order matters: `list[Tensor]` mentions Tensor, too.
+# Order matters: `list[Tensor]` and `Callable[[Tensor], Tensor]` mention Tensor, too.
 _PATTERNS: tuple[tuple[str, Kind], ...] = (
+    (r"\bCallable\b", "callable"),
     (r"\b(list|List|tuple|Tuple|Sequence|Iterable)\[[^\]]*Tensor", "tensors"),
     (r"\b(list|List|tuple|Tuple|Sequence|Iterable)\[[^\]]*int|\bSize\b|\b_size", "shape"),
     (r"\bTensor\b|\bParameter\b", "tensor"),
-    (r"\bCallable\b", "callable"),
     (r"\bModule\b", "module"),
     (r"\bdtype\b", "dtype"),
     (r"\bdevice\b", "device"),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import heapq
 import re
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +17,7 @@ from gradsmith.inputs.guess.clues import Clue, clues
 from gradsmith.inputs.guess.layers import frames_of, precision_of
 from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, made
 from gradsmith.inputs.guess.trial import Outcome, improve, outcome, split
+from gradsmith.lab.eager import uncompiled
 from gradsmith.lab.state import preserved, seed_all
 from gradsmith.lab.target import Target
 
@@ -160,7 +159,7 @@ def _attempt(search: _Search, frame: Frame, chosen: list[Proposal], args: tuple[
     blame = Blame(args)
     seed_all(search.seed)
     try:
-        with torch.no_grad(), _uncompiled(), blame:
+        with torch.no_grad(), uncompiled(), blame:
             given, named = split(args, search.keywords)
             search.target.call(*given, **named)
     except Exception as error:  # whatever the user's code thinks of a wrong guess
@@ -168,7 +167,7 @@ def _attempt(search: _Search, frame: Frame, chosen: list[Proposal], args: tuple[
         search.errors[text] = search.errors.get(text, 0) + 1
         if not _VALUES.search(text):
             return blame.origins
-    with _uncompiled():
+    with uncompiled():
         tried = outcome(search.target, frame, chosen, search.dtype, args, search.seed, search.keywords)
     search.refused += tried.rank == 1
     if not tried.good and (search.best is None or search.best.rank <= tried.rank != 1):
@@ -176,17 +175,6 @@ def _attempt(search: _Search, frame: Frame, chosen: list[Proposal], args: tuple[
     if tried.args is not None and (search.best is None or tried.rank > search.best.rank):
         search.best = tried
     return frozenset()
-
-
-def _uncompiled() -> contextlib.AbstractContextManager[Any]:
-    """A forward that compiles itself would compile anew for every shape that is tried.
-
-    Asked only where the compiler is loaded: importing it takes seconds.
-    """
-    if "torch._dynamo" not in sys.modules:
-        return contextlib.nullcontext()
-    stance: contextlib.AbstractContextManager[Any] = torch.compiler.set_stance("force_eager")
-    return stance
 
 
 def _precision(error: str) -> bool:
