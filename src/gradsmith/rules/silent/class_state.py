@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
-    from gradsmith.lab import Lab
+    from gradsmith.lab import Arguments, Lab
     from gradsmith.source import FunctionModel, Method
 
 CODE = "GS216"
@@ -128,8 +128,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
     run = lab.precise_run()
     others = {x.position: x.tensor.detach() * 0.75 for x in run.arguments.differentiable}
     shifted = {p: t.requires_grad_() for p, t in others.items()}
+    elsewhere = run.arguments.replaced(shifted)
     try:
-        lab.precise_run(run.arguments.replaced(shifted))
+        lab.precise_run(elsewhere)
     except Exception:  # forward may refuse the shifted values (a domain): then nothing stands in between
         return
     grads = run.gradients(lab.baseline.v)
@@ -138,6 +139,29 @@ def probe(lab: Lab) -> Iterator[Finding]:
             yield lab.finding(
                 f"{lab.target.name}: the gradient of '{leaf.name}' changes when another forward runs before backward: the "
                 "calls share state.",
+                argument=leaf.name,
+                advice="Keep what backward needs on ctx: tensors through ctx.save_for_backward, numbers as attributes.",
+            )
+            return
+    yield from _stale(lab, elsewhere)
+
+
+def _stale(lab: Lab, elsewhere: Arguments) -> Iterator[Finding]:
+    """A backward that remembers its first call gives that call's gradient for other inputs, too."""
+    from gradsmith.lab.gradient import judge
+
+    if lab.gradient.wrong or lab.stochastic or lab.surrogate or lab.approximate:
+        return
+    there = lab.precise_run(elsewhere).gradients(lab.baseline.v)
+    same = [x for x in elsewhere.differentiable if lab.close(lab.baseline.gradients[x.position], there[x.position])]
+    if not same or not any(there[x.position] is not None for x in same):
+        return
+    wrong = {pair.leaf.name for pair in judge(lab.precise[0], elsewhere, lab.settings).wrong}
+    for leaf in same:
+        if leaf.name in wrong:
+            yield lab.finding(
+                f"{lab.target.name}.backward gives for other inputs the gradient of '{leaf.name}' at the first ones: it "
+                "remembers an earlier call.",
                 argument=leaf.name,
                 advice="Keep what backward needs on ctx: tensors through ctx.save_for_backward, numbers as attributes.",
             )
