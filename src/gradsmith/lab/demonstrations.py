@@ -362,6 +362,7 @@ BY_RULE: Mapping[str, str] = {
     "checkpoint-mismatch": "checkpoint",
     "class-state": "state",
     "compile-mismatch": "compile",
+    "distributed-mismatch": "none",  # needs a launcher; the finding names it
     "forward-raised": "run",
     "frozen-input": "subsets",
     "gradient-shape": "run",

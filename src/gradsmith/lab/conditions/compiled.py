@@ -6,13 +6,27 @@ import contextlib
 import logging
 import sys
 from collections.abc import Callable, Iterator
-from types import FunctionType
+from pathlib import Path
+from types import FrameType, FunctionType
 from typing import Any
 
-from gradsmith.lab.conditions.outcome import Outcome, Results, column, compared, examinable, plain, results, words
+import torch
+
+import gradsmith
+from gradsmith.lab.conditions.outcome import (
+    Outcome,
+    Results,
+    column,
+    compared,
+    examinable,
+    plain,
+    plain_backward,
+    results,
+    words,
+)
 from gradsmith.lab.lab import Lab
 
-_MOST_CALLS = 4000  # about 10 s of tracing; measured: 400 calls a second
+_MOST_CALLS = 200  # some 10 s of tracing and more
 
 
 @column("compile")
@@ -53,26 +67,33 @@ def _unsupported(error: BaseException) -> bool:
 
 
 def python_calls(lab: Lab) -> int:
-    """How many Python and C calls one forward and backward make: dynamo traces every one, loops unrolled."""
+    """How many calls the user's code makes in one forward and backward: dynamo traces every one, loops unrolled."""
     count = 0
+    foreign = (str(Path(torch.__file__).parent), str(Path(gradsmith.__file__).parent), "<frozen")
 
-    def tick(frame: object, event: str, arg: object) -> None:
+    def tick(frame: FrameType, event: str, arg: object) -> None:
         nonlocal count
-        count += event in ("call", "c_call")
+        if event in ("call", "c_call") and not frame.f_code.co_filename.startswith(foreign):
+            count += 1
 
     plain(lab)  # the first backward of a process imports half of torch
-    before = sys.getprofile()
-    sys.setprofile(tick)
-    try:
-        results(lab)
-    finally:
-        sys.setprofile(before)
+    results(lab, _profiled(lab.precise[0].call, tick), backward=_profiled(plain_backward, tick))
     return count
 
 
-def compiled_results(lab: Lab, backend: str, **options: Any) -> Results:
-    import torch
+def _profiled(action: Callable[..., Any], tick: Callable[[FrameType, str, object], None]) -> Callable[..., Any]:
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        before = sys.getprofile()
+        sys.setprofile(tick)
+        try:
+            return action(*args, **kwargs)
+        finally:
+            sys.setprofile(before)
 
+    return watched
+
+
+def compiled_results(lab: Lab, backend: str, **options: Any) -> Results:
     function = with_own_code(lab.precise[0].call)
     return results(lab, torch.compile(function, backend=backend, **options))
 
@@ -97,8 +118,6 @@ def graph_breaks(lab: Lab) -> str:
 @column("opcheck")
 def opcheck(lab: Lab) -> Outcome:
     """torch.library.opcheck of a custom op: schema, registration, FakeTensor, AOT."""
-    import torch
-
     if lab.target.kind != "custom_op":
         return Outcome("not tried", "not a custom op")
     args, kwargs = lab.arguments.with_tensors({})

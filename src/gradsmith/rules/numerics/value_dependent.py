@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 CODE = "GS314"
 SEVERITY = "error"
 LEVEL = "standard"
+EXPLAINS = ("class-state",)  # a gradient that does not follow the parameter looks like one that remembers it
 BAD = """
 import torch
 

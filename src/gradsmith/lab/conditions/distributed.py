@@ -1,0 +1,152 @@
+"""DDP and FSDP2 on a real 2-rank gloo group, started by torch.distributed's own launcher.
+
+Each rank gets half of the batch; the averaged gradient has to be the one that a single process gets on the whole batch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.conditions.outcome import Outcome, column, examinable, words
+from gradsmith.lab.conditions.ranks import Layer, joined
+from gradsmith.lab.lab import Lab
+from gradsmith.lab.run import forward
+
+_SECONDS = 120.0
+
+
+@column("DDP")
+def ddp(lab: Lab) -> Outcome:
+    return _outcome(lab, "DDP")
+
+
+@column("FSDP2")
+def fsdp(lab: Lab) -> Outcome:
+    return _outcome(lab, "FSDP2")
+
+
+def _outcome(lab: Lab, name: str) -> Outcome:
+    found: dict[str, str] | str | None = lab.__dict__.get("_distributed")
+    if found is None:
+        found = unfit(lab) or _launched(lab)
+        lab.__dict__["_distributed"] = found
+    if isinstance(found, str):
+        return Outcome("not tried", found)
+    said = found.get(name, "")
+    if not said:
+        return Outcome("works")
+    return Outcome("fails", said, said if said.startswith("another gradient") else "")
+
+
+def unfit(lab: Lab) -> str:
+    """Why the subject cannot be spread over two processes, if so."""
+    if reason := examinable(lab):
+        return reason
+    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
+        return "this torch has no gloo"
+    if lab.stochastic:
+        return "forward draws random numbers"
+    if lab.target.function is None or lab.target.path is None or "<locals>" in lab.target.function.__qualname__:
+        return "only Functions of a file are started in other processes"
+    batch = batched(lab)
+    if not batch:
+        return "no dimension was recognised as the batch"
+    return "" if _separable(lab, batch) else "the samples of a batch depend on each other"
+
+
+def batched(lab: Lab) -> list[int]:
+    """Positions of the tensors whose first dimension is the batch: learned from what forward lets be resized."""
+    from gradsmith.lab.variations.shapes import groups
+
+    first = lab.precise[1].differentiable[0].position
+    for group in groups(lab):
+        members = [(m.position, m.dim) for m in group.members]
+        if (first, 0) in members and all(dim == 0 for _, dim in members) and not group.numbers:
+            return [position for position, _ in members]
+    return []
+
+
+def doubled(lab: Lab, batch: list[int]) -> Arguments:
+    """Two batches as one: the example, and the same a little larger."""
+    arguments = lab.precise[1]
+    tensors: dict[int, Tensor] = {}
+    for leaf in arguments.leaves:
+        if leaf.position in batch:
+            plain = leaf.tensor.detach()
+            other = plain * 1.25 if plain.is_floating_point() else plain.flip(0)
+            tensors[leaf.position] = torch.cat([plain, other]).requires_grad_(leaf.differentiable)
+    return arguments.replaced(tensors)
+
+
+def _separable(lab: Lab, batch: list[int]) -> bool:
+    whole = doubled(lab, batch)
+    tensors = {x.position: x.tensor for x in whole.leaves}
+    size = tensors[batch[0]].shape[0] // 2
+    try:
+        together = forward(lab.precise[0], whole, seed=lab.settings.seed, plain=True).outputs
+        halves = [
+            forward(
+                lab.precise[0],
+                whole.replaced({p: tensors[p][part] for p in batch}),
+                seed=lab.settings.seed,
+                plain=True,
+            ).outputs
+            for part in (slice(None, size), slice(size, None))
+        ]
+    except Exception:  # forward does not take a doubled batch
+        return False
+    if any(o.ndim == 0 or o.shape[0] != 2 * size for o in together):
+        return False
+    return all(lab.close(a, torch.cat([b, c])) for a, b, c in zip(together, *halves))
+
+
+def _launched(lab: Lab) -> dict[str, str] | str:
+    batch = batched(lab)
+    function = lab.target.function
+    assert function is not None and lab.target.path is not None
+    with tempfile.TemporaryDirectory(prefix="gradsmith-") as folder:
+        whole = doubled(lab, batch)
+        stored, result = Path(folder) / "inputs.pt", Path(folder) / "result.json"
+        trained = [x.position for x in whole.differentiable if x.position not in batch]
+        values = [v.detach() if isinstance(v, Tensor) else v for v in whole.flat]
+        expected = Path(folder) / "expected.pt"
+        # Here, not in a rank: what depends on the process group must not be in the measure.
+        torch.save(joined(Layer(lab.precise[0].call, values, batch, trained)), expected)
+        torch.save([values], stored)
+        task = {
+            "path": lab.target.path,
+            "name": function.__qualname__,
+            "batch": batch,
+            "trained": trained,
+            "inputs": str(stored),
+            "expected": str(expected),
+            "result": str(result),
+        }
+        (Path(folder) / "task.json").write_text(json.dumps(task), encoding="utf-8")
+        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        try:
+            done = subprocess.run(
+                [*launcher, "-m", "gradsmith.lab.conditions.ranks", str(Path(folder) / "task.json")],
+                capture_output=True,
+                text=True,
+                timeout=_SECONDS,
+                env=environment,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"the process group did not come up: {words(error)}"
+        if not result.is_file():
+            said = [line for line in done.stderr.splitlines() if "Error" in line]
+            return f"the process group failed: {said[-1][-160:] if said else done.returncode}"
+        found: dict[str, str] = json.loads(result.read_text(encoding="utf-8"))
+        return found

@@ -1,0 +1,109 @@
+"""What each of the two ranks does: half of the batch through DDP and through FSDP2, compared with the whole batch.
+
+Run by `python -m torch.distributed.run --nproc-per-node=2 -m gradsmith.lab.conditions.ranks TASK`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from gradsmith.lab.importing import import_file, lookup
+from gradsmith.lab.run import flat_outputs
+
+
+class Layer(nn.Module):
+    """The Function as a layer: inputs without a batch dimension are its parameters, and one scale that all have."""
+
+    def __init__(self, apply: Callable[..., Any], values: list[Any], batch: list[int], trained: list[int]) -> None:
+        super().__init__()
+        self.apply_function, self.values, self.batch = apply, values, batch
+        self.trained = nn.ParameterDict({str(p): nn.Parameter(values[p].clone()) for p in trained})
+        first = values[batch[0]]
+        self.scale = nn.Parameter(torch.ones(4, dtype=first.dtype))  # FSDP2 shards the first dimension
+
+    def forward(self, *tensors: Tensor) -> Tensor:
+        given = dict(zip(self.batch, tensors))
+        if given[self.batch[0]].is_floating_point():
+            given[self.batch[0]] = given[self.batch[0]] * self.scale.mean()
+        given.update({int(p): parameter for p, parameter in self.trained.items()})
+        outputs, _ = flat_outputs(self.apply_function(*[given.get(i, v) for i, v in enumerate(self.values)]))
+        used = [o for o in outputs if o.requires_grad]
+        # Weights that differ from element to element, so that no error cancels in the sum.
+        weighted = [(o * torch.linspace(0.5, 1.5, o[0].numel(), dtype=o.dtype).view_as(o[0])).flatten(1) for o in used]
+        return torch.cat(weighted, 1).sum(1) if weighted else tensors[0].sum() * self.scale.sum()
+
+
+def joined(model: Layer) -> dict[str, Tensor | None]:
+    """The gradients that one process gets on the whole batch; ranks average theirs, so it is halved."""
+    model(*[model.values[p] for p in model.batch]).sum().div(2).backward()
+    return {name: p.grad for name, p in model.named_parameters()}
+
+
+def main() -> None:
+    task = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    apply = lookup(import_file(Path(task["path"])), task["name"]).apply
+    (values,) = torch.load(task["inputs"], weights_only=True)
+    batch, trained = task["batch"], task["trained"]
+
+    def layer() -> Layer:
+        return Layer(apply, values, batch, trained)
+
+    expected = torch.load(task["expected"], weights_only=True)
+    size = values[batch[0]].shape[0] // 2
+    mine = [values[p][rank * size : (rank + 1) * size] for p in batch]
+    found = {"DDP": _ddp(layer(), mine, expected), "FSDP2": _fsdp(layer(), mine, expected)}
+    if rank == 0:
+        Path(task["result"]).write_text(json.dumps(found), encoding="utf-8")
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def _ddp(model: Layer, mine: list[Tensor], expected: dict[str, Tensor | None]) -> str:
+    from torch.nn.parallel import DistributedDataParallel
+
+    try:
+        wrapped = DistributedDataParallel(model)
+        wrapped(*mine).sum().backward()
+    except Exception as error:  # the user's Function, or DDP's complaint about an unused parameter
+        return f"raises {type(error).__name__}: {str(error).splitlines()[0][:160]}"
+    return _compare({name: p.grad for name, p in model.named_parameters()}, expected)
+
+
+def _fsdp(model: Layer, mine: list[Tensor], expected: dict[str, Tensor | None]) -> str:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    try:
+        fully_shard(model, mesh=init_device_mesh("cpu", (dist.get_world_size(),)))
+        model(*mine).sum().backward()
+        # With FSDP2 every gradient is a DTensor, which torch's stubs do not know of a parameter.
+        sharded: dict[str, Any] = {name: p.grad for name, p in model.named_parameters()}
+        grads = {name: g.full_tensor() if g is not None else None for name, g in sharded.items()}
+    except Exception as error:
+        return f"raises {type(error).__name__}: {str(error).splitlines()[0][:160]}"
+    return _compare(grads, expected)
+
+
+def _compare(got: dict[str, Tensor | None], expected: dict[str, Tensor | None]) -> str:
+    for name, wanted in expected.items():
+        grad = got.get(name)
+        if wanted is None and grad is None:
+            return f"'{name}' gets no gradient at all: DDP needs find_unused_parameters=True"
+        if wanted is None or grad is None or not torch.allclose(wanted, grad, rtol=1e-6, atol=1e-9):
+            return f"another gradient of '{name}' than one process gives on the joined batch"
+    return ""
+
+
+if __name__ == "__main__":
+    main()

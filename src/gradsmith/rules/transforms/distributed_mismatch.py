@@ -1,0 +1,77 @@
+"""On two processes the gradient is another one than on the joined batch.
+
+What it finds
+-------------
+At level deep, two processes are started by torch.distributed's launcher (gloo). Each runs the Function on half of a doubled
+batch, under DDP and under FSDP2 (`fully_shard`); the averaged gradient has to be the one a single process computes on
+the whole batch. It is tried only where the samples of a batch do not depend on each other.
+
+Why it matters
+--------------
+A Function that keeps state per process, reads the rank, or looks at the size of the world in backward trains another
+model on eight GPUs than on one, and every single-process test passes.
+
+Known problems
+--------------
+Only Functions of a file are tried, on two CPU processes. Inputs without a batch dimension are taken for parameters.
+
+References
+----------
+https://github.com/pytorch/pytorch/issues/16947, https://github.com/axonn-ai/axonn/pull/68
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GS612"
+SEVERITY = "error"
+LEVEL = "deep"
+BAD = '''
+import os
+
+import torch
+
+
+class Scale(torch.autograd.Function):
+    """The author averages over the processes by hand, and so does DDP."""
+
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return x * weight
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, weight = ctx.saved_tensors
+        share = float(os.environ.get("WORLD_SIZE", 1))
+        return grad_output * weight, (grad_output * x).sum(0) / share
+
+
+def example():
+    x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    return x, torch.tensor([1.5, 0.5, -2.0], dtype=torch.float64, requires_grad=True)
+
+
+gradsmith_inputs = {"Scale": example}
+'''
+GOOD = BAD.replace(" / share", "").replace('        share = float(os.environ.get("WORLD_SIZE", 1))\n', "")
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.lab.conditions.distributed import ddp, fsdp
+
+    for name, outcome in (("DDP", ddp(lab)), ("FSDP2", fsdp(lab))):
+        if outcome.state == "fails":
+            yield lab.finding(
+                f"{lab.target.name} on two processes under {name}: {outcome.detail}",
+                severity=None if outcome.differs else "warning",
+                advice="Leave averaging to DDP and FSDP, and keep rank, world size and per-process state out of backward.",
+            )
+            return
