@@ -24,5 +24,18 @@ test: lint
 test-deep: lint
 	$(PY) -m pytest -n 2
 
+bench: $(STAMP)
+	$(PY) benchmarks/verify.py
+	$(PY) benchmarks/levels.py
+	$(PY) benchmarks/lint_speed.py
+	$(PY) benchmarks/survey.py
+	$(PY) benchmarks/guess.py
+	$(PY) benchmarks/profile_cases.py
+	$(PY) benchmarks/recurrent.py
+	$(PY) benchmarks/engine_faults.py
+
+docs: $(STAMP)
+	$(PY) docs/generate.py
+
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache

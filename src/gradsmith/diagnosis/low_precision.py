@@ -37,7 +37,10 @@ _TYPES = ((torch.float32, 1e-8, 1e-5), (torch.bfloat16, 3e-4, 5e-2), (torch.floa
 def fits(case: Case) -> Fit | None:
     off = (case.claimed - case.truth)[case.known].abs()
     relative = float(off.max()) / max(case.scale, 1e-300)
-    typical = float((off / case.truth[case.known].abs().clamp(min=1e-6 * case.scale)).median())
+    lost = off > 0  # exact zeros (a mask) have no digits to lose
+    if not bool(lost.any()):
+        return None
+    typical = float((off / case.truth[case.known].abs().clamp(min=1e-6 * case.scale))[lost].median())
     signs = (case.claimed - case.truth)[case.known].sign()
     mixed = bool((signs > 0).any()) and bool((signs < 0).any())
     for dtype, low, high in _TYPES:

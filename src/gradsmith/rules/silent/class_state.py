@@ -126,12 +126,8 @@ def _shared(function: FunctionModel, method: Method, node: ast.AST) -> str | Non
 
 def probe(lab: Lab) -> Iterator[Finding]:
     run = lab.precise_run()
-    others = {x.position: x.tensor.detach() * 0.75 for x in run.arguments.differentiable}
-    shifted = {p: t.requires_grad_() for p, t in others.items()}
-    elsewhere = run.arguments.replaced(shifted)
-    try:
-        lab.precise_run(elsewhere)
-    except Exception:  # forward may refuse the shifted values (a domain): then nothing stands in between
+    elsewhere = _in_between(lab, run.arguments)
+    if elsewhere is None:
         return
     grads = run.gradients(lab.baseline.v)
     for leaf in run.arguments.differentiable:
@@ -146,11 +142,23 @@ def probe(lab: Lab) -> Iterator[Finding]:
     yield from _stale(lab, elsewhere)
 
 
+def _in_between(lab: Lab, arguments: Arguments) -> Arguments | None:
+    """Other inputs for the forward in between: elements moved by one (which changes masks), else scaled."""
+    for move in (lambda t: t.flatten().roll(1).view(t.shape), lambda t: 0.75 * t):
+        moved = {x.position: move(x.tensor.detach()).clone().requires_grad_() for x in arguments.differentiable}
+        try:
+            lab.precise_run(arguments.replaced(moved))
+        except Exception:  # forward may refuse the values (a domain such as symmetric matrices)
+            continue
+        return arguments.replaced(moved)
+    return None
+
+
 def _stale(lab: Lab, elsewhere: Arguments) -> Iterator[Finding]:
     """A backward that remembers its first call gives that call's gradient for other inputs, too."""
     from gradsmith.lab.gradient import judge
 
-    if lab.gradient.wrong or lab.stochastic or lab.surrogate or lab.approximate:
+    if lab.gradient.wrong or lab.stochastic or lab.surrogate or lab.approximate or not _keeps_tensors(lab):
         return
     there = lab.precise_run(elsewhere).gradients(lab.baseline.v)
     same = [x for x in elsewhere.differentiable if lab.close(lab.baseline.gradients[x.position], there[x.position])]
@@ -166,3 +174,22 @@ def _stale(lab: Lab, elsewhere: Arguments) -> Iterator[Finding]:
                 advice="Keep what backward needs on ctx: tensors through ctx.save_for_backward, numbers as attributes.",
             )
             return
+
+
+def _keeps_tensors(lab: Lab) -> bool:
+    """Whether a class attribute, or a global that its methods name, holds tensors between calls."""
+    import inspect
+
+    from torch import Tensor
+    from torch.utils import _pytree as pytree
+
+    cls = lab.target.function
+    if cls is None:
+        return False
+    held = list(vars(cls).values())
+    for name in ("forward", "backward", "setup_context"):
+        method = inspect.unwrap(getattr(cls, name))
+        code = getattr(method, "__code__", None)
+        scope = getattr(method, "__globals__", {})
+        held += [scope[word] for word in (code.co_names if code is not None else ()) if word in scope]
+    return any(isinstance(leaf, Tensor) for value in held for leaf in pytree.tree_leaves(value))
