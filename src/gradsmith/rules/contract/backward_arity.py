@@ -22,6 +22,7 @@ Measured on torch 2.13: TypeError in both directions. In a survey of 800 public 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -96,7 +97,19 @@ def _output_counts(forward: Method) -> set[int]:
     """How many values forward may return; empty unless every return spells it out."""
     counts: set[int] = set()
     for found in forward.returns:
-        if found.elements is None or found.value is None:
+        single = found.elements is None and _is_arithmetic(forward, found.value)
+        if found.value is None or (found.elements is None and not single):
             return set()
-        counts.add(len(found.elements))
+        counts.add(1 if single else len(found.elements or ()))
     return counts
+
+
+def _is_arithmetic(forward: Method, value: ast.expr | None) -> bool:
+    """`x * 2` is one value, though nothing says that x is a tensor; `a + (b, c)` and `(a,) * n` are tuples."""
+    if not isinstance(value, ast.BinOp):
+        return False
+    tuples = ("tuple", "list", "shape", "str")
+    return all(
+        forward.value(side).kind not in tuples and (not isinstance(side, ast.BinOp) or _is_arithmetic(forward, side))
+        for side in (value.left, value.right)
+    )

@@ -78,8 +78,10 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     forward = function.forward
     if forward is None or forward.ctx is None or not forward.returns:
         return
-    returned = [e for found in forward.returns for e in (found.elements or [])]
-    if any(found.elements is None for found in forward.returns):
+    returned: list[ast.expr] = []
+    for found in forward.returns:
+        returned += found.elements or ([found.value] if found.value is not None else [])
+    if any(found.elements is None and not isinstance(found.value, ast.BinOp) for found in forward.returns):
         return
     for mark in forward.context.marks:
         if mark.name != "mark_dirty" or mark.starred or forward.guards(mark.node):
