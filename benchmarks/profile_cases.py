@@ -102,7 +102,7 @@ def _combined(findings: list[gs.Finding], memory: bool) -> float:
     gains = [f.evidence.get("predicted_gain", math.nan) for f in findings]
     if not gains:
         return math.nan
-    return 1 / max(0.02, 1 - sum(1 - 1 / g for g in gains))
+    return gains[0] if len(gains) == 1 else 1 / max(0.02, 1 - sum(1 - 1 / g for g in gains))
 
 
 def _gain(module: ModuleType) -> float:
@@ -115,14 +115,15 @@ def _gain(module: ModuleType) -> float:
 
 def _agreement(module: ModuleType) -> float:
     """The reported median over the median of a plain loop that gradsmith has no part in, taken in turns with it."""
-    ratios = []
-    for _ in range(3):
-        profile = gs.profile(module.slow, *module.inputs(), budget=2.0, growth=False, select=["run"])
-        ratios.append(profile.total_s / _plain(module))
-    return statistics.median(ratios)
+    reported, plain = [], []
+    for _ in range(5):
+        profile = gs.profile(module.slow, *module.inputs(), budget=0.8, growth=False, select=["run"])
+        reported.append(profile.total_s)
+        plain.append(_plain(module))
+    return statistics.median(reported) / statistics.median(plain)
 
 
-def _plain(module: ModuleType, seconds: float = 0.5) -> float:
+def _plain(module: ModuleType, seconds: float = 0.2) -> float:
     call = module.slow.apply if hasattr(module.slow, "apply") and isinstance(module.slow, type) else module.slow
     parameters = list(call.parameters()) if isinstance(call, torch.nn.Module) else []
     samples: list[float] = []

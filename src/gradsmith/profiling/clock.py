@@ -68,24 +68,16 @@ def timed(bench: Bench, budget: float = 1.0, rounds: int = 300) -> Timing:
 def interleaved(benches: Sequence[Bench], budget: float = 1.0, rounds: int = 300) -> list[Timing]:
     """Time several benches in turns, so that whatever else the machine does hits them alike."""
     timings = [Timing() for _ in benches]
-    collecting = gc.isenabled()
-    gc.collect()
-    gc.disable()
+    gc.collect()  # what was left lying about before is not the subject's; what it leaves itself is, as in a training loop
     clock = device.clock()
     deadline = clock() + budget
-    try:
-        for n in range(-2, rounds):  # two rounds to warm up
-            for bench, timing in zip(benches, timings):
-                _round(bench, timing if n >= 0 or clock() > deadline else Timing())
-            done = len(timings[0].forward)
-            late = clock() > deadline and (done >= _FEW or clock() > deadline + 2 * budget)
-            if done and (late or all(t.settled for t in timings)):
-                break
-            if n % 64 == 63:
-                gc.collect(0)  # cycles that the subject makes are its own cost, but they must not pile up
-    finally:
-        if collecting:
-            gc.enable()
+    for n in range(-2, rounds):  # two rounds to warm up
+        for bench, timing in zip(benches, timings):
+            _round(bench, timing if n >= 0 or clock() > deadline else Timing())
+        done = len(timings[0].forward)
+        late = clock() > deadline and (done >= _FEW or clock() > deadline + 2 * budget)
+        if done and (late or all(t.settled for t in timings)):
+            break
     return timings
 
 

@@ -184,6 +184,8 @@ def _quantity(recording: Recording, name: str) -> float:
     if name == "saved_bytes":
         return recording.saved_bytes
     phase, _, what = name.partition("_")
+    if what == "traffic":
+        return sum(e.read_bytes + e.written_bytes for e in recording.events if e.phase == phase)
     return recording.count(phase) if what == "ops" else recording.written(phase)  # type: ignore[arg-type]
 
 

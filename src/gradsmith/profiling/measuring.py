@@ -152,6 +152,7 @@ def _profile(
         backward=backward,
         both=Spread.of(timing.both),
         rounds=len(timing.forward),
+        best_s=min(timing.both, default=0.0),
         saved_bytes=recording.saved_bytes,
         peak_bytes=recording.peak_bytes,
         ops=attribution.by_op(recording.events, spent),

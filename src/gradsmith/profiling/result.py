@@ -66,6 +66,7 @@ class Profile:
     backward: Spread
     both: Spread
     rounds: int
+    best_s: float  # the quickest round: what is left when nothing else ran on the machine
     saved_bytes: int
     peak_bytes: int
     ops: list[OpUse]
@@ -159,7 +160,7 @@ class Profile:
 
     def gain(self, removed: float, added: float = 0.0) -> float:
         """How many times faster the whole becomes when `removed` seconds go and `added` come."""
-        left = max(self.total_s - removed + added, 0.01 * self.total_s)
+        left = max(self.total_s - removed + added, 1e-3 * self.total_s)
         return self.total_s / left if left else 1.0
 
     def together(self, events: Iterable[Event]) -> float:

@@ -34,6 +34,7 @@ from gradsmith.source.loops import body_nodes, carried
 from gradsmith.source.steps import assignments, step_input, time_loops
 
 if TYPE_CHECKING:
+    from gradsmith.profiling import Profile
     from gradsmith.source import LayerModel, Loop
 
 CODE = "GS707"
@@ -288,3 +289,55 @@ def _factors(node: ast.expr) -> list[ast.expr]:
 
 def _factor_names(node: ast.expr) -> set[str]:
     return {f.id for f in _factors(node) if isinstance(f, ast.Name)}
+
+
+_ENOUGH_STEPS = 4
+_CALL_FROM_C = 0.45  # what an operation costs when C++ calls it, relative to a call from Python
+
+
+def profile(profile: Profile) -> Iterator[Finding]:
+    from dataclasses import replace
+
+    from gradsmith.profiling.layers import matching, slower_than_layer
+
+    bench = profile.bench
+    loops = [use for use in profile.loops if use.recurrent and use.iterations >= _ENOUGH_STEPS]
+    if bench is None or bench.target.module is None or not loops or bench.forward_only:
+        return
+    found = matching(bench)
+    if found is None:
+        return
+    name, layer = found
+    use = loops[0]
+    site = next(s for e in use.events for s in e.sites if use.loop in s.loops)
+    predicted = _foretold(profile)
+    measured = slower_than_layer(bench, layer)
+    faster = f"; it is {measured.value:.1f} times faster" if measured.low > 1 else ""
+    yield profile.at_loop(
+        use.loop,
+        site,
+        f"the loop over {use.loop.over} at {profile.place(replace(site, line=use.loop.line))} computes exactly what {name} "
+        f"computes{faster}.",
+        advice=f"Use {name}; weights carry over: {_CARRIED}.",
+        share=max(0.0, 1 - 1 / measured.value),
+        gain=predicted,
+        severity="warning" if measured.low > 1.15 else "info",
+        evidence={"layer": name, "measured_gain": measured.value, "low": measured.low, "high": measured.high},
+    )
+
+
+def _foretold(profile: Profile) -> float:
+    """From the attribution alone: calls get cheaper, projections run at once, and x[t] goes."""
+    from gradsmith.profiling.flow import MATRIX
+
+    events = profile.recording.events
+    work = [e for e in events if not e.is_view]
+    calls = len(work) * profile.machine.op_s * (1 - _CALL_FROM_C)
+    cuts = [e for e in events if e.node.startswith(("SelectBackward", "SliceBackward"))]
+    products = [e for u in profile.loops for e in u.hoistable if e.op in MATRIX]
+    hoisted = profile.with_backward(products)
+    gone = max(0.0, profile.seconds(hoisted) - profile.together(hoisted)) + profile.seconds(cuts)
+    return profile.gain(min(0.8 * profile.total_s, calls + gone))
+
+
+_CARRIED = "layer.weight_ih_l0 = cell.weight_ih (the input's Linear), weight_hh_l0 = cell.weight_hh, biases alike"

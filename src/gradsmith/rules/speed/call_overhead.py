@@ -90,10 +90,9 @@ _CALLS = 8
 
 def profile(profile: Profile) -> Iterator[Finding]:
     for call in profile.function_calls():
-        if not call.setup_context or not profile.total_s:
+        if not call.setup_context or not profile.best_s:
             continue
-        cost = min(call.count * profile.machine.setup_context_s, 0.9 * profile.total_s)
-        share = cost / profile.total_s
+        share = min(call.count * profile.machine.setup_context_s / profile.best_s, 0.9)
         if call.count < _CALLS and share < 0.3:
             continue
         yield profile.finding(
@@ -102,7 +101,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
             f"({profile.machine.setup_context_s * 1e6:.0f} us a call).",
             advice="Take ctx as forward's first argument instead of setup_context, or do the work of several calls in one.",
             share=share,
-            gain=profile.gain(cost),
+            gain=profile.gain(share * profile.total_s),
             severity=None if call.count >= _CALLS else "info",
             evidence={"calls": call.count},
         )

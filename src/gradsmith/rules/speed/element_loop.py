@@ -34,6 +34,8 @@ from gradsmith.source.loops import carried, loops_of
 
 if TYPE_CHECKING:
     from gradsmith.profiling import Profile
+    from gradsmith.profiling.events import Event
+    from gradsmith.profiling.flow import LoopUse
     from gradsmith.source import FunctionModel, Loop
 
 CODE = "GS503"
@@ -159,7 +161,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
         sized = any(word in use.loop.over for word in ("shape", "size", "len(", "numel"))
         if dimension is None and (profile.growth or not sized):
             continue
-        events = profile.with_backward(use.events)
+        events = profile.with_backward([*use.events, *_gathers(profile, use)])
         cost = profile.seconds(events)
         gain = profile.gain(cost, profile.together(events))
         moved = sum(e.read_bytes + e.written_bytes for e in use.work)
@@ -182,3 +184,10 @@ def profile(profile: Profile) -> Iterator[Finding]:
             severity=None if gain >= _GAIN else "info",
             evidence={"ops": len(use.work), "iterations": use.iterations, "dimension": dimension},
         )
+
+
+def _gathers(profile: Profile, use: LoopUse) -> list[Event]:
+    """The stack or cat that puts the iterations together again; it goes with the loop."""
+    written = {storage for e in use.events for storage in e.fresh}
+    joins = [e for e in profile.recording.events if e.op in ("stack", "cat") and e.phase == use.phase]
+    return [e for e in joins if e.reads and all(a.storage in written for a in e.reads)]

@@ -136,4 +136,5 @@ def _instead(profile: Profile, event: Event, chain: list[Event], kind: str) -> f
     if kind == "repeat":
         return profile.seconds(profile.with_backward(chain[1:])) * 0.8
     flops = 2 * event.outputs[0].numel
-    return 3 * (machine.graph_op_s + machine.seconds(sum(a.bytes for a in event.reads), flops))
+    small = 8 * machine.graph_op_s if kind == "sub" else 0.0  # the squares and sums of the expanded form
+    return small + 3 * (machine.graph_op_s + machine.seconds(sum(a.bytes for a in event.reads), flops))

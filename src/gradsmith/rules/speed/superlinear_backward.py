@@ -79,7 +79,7 @@ _STEEP, _FLAT = 1.6, 1.25
 
 def profile(profile: Profile) -> Iterator[Finding]:
     for growth in profile.growth:
-        backward, forward = growth.exponent("backward_bytes"), growth.exponent("forward_bytes")
+        backward, forward = growth.exponent("backward_bytes"), growth.exponent("forward_traffic")  # reads, too
         if not (backward >= _STEEP and forward <= _FLAT) or len(growth.recordings) < 3:
             continue
         largest = growth.recordings[-1]
@@ -95,7 +95,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
         if not mine:
             continue
         share = profile.share(mine)
-        gain = profile.gain(profile.seconds(mine), min(profile.seconds(mine), profile.forward_s))
+        gain = profile.gain(profile.backward_s, min(profile.backward_s, profile.forward_s))
         yield profile.finding(
             mine[0].site,
             f"backward grows with {growth.label} to the power {backward:.1f}, forward to the power {forward:.1f}; "
