@@ -3,7 +3,8 @@
 What it finds
 -------------
 The gradient that backward returns is larger than its input: a dimension along which the input was broadcast has not been
-summed. At run time the raw shapes are compared.
+summed. At run time the raw shapes are compared; in the source an added `bias` is looked for whose gradient is
+grad_output as it came.
 
 Why it matters
 --------------
@@ -22,6 +23,7 @@ https://github.com/pytorch/pytorch/issues/54346; measured on torch 2.13: the eng
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -29,6 +31,7 @@ from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
+    from gradsmith.source import FunctionModel, Method
 
 CODE = "GS304"
 SEVERITY = "info"
@@ -54,6 +57,42 @@ def example():
 gradsmith_inputs = {"AddBias": example}
 """
 GOOD = BAD.replace("return grad_output, grad_output", "return grad_output, grad_output.sum(0)")
+
+
+def lint(function: FunctionModel) -> Iterator[Finding]:
+    """Only biases: an input of that name which forward adds to something, and whose gradient is grad_output as it came."""
+    forward, backward = function.forward, function.backward
+    if forward is None or backward is None or not function.has_gradient:
+        return
+    for param in function.inputs:
+        returned = (
+            function.gradients_of(param.index)
+            if param.name in ("bias", "b") and _is_added(forward, param.name)
+            else None
+        )
+        whole = [
+            e for e in returned or () if any(s.owner == "grad_output" and s.same_object for s in backward.sources(e))
+        ]
+        if whole and len(whole) == len(returned or ()):
+            yield function.at(
+                whole[0],
+                f"{function.name}.{backward.name} returns grad_output for '{param.name}' as it came: the dimensions it was broadcast "
+                "over are not summed.",
+                argument=param.name,
+                advice=f"Sum it down: `.sum_to_size({param.name}.shape)`, or `.sum(0)`.",
+            )
+
+
+def _is_added(forward: Method, name: str) -> bool:
+    for node in forward.nodes:
+        sides = [node.left, node.right] if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) else []
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+            sides = [node.value]
+        if forward.op(node) == "linear" and isinstance(node, ast.Call):
+            sides = node.args[2:3]
+        if any(isinstance(s, ast.Name) and s.id == name for s in sides):
+            return True
+    return False
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
