@@ -47,9 +47,8 @@ def _finding(finding: Finding, style: Style) -> str:
         lines.append(f"  {style.paint('help:', 'green')} {_wrapped(finding.advice, 8)}")
     for symptom in finding.symptoms:
         lines.append(f"  {style.dim('also:')} [{symptom.rule}] {_wrapped(symptom.message, 10)}")
-    if finding.reproduce and finding.reproduce.inputs and "check" in finding.lenses:
-        inputs = finding.reproduce.inputs
-        lines.append(f"  {style.dim('inputs:')} {inputs if len(inputs) < 160 else inputs[:157] + '...'}")
+    if finding.reproduce and "check" in finding.lenses and 0 < len(finding.reproduce.inputs) < 90:
+        lines.append(f"  {style.dim('inputs:')} {finding.reproduce.inputs}")
     return "\n".join(lines)
 
 
