@@ -339,7 +339,7 @@ class Attend(nn.Module):
 
     def __init__(self, i: int, h: int) -> None:
         super().__init__()
-        self.q, self.k, self.cell = nn.Linear(h, h), nn.Linear(h, h), nn.GRUCell(i + h, h)
+        self.q, self.k, self.cell = nn.Linear(h, h), nn.Linear(h, h, bias=False), nn.GRUCell(i + h, h)
         self.write = nn.Linear(h, 6)
 
     def forward(self, x: Tensor, state: Any) -> Any:

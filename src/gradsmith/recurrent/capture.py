@@ -10,7 +10,9 @@ from every other one, and real tensors never enter: with real data NumPy results
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import logging
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,6 +78,18 @@ class Substitute(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """A step that cannot be captured is no news for the user's log; torch would print a traceback."""
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    before = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+
+
 def rows_for(leaves: Sequence[Leaf]) -> int:
     sizes = {size for leaf in leaves for size in leaf.shape}
     return next(prime for prime in _PRIMES if not any(size and size % prime == 0 for size in sizes))
@@ -104,7 +118,7 @@ def capture(
 
     joint = _JointStep(step, x, state, params, specs, seen)
     try:
-        with fake_mode, torch.autocast("cpu", enabled=False):
+        with quietly(), fake_mode, torch.autocast("cpu", enabled=False):
             inputs = [stand_in(leaf) for leaf in leaves]
             y_like, state_like = joint.output_shapes(inputs)
             gradients = [torch.empty_like(t) for t in (*y_like, *state_like)] if joint.differentiable else []
@@ -116,7 +130,7 @@ def capture(
     except Refused:
         raise
     except Exception as error:
-        raise _explain(error) from error
+        raise explain(error) from error
     graph = traced.graph
     if any(node.target is torch.ops.aten.copy_.default for node in graph.nodes):
         raise Refused("the step changes a tensor it does not own in place (a buffer, a running statistic)")
@@ -232,7 +246,7 @@ def _constant(traced: fx.GraphModule, name: str) -> Tensor:
     return found
 
 
-def _explain(error: Exception) -> Refused:
+def explain(error: Exception) -> Refused:
     text = str(error).strip().splitlines()
     first = text[0] if text else ""
     if any(word in type(error).__name__ for word in _VALUE_ERRORS) or "data-dependent" in str(error).lower():

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from .capture import Joint, Leaf, Substitute, capture
+from .capture import Joint, Leaf, Substitute, capture, explain, quietly
 from .emit_c import emit
 from .emit_rows import has_c_form
 from .engine import Engine
@@ -210,17 +210,11 @@ def _outcome(call: Call) -> tuple[tuple[torch.dtype, ...], tuple[torch.dtype, ..
         x: list[Tensor] = [mode.from_tensor(t.detach()[:1].expand(2, *t.shape[1:])) for t in call.x.leaves]
         state: list[Tensor] = [mode.from_tensor(t.detach()) for t in call.state.leaves]
         params: list[Tensor] = [mode.from_tensor(t.detach()) for t in call.all_params]
-        with mode, torch.no_grad():
+        with quietly(), mode, torch.no_grad():
             y, last = loop_of(call)(x, state, params)
     except Exception as error:
-        raise _explained(error) from error
+        raise explain(error) from error
     return tuple(t.dtype for t in y), tuple(t.dtype for t in last), look_around(call.step).key
-
-
-def _explained(error: Exception) -> Refused:
-    from .capture import _explain
-
-    return _explain(error)
 
 
 def loop_of(call: Call) -> Replay:
@@ -253,7 +247,7 @@ def verify(plan: Plan, call: Call) -> None:
     """Compare the plan with a float64 loop at this batch size, once."""
     if plan.engine is None or call.batch in plan.checked:
         return
-    engine, joint = plan.engine, plan.engine.parts.joint
+    engine = plan.engine
     loop = loop_of(_narrow(call, plan))
     params = _chosen_params(plan, call)
     wants = [
@@ -278,7 +272,6 @@ def verify(plan: Plan, call: Call) -> None:
         ) from error
     finally:
         torch.set_rng_state(rng)
-    del joint
     plan.checked.add(call.batch)
 
 
