@@ -92,6 +92,10 @@ def own_forward(target: Target, run: Run, seed: int, reference: Callable[..., An
         return None
     try:
         oracle = OwnForward(function, run.arguments, seed)
+        # In-place forwards, and operations without a derivative, show themselves only on the way back.
+        for output in run.differentiable if reference is None else ():
+            if output < len(oracle.outputs):
+                oracle.gradients(output, torch.ones_like(oracle.outputs[output]))
     except Exception:  # the user's code, in a mode it was not written for: any error means "opaque"
         return None
     same = len(oracle.outputs) == len(run.outputs) and all(

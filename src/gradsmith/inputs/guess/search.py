@@ -24,7 +24,8 @@ from gradsmith.lab.target import Target
 SECONDS = 1.5  # for one subject; the median guess needs a few attempts
 _ATTEMPTS = 6000
 _FRAME_COST = 1.6
-_HOPELESS = 40  # attempts that forward accepts and backward does not: the inputs are not to blame
+_HOPELESS = 40  # attempts that fail in a way which does not depend on the inputs
+_NO_INPUT_HELPS = re.compile(r"incorrect number of gradients|returns no gradient at all|NotImplementedError")
 _STARRED = (2, 1, 3, 0)  # how many values to try for *args
 
 Choice = tuple[int, ...]
@@ -169,7 +170,7 @@ def _attempt(search: _Search, frame: Frame, chosen: list[Proposal], args: tuple[
             return blame.origins
     with uncompiled():
         tried = outcome(search.target, frame, chosen, search.dtype, args, search.seed, search.keywords)
-    search.refused += tried.rank == 1
+    search.refused += tried.rank == 1 and bool(_NO_INPUT_HELPS.search(tried.trouble))
     if not tried.good and (search.best is None or search.best.rank <= tried.rank != 1):
         tried = improve(search.target, tried, search.seed, search.keywords)
     if tried.args is not None and (search.best is None or tried.rank > search.best.rank):
