@@ -44,7 +44,8 @@ def declared(subject: Any, module: ModuleType | None, name: str) -> list[Builder
         return []
     if not isinstance(mapping, Mapping):
         raise GradsmithError(f"gradsmith_inputs is a {type(mapping).__name__}; write a dict from names to callables")
-    entry = mapping.get(name, mapping.get(name.rpartition(".")[2]))
+    # A custom op is named library::op; in its file people write the name of the function.
+    entry = next((mapping[n] for n in (name, name.rpartition(".")[2], name.rpartition("::")[2]) if n in mapping), None)
     if entry is None:
         return []
     entries = entry if isinstance(entry, list) else [entry]

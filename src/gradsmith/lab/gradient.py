@@ -232,6 +232,7 @@ def _settle(
             pair.mismatch = _named(pair.mismatch, run)
     elif truth is not None and torch.isfinite(truth).all():
         _exact(pair, truth, settings)
+        _small_elements(target, arguments, settings, pair, truth, run)
 
 
 def _exact(pair: Pair, truth: Tensor, settings: Settings) -> None:
@@ -243,6 +244,26 @@ def _exact(pair: Pair, truth: Tensor, settings: Settings) -> None:
         pair.truth = truth
         if pair.status == "noisy":
             pair.status = "right"
+
+
+def _small_elements(
+    target: Target, arguments: Arguments, settings: Settings, pair: Pair, truth: Tensor, run: Run
+) -> None:
+    """Elements too small to show among large ones: where the exact oracle objects, the element is measured on its own."""
+    from gradsmith.lab.locate import look_at
+
+    if pair.status != "right" or pair.missing or pair.explained or truth.shape != pair.claimed.shape:
+        return
+    off = (truth - pair.claimed).abs().double()
+    either = torch.maximum(truth.abs(), pair.claimed.abs()).double()
+    limit = max(1e-5, settings.rtol or 0.0)
+    strange = (off > limit * either) & (either > 1e-12 * float(either.max()) if either.numel() else off > 0)
+    if not bool(strange.any()):
+        return
+    index = int((off * strange).argmax())
+    verdict, mismatch = look_at(target, arguments, settings, pair, index, typical_size(pair.leaf.tensor))
+    if verdict == "wrong" and mismatch is not None:
+        pair.status, pair.mismatch = "wrong", _named(mismatch, run)
 
 
 def _lost_digits(pair: Pair) -> bool:

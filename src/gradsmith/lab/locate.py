@@ -11,7 +11,7 @@ from torch import Tensor
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.differences import Probe, Slope, dot, one_sided, slopes
 from gradsmith.lab.gradient import Mismatch, Pair, Projection, Settings, _effective, moved, typical_size
-from gradsmith.lab.run import forward, normal_like
+from gradsmith.lab.run import normal_like
 from gradsmith.lab.target import Target
 
 _MOST_CORNERS = 24
@@ -30,7 +30,7 @@ def confirm(target: Target, arguments: Arguments, settings: Settings, pair: Pair
             index = _bisect(target, arguments, settings, pair, u)
         if index is None:
             break
-        verdict, mismatch = _look_at(target, arguments, settings, pair, index, size)
+        verdict, mismatch = look_at(target, arguments, settings, pair, index, size)
         if verdict == "wrong":
             pair.status, pair.mismatch = suspicion, mismatch
             return
@@ -126,7 +126,7 @@ def _bisect(target: Target, arguments: Arguments, settings: Settings, pair: Pair
     return low
 
 
-def _look_at(
+def look_at(
     target: Target, arguments: Arguments, settings: Settings, pair: Pair, index: int, size: float
 ) -> tuple[str, Mismatch | None]:
     """Measure one element on its own: wrong, right, a corner (and inside its interval), or unclear."""
@@ -187,4 +187,4 @@ def _unravel(index: int, tensor: Tensor) -> tuple[int, ...]:
     return tuple(int(i) for i in torch.unravel_index(torch.tensor(index), tensor.shape)) if tensor.ndim else ()
 
 
-__all__ = ["confirm", "explaining_domain", "forward"]
+__all__ = ["confirm", "explaining_domain", "look_at"]
