@@ -236,7 +236,9 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=20.0, help="seconds per case after the first five rounds")
     parser.add_argument("--cells", nargs="+", default=list(CELLS), choices=list(CELLS))
     parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=list(SHAPES))
-    parser.add_argument("--cpu-time", action="store_true", help="CPU seconds instead of wall clock; for 1 thread on a busy machine")
+    parser.add_argument(
+        "--cpu-time", action="store_true", help="CPU seconds instead of wall clock; for 1 thread on a busy machine"
+    )
     parser.add_argument("--only", choices=["cells", "linear", "planning"])
     chosen = parser.parse_args()
     global CLOCK
