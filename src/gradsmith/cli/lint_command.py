@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -60,6 +61,9 @@ def command(
 
     Nothing is imported and nothing is run. `-` reads from standard input.
     """
+    # This process ends with the report: collecting a million syntax nodes, now or at exit, would be a fifth of its time.
+    gc.disable()
+    click.get_current_context().call_on_close(gc.freeze)
     given = paths or (".",)
     if "-" in given and len(given) > 1:
         raise click.UsageError("`-` (standard input) cannot be combined with other paths")

@@ -1,6 +1,6 @@
 """Rules in several processes, where that pays.
 
-Measured: below some 200 custom gradients, starting processes costs what they save. They are forked, so that models
+Measured: below some 200 files that promise something, starting processes costs what they save. They are forked, so that models
 need not travel; never from a process that has loaded torch (its threads do not survive a fork) or has threads itself.
 """
 
@@ -45,7 +45,7 @@ _inherited: list[tuple[Run, Sequence[FileModel]]] = []
 
 def pays(files: Sequence[FileModel]) -> bool:
     """Is there enough to do, more than one processor, and nothing that a fork would break?"""
-    if sum(len(file.functions) + len(file.layers) for file in files) < PAYS_FROM:
+    if len(files) < PAYS_FROM:
         return False
     return (
         hasattr(os, "fork")

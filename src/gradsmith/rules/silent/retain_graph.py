@@ -69,11 +69,22 @@ _CALL = re.compile(r"([ \t]*)(\w+)\.backward\(")
 def lint_file(file: FileModel) -> Iterator[Finding]:
     blocks = (file.block_at(line) for line in _again(file))
     for block in dict.fromkeys(block for block in blocks if block is not None):
-        for node in ast.walk(block):
+        for node in _statements(block):
             for name in ("body", "orelse", "finalbody"):
                 statements = getattr(node, name, None)
                 if isinstance(statements, list) and len(statements) > 1:
                     yield from _in_block(file, block, statements)
+
+
+def _statements(block: ast.stmt) -> Iterator[ast.AST]:
+    """A statement and those inside it; expressions are not looked into."""
+    stack: list[ast.AST] = [block]
+    while stack:
+        node = stack.pop()
+        yield node
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inner = getattr(node, name, ())
+            stack.extend(inner if isinstance(inner, list) else ())
 
 
 def _again(file: FileModel) -> Iterator[int]:

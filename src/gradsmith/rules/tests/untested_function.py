@@ -76,7 +76,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     own = function.file
     if _is_test(own):
         return
-    with_tests = project.matching(_TEST)
+    with_tests = project.matching(_TEST, "def test_")
     words = [project.words(file) for file in with_tests if file is not own]
     words += [frozenset(re.findall(r"\w+", part)) for part in _test_functions(own.text)] if own in with_tests else []
     # The plain name first: following wrappers costs a search of the file.

@@ -65,7 +65,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return
     if function.setup_context is not None or not function.has_gradient or project is None:
         return
-    if not any(function.name in file.text for file in project.matching(_USES)):
+    if not any(function.name in file.text for file in project.matching(_USES, "torch.func", "functorch", "vmap")):
         return
     yield function.at(
         forward.node,
