@@ -33,6 +33,7 @@ class Project:
     files: list[FileModel] = field(default_factory=list)
     unparsed: dict[FileModel, Exception] = field(default_factory=dict)
     _matching: dict[str, list[FileModel]] = field(default_factory=dict, repr=False)
+    _mentioning: dict[tuple[str, ...], list[FileModel]] = field(default_factory=dict, repr=False)
     _words: dict[FileModel, frozenset[str]] = field(default_factory=dict, repr=False)
 
     def matching(self, pattern: str, *words: str) -> list[FileModel]:
@@ -42,9 +43,15 @@ class Project:
         """
         if pattern not in self._matching:
             search = re.compile(pattern).search
-            likely = [file for file in self.files if not words or file.mentions(*words)]
+            likely = self.mentioning(*words) if words else self.files
             self._matching[pattern] = [file for file in likely if search(file.text) is not None]
         return self._matching[pattern]
+
+    def mentioning(self, *words: str) -> list[FileModel]:
+        """The files that were read and hold one of the words. Looked for once."""
+        if words not in self._mentioning:
+            self._mentioning[words] = [file for file in self.files if file.mentions(*words)]
+        return self._mentioning[words]
 
     def words(self, file: FileModel) -> frozenset[str]:
         """Every identifier and word in a file's text. Read once per file."""

@@ -115,7 +115,7 @@ def _in_block(file: FileModel, block: ast.stmt, statements: Sequence[ast.stmt]) 
     for statement in statements:
         call = _backward(statement)
         if call is None:
-            for node in ast.walk(statement):
+            for node in ast.walk(statement) if freed else ():
                 if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
                     freed.pop(node.id, None)
                 elif isinstance(node, (ast.Return, ast.Raise, ast.Continue, ast.Break)):

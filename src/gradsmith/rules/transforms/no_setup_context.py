@@ -20,6 +20,7 @@ https://github.com/pytorch/pytorch/issues/90225, https://github.com/pytorch/pyto
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -56,7 +57,9 @@ GOOD = BAD.replace("forward(ctx, x)", "forward(x)").replace(
     "return 2 * x\n",
     "return 2 * x\n\n    @staticmethod\n    def setup_context(ctx, inputs, output):\n        pass\n",
 )
-_USES = r"(?m)^\s*(?:from|import)\s+(?:torch\.func|torch\._functorch|functorch)\b|\btorch\.(?:func\.\w|vmap\()|from torch import .*\bvmap\b"
+_USES = re.compile(
+    r"(?m)^\s*(?:from|import)\s+(?:torch\.func|torch\._functorch|functorch)\b|\btorch\.(?:func\.\w|vmap\()|from torch import .*\bvmap\b"
+)
 
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
@@ -65,7 +68,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return
     if function.setup_context is not None or not function.has_gradient or project is None:
         return
-    if not any(function.name in file.text for file in project.matching(_USES, "torch.func", "functorch", "vmap")):
+    likely = [file for file in project.mentioning("torch.func", "functorch", "vmap") if function.name in file.text]
+    if not any(_USES.search(file.text) for file in likely):
         return
     yield function.at(
         forward.node,
