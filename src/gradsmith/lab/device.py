@@ -5,6 +5,7 @@ Everything for CUDA here is untested: the machines gradsmith is built on have no
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -42,6 +43,26 @@ def now() -> float:
 def clock() -> Callable[[], float]:
     """`now` without its own cost: where no GPU can be busy, reading the clock is all there is to do."""
     return now if torch.cuda.is_available() else time.perf_counter
+
+
+def seed(value: int) -> None:
+    """Seed every generator there is. Without an accelerator only the CPU's: torch.manual_seed formats three stack traces
+    per call for devices that are not there, 12 ms under a profiler and two thirds of a check (measured on 2.13)."""
+    if _has_accelerator():
+        torch.manual_seed(value)
+    else:
+        torch.default_generator.manual_seed(value)
+
+
+@functools.cache
+def _has_accelerator() -> bool:
+    return torch.cuda.is_available() or bool(getattr(torch, "accelerator", None) and torch.accelerator.is_available())
+
+
+def work_clock() -> Callable[[], float]:
+    """A clock for shares and ratios: where torch uses one thread, the time this thread worked, which other processes on
+    a busy machine do not lengthen; with more threads or a GPU, the clock on the wall."""
+    return time.thread_time if torch.get_num_threads() == 1 and not torch.cuda.is_available() else clock()
 
 
 def random_state() -> dict[str, Any]:

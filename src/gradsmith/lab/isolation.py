@@ -57,6 +57,7 @@ class Zygote:
         self.folder = tempfile.TemporaryDirectory(prefix="gradsmith-")
         self.log = str(Path(self.folder.name) / "output.log")
         self.process: subprocess.Popen[bytes] | None = None
+        self.cpu_seconds = 0.0  # what the last subject used
 
     def __enter__(self) -> Zygote:
         self._start()
@@ -99,6 +100,7 @@ class Zygote:
         )
         worker = self._reply(["worker"], None)["worker"]
         answer = self._reply(["worker_exit"], worker)
+        self.cpu_seconds = float(answer.get("cpu", 0.0))
         if result.is_file():
             return Report.from_dict(json.loads(result.read_text(encoding="utf-8")))
         rule = {"time": "timed-out", "memory": "out-of-memory"}.get(answer.get("killed", ""), "crashed")

@@ -18,7 +18,7 @@ from gradsmith.lab import device
 
 def seed_all(seed: int) -> None:
     """Every source of randomness that forward is likely to draw from."""
-    torch.manual_seed(seed)
+    device.seed(seed)
     random.seed(seed)
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.seed(seed % 2**32)

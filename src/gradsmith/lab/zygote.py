@@ -114,7 +114,8 @@ def _keep(request: Message, line: Line) -> None:
     while (task := line.read()) is not None and "subject" in task:
         pid = _forked(lambda task=task: _work(module, task), request["log"])  # type: ignore[misc]
         line.reply(worker=pid)
-        line.reply(worker_exit=_status(pid))
+        _, status, used = os.wait4(pid, 0)
+        line.reply(worker_exit=os.waitstatus_to_exitcode(status), cpu=used.ru_utime + used.ru_stime)
 
 
 def _work(module: Any, task: Message) -> None:
