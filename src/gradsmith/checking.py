@@ -8,21 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from gradsmith import catalog
-from gradsmith.catalog import Rule
 from gradsmith.findings import Finding, GradsmithError, InputsFrom, Report, Subject, fold, merge, one_line
 from gradsmith.inputs.code import as_code
 from gradsmith.inputs.declared import built, declared
 from gradsmith.lab import Arguments, Lab, Settings, Target, resolve
-from gradsmith.lab.arguments import bind_defaults
+from gradsmith.lab.binding import Example, bound, moved_to, unusable
 from gradsmith.lab.state import preserved, seed_all
 from gradsmith.lab.surrogates import waived
-from gradsmith.lab.target import has_setup_context
 from gradsmith.steps import walk
 
 LEVELS = ("quick", "standard", "deep")
 GRADIENTS = ("exact", "surrogate", "approximate")
-
-Example = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -120,7 +116,7 @@ def examine_declared(target: Target, options: Options, module: Any = None, devic
         with preserved():
             seed_all(options.seed)
             try:
-                examples.append(_moved(built(builder), device))
+                examples.append(moved_to(built(builder), device))
             except Exception as error:  # the user's declaration: report their error, not a traceback of ours
                 line = getattr(getattr(builder, "__code__", None), "co_firstlineno", None)
                 at = f" (line {line})" if line else ""
@@ -140,7 +136,7 @@ def _examine_undeclared(target: Target, options: Options, device: Any) -> Report
         from gradsmith.inputs.recorded_file import examples_in
 
         if stored := examples_in(Path(options.recorded), target.name, options.seed):
-            return examine(target, [_moved(example, device) for example in stored], "recorded", options)
+            return examine(target, [moved_to(example, device) for example in stored], "recorded", options)
     recording = sys.modules.get("gradsmith.recording.tape")
     tape = recording.latest() if recording is not None else None
     if tape is not None and target.function is not None and target.function in tape.functions:
@@ -153,21 +149,6 @@ def _examine_undeclared(target: Target, options: Options, device: Any) -> Report
     if is_module_class(target.original):
         return examine_guessed_module(target, options, device)
     return examine_guessed(target, options, device)
-
-
-def _moved(example: Example, device: Any) -> Example:
-    if device is None:
-        return example
-    import torch
-    from torch.utils import _pytree as pytree
-
-    def move(value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            return value.detach().to(device).requires_grad_(value.requires_grad)
-        return value.to(device) if isinstance(value, torch.nn.Module) else value
-
-    moved: Example = pytree.tree_map(move, example)
-    return moved
 
 
 def examine(target: Target, examples: Sequence[Example], source: InputsFrom, options: Options) -> Report:
@@ -201,10 +182,7 @@ def _examine_one(
     target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], source: InputsFrom, options: Options, number: int
 ) -> Report:
     with preserved(*args, *kwargs.values(), target.module):
-        target = replace(target, module=target.module) if target.module is None else _as_module_target(target)
-        if target.function is not None and kwargs:
-            args, kwargs = _positional(target, args, kwargs), {}
-        arguments = _arguments(target, args, kwargs)
+        target, arguments = bound(target, args, kwargs)
         subject = Subject(
             target.name,
             "unverified",
@@ -215,7 +193,7 @@ def _examine_one(
             as_code(arguments),
             options.gradient or "exact",
         )
-        if reason := _unusable(arguments):
+        if reason := unusable(arguments):
             return Report(subjects=[replace(subject, reason=reason)])
         lab = _lab(target, arguments, options)
         lab.declared_at = (target.name, number) if source == "declared" else None
@@ -287,8 +265,8 @@ def _inconclusive(lab: Lab) -> str:
 
 def _verdict(worst: Subject, findings: Sequence[Finding]) -> Subject:
     mine = [f for f in findings if f.function == worst.name or "check" in f.lenses]
-    errors = [f for f in mine if f.severity == "error" and f.blame == "user"]
-    if errors and any("check" in f.lenses for f in errors) and not any(f.rule in UNRUN for f in errors):
+    errors = [f for f in mine if f.severity == "error" and f.blame == "user" and f.rule not in UNRUN]
+    if errors:
         names = ", ".join(dict.fromkeys(f.rule for f in errors))
         return replace(worst, verdict="refuted", reason=names)
     if any(f.rule == "undeclared-surrogate" for f in mine):
@@ -360,58 +338,6 @@ def _notes(lab: Lab) -> list[str]:
     return notes
 
 
-def _unusable(arguments: Arguments) -> str:
-    for leaf in arguments.leaves:
-        if leaf.tensor.layout is not __import__("torch").strided:
-            return f"'{leaf.name}' is sparse ({leaf.tensor.layout}); gradsmith judges dense gradients only"
-    if not arguments.differentiable:
-        return "none of the inputs requires grad; pass floating tensors with requires_grad=True"
-    for leaf in arguments.differentiable:
-        if leaf.tensor.numel() and bool(leaf.tensor.detach().isnan().any()):
-            return f"'{leaf.name}' contains NaN"
-    if not any(leaf.tensor.numel() for leaf in arguments.differentiable):
-        return "every input that requires grad is empty"
-    return ""
-
-
-def _positional(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    assert target.function is not None
-    forward = target.function.forward
-    try:
-        if has_setup_context(target.function):
-            return bind_defaults(lambda _, *a, **k: None, args, kwargs) if not kwargs else _bound(forward, args, kwargs)
-        return bind_defaults(forward, args, kwargs)
-    except TypeError as error:
-        raise GradsmithError(f"these inputs do not fit {target.name}.forward: {error}") from None
-
-
-def _bound(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    import inspect
-
-    bound = inspect.signature(forward).bind(*args, **kwargs)
-    bound.apply_defaults()
-    return tuple(bound.args)
-
-
-def _arguments(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
-    if target.module is None:
-        return Arguments.of(args, kwargs, target.names)
-    parameters = dict(target.module.named_parameters())
-    return Arguments.of((parameters, *args), kwargs, ("parameters", *target.names))
-
-
-def _as_module_target(target: Target) -> Target:
-    import torch
-
-    module = target.module
-    assert module is not None
-
-    def call(parameters: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        return torch.func.functional_call(module, parameters, args, kwargs)
-
-    return replace(target, call=call)
-
-
 def _source_findings(target: Target, options: Options) -> list[Finding]:
     """What the source lens says of this Function, where its source can be read."""
     if target.function is None or target.path is None:
@@ -429,7 +355,3 @@ def _source_findings(target: Target, options: Options) -> list[Finding]:
         return []
     number = cell_number(target.path) if cell else None
     return [replace(f, cell=f.cell or number) for f in report.findings if f.function == target.name]
-
-
-def probes() -> list[Rule]:
-    return [rule for rule in catalog.rules().values() if rule.probe is not None]

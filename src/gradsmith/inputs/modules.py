@@ -10,10 +10,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradsmith.checking import Example, Options, examine, unverified
+from gradsmith.checking import Options, examine, unverified
 from gradsmith.findings import Report, one_line
 from gradsmith.inputs.guess.clues import NOTHING, Clue, signature_clues
 from gradsmith.inputs.guessed import examine_guessed
+from gradsmith.lab.binding import Example
 from gradsmith.lab.state import preserved, seed_all
 from gradsmith.lab.target import Target, resolve
 

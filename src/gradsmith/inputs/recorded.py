@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from gradsmith.checking import Example, Options, examine, unverified
+from gradsmith.checking import Options, examine, unverified
 from gradsmith.findings import Report
+from gradsmith.lab.binding import Example
 from gradsmith.lab.eager import uncompiled
 from gradsmith.lab.run import flat_outputs
 from gradsmith.lab.state import preserved, seed_all

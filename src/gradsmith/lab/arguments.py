@@ -110,15 +110,6 @@ def parameter_names(function: Callable[..., Any], *, skip_first: bool) -> list[s
     return names
 
 
-def bind_defaults(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
-    """`Function.apply` takes no keywords: put `kwargs` where forward's signature has them."""
-    signature = inspect.signature(function)
-    placeholder = object()
-    bound = signature.bind(placeholder, *args, **kwargs)
-    bound.apply_defaults()
-    return tuple(bound.args[1:])
-
-
 def fresh(tensor: Tensor, *, requires_grad: bool) -> Tensor:
     """A detached copy that keeps the strides where strides can be kept."""
     copied = tensor.detach().clone()

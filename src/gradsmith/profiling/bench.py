@@ -10,10 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gradsmith.lab.arguments import Arguments, bind_defaults, fresh
+from gradsmith.lab.arguments import Arguments, fresh
+from gradsmith.lab.binding import positional
 from gradsmith.lab.run import flat_outputs
 from gradsmith.lab.state import seed_all
-from gradsmith.lab.target import Target, has_setup_context
+from gradsmith.lab.target import Target
 
 
 @dataclass
@@ -63,7 +64,7 @@ class Bench:
     @staticmethod
     def of(target: Target, args: tuple[Any, ...], kwargs: Mapping[str, Any], seed: int = 0) -> Bench:
         if target.function is not None and kwargs:
-            args = _positional(target.function, args, kwargs)
+            args = positional(target, args, kwargs)
             kwargs = {}
         if target.module is not None:
             own = _copied(target.module)
@@ -91,7 +92,7 @@ class Bench:
             passed[leaf.position] = named[leaf.name] = copies[id(leaf.tensor)]
         args, kwargs = self.arguments.with_tensors(passed)
         named.update(self.target.module.named_parameters() if self.target.module is not None else ())
-        function = self.function or self.target.call
+        function = self.function if self.function is not None else self.target.call
         grads = [g.clone() if g is not None else None for g in self._grad_outputs]
         return Call(function, args, kwargs, leaves + self.parameters, grads, named)
 
@@ -147,15 +148,3 @@ def _copied(module: nn.Module) -> nn.Module:
         return copy.deepcopy(module)
     except Exception:  # modules that hold a graph, a file or a lock cannot be copied; they are measured as they are
         return module
-
-
-def _positional(
-    cls: type[torch.autograd.Function], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> tuple[Any, ...]:
-    if not has_setup_context(cls):
-        return bind_defaults(cls.forward, args, kwargs)
-    import inspect
-
-    bound = inspect.signature(cls.forward).bind(*args, **kwargs)
-    bound.apply_defaults()
-    return tuple(bound.args)
