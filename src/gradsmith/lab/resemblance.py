@@ -5,34 +5,35 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gradsmith.lab.gradient import Pair, moved, typical_size
-from gradsmith.lab.lab import Lab
+from gradsmith.lab.gradient import Judgement, Pair, Settings, moved, typical_size
 from gradsmith.lab.run import normal_like
 
 
-def surrogate_kind(lab: Lab) -> str | None:
+def surrogate_kind(judgement: Judgement, settings: Settings) -> str | None:
     """The kind of surrogate that every wrong pair resembles: forward locally constant, or the identity."""
-    kinds = {_kind(lab, pair) for pair in lab.gradient.wrong}
+    kinds = {_kind(judgement, settings, pair) for pair in judgement.wrong}
     if len(kinds) != 1:
         return None
     return kinds.pop()
 
 
-def _kind(lab: Lab, pair: Pair) -> str | None:
+def _kind(judgement: Judgement, settings: Settings, pair: Pair) -> str | None:
     if pair.missing:
-        return "stop" if _is_identity(lab, pair) else None
+        return "stop" if _is_identity(judgement, settings, pair) else None
     if pair.flat:
         return "straight-through"
-    if not _is_identity(lab, pair):
+    if not _is_identity(judgement, settings, pair):
         return None
     return _of_identity(pair.claimed, pair.v)
 
 
-def _is_identity(lab: Lab, pair: Pair) -> bool:
+def _is_identity(judgement: Judgement, settings: Settings, pair: Pair) -> bool:
     """Output equals input here and a step away: at ones, x * x looks like the identity, too."""
     given = pair.leaf.tensor.detach()
-    step = normal_like(given, lab.generator(41)) * typical_size(given) * 0.1
-    evaluate = moved(*lab.precise, pair.leaf, step, lab.settings)
+    drawn = normal_like(given, torch.Generator().manual_seed(settings.seed + 41))
+    step = drawn * typical_size(given) * 0.1
+    run = judgement.run
+    evaluate = moved(run.target, run.arguments, pair.leaf, step, settings)
     for t in (0.0, 1.0):
         output, wanted = evaluate(t)[pair.output], given + t * step
         if output.shape != wanted.shape or not torch.equal(output, wanted.to(output.dtype)):

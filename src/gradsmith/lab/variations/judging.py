@@ -66,7 +66,7 @@ def outcome(lab: Lab, variation: Variation) -> Outcome:
     wrong = [p for p in judged.wrong if p.mismatch is not None]
     if not wrong:
         return Outcome(variation, "unjudged" if judged.noisy else "right")
-    if surrogate_kind(judged) is not None:
+    if surrogate_kind(judged, lab.settings) is not None:
         return Outcome(variation, "unjudged", "the gradient looks like a surrogate")
     return Outcome(variation, "wrong", mismatch=wrong[0].mismatch)
 

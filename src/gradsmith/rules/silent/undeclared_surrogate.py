@@ -56,7 +56,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
 
     if lab.approximate or not lab.gradient.wrong:
         return
-    kind = surrogate_kind(lab)
+    kind = surrogate_kind(lab.gradient, lab.settings)
     if kind is None:
         return
     names = ", ".join(dict.fromkeys(f"'{p.leaf.name}'" for p in lab.gradient.wrong))
