@@ -354,10 +354,10 @@ def _(p: Patient) -> bool | None:
 
 @plants("class-state")
 def _(p: Patient) -> bool | None:
-    if p.tensor is None:
+    if p.tensor is None or p.backward.node.lineno < p.forward.node.lineno:
         return False
+    p.inside(p.backward, f"{p.grad} = {p.grad} * {p.model.name}.kept")  # the later place first: lines move
     p.inside(p.forward, f"{p.model.name}.kept = {p.tensor}")
-    p.inside(p.backward, f"{p.grad} = {p.grad} * {p.model.name}.kept")
     return None
 
 
@@ -381,10 +381,10 @@ def _(p: Patient) -> bool | None:
 
 @plants("tensor-on-ctx")
 def _(p: Patient) -> bool | None:
-    if p.tensor is None or p.forward.ctx is None:
+    if p.tensor is None or p.forward.ctx is None or p.backward.node.lineno < p.forward.node.lineno:
         return False
-    p.inside(p.forward, f"{p.forward.ctx}.kept = {p.tensor}")
     p.inside(p.backward, f"{p.grad} = {p.grad} * {p.backward.ctx}.kept")
+    p.inside(p.forward, f"{p.forward.ctx}.kept = {p.tensor}")
     return None
 
 
