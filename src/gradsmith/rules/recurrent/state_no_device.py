@@ -16,7 +16,6 @@ A state that is moved by a function this tool does not see is reported too.
 References
 ----------
 https://github.com/Lightning-AI/pytorch-lightning/issues/17299
-Measured over public code: see the survey in benchmarks/.
 """
 
 from __future__ import annotations
