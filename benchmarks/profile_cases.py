@@ -110,7 +110,7 @@ def _gain(module: ModuleType) -> float:
     for bench in benches:
         bench.first()
     slow, fast = interleaved(benches, 1.5)
-    return ratio(slow.both, fast.both).value
+    return ratio(slow.work, fast.work).value
 
 
 def _agreement(module: ModuleType) -> float:

@@ -36,14 +36,22 @@ class Spread:
 
 @dataclass
 class Timing:
-    """Samples of one bench, round by round."""
+    """Samples of one bench, round by round: time on the wall, as users feel it, and time worked, for ratios and shares."""
 
     forward: list[float] = field(default_factory=list)
     backward: list[float] = field(default_factory=list)
+    forward_work: list[float] = field(default_factory=list)  # see device.work_clock
+    backward_work: list[float] = field(default_factory=list)
 
     @property
     def both(self) -> list[float]:
         return [f + b for f, b in zip(self.forward, self.backward)] if self.backward else self.forward
+
+    @property
+    def work(self) -> list[float]:
+        if not self.backward_work:
+            return self.forward_work
+        return [f + b for f, b in zip(self.forward_work, self.backward_work)]
 
     @property
     def settled(self) -> bool:
@@ -93,15 +101,16 @@ def ratio(slow: Sequence[float], fast: Sequence[float]) -> Ratio:
 
 
 def _round(bench: Bench, timing: Timing) -> None:
-    clock = device.clock()
+    clock, work = device.clock(), device.work_clock()
     call = bench.call()
-    start = clock()
+    worked, start = work(), clock()
     call.forward()
-    middle = clock()
-    timing.forward.append(middle - start)
+    timing.forward.append(clock() - start)
+    timing.forward_work.append(work() - worked)
     call.between()
     if not call.has_backward or bench.forward_only:
         return
-    start = clock()
+    worked, start = work(), clock()
     call.backward()
     timing.backward.append(clock() - start)
+    timing.backward_work.append(work() - worked)

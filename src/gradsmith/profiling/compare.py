@@ -61,9 +61,9 @@ def compare(
     return Comparison(
         a.name,
         b.name,
-        ratio(mine.forward, theirs.forward),
-        ratio(mine.backward, theirs.backward),
-        ratio(mine.both, theirs.both),
+        ratio(mine.forward_work, theirs.forward_work),
+        ratio(mine.backward_work, theirs.backward_work),
+        ratio(mine.work, theirs.work),
         Spread.of(mine.both).median,
         Spread.of(theirs.both).median,
         agree,

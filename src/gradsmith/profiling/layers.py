@@ -82,23 +82,29 @@ def _mode(cell: Any) -> dict[str, str]:
     return {"nonlinearity": cell.nonlinearity} if isinstance(cell, nn.RNNCell) else {}
 
 
-def engine_way(step: Callable[..., Any]) -> Callable[..., Any] | None:
-    """gradsmith's scan for a step function, where the engine can be imported."""
+def engine_ways(module: nn.Module) -> list[Way]:
+    """gradsmith's own engine for the one cell of a module, where it can be imported; results decide whether it fits."""
     try:
-        from gradsmith.recurrent import scan
+        from gradsmith.recurrent import Recurrent
     except ImportError:
-        return None
+        return []
+    ways: list[Way] = []
+    for name, cell in module.named_children():
+        if isinstance(cell, (nn.Linear, nn.RNNBase, nn.ModuleList, nn.Sequential)):
+            continue
+        layer = Recurrent(cell)
 
-    def call(x: Tensor, state: Any, params: Any = None) -> Any:
-        return scan(step, x, state, params)
+        def call(*args: Any, layer: Any = layer) -> Any:
+            return layer(*args)[0]
 
-    return call
+        ways.append((f"gs.Recurrent(self.{name})", call))
+    return ways
 
 
 def slower_than_layer(bench: Bench, way: Callable[..., Any], budget: float = 0.4) -> Ratio:
     """How many times slower the module is than the layer, measured in turns."""
     mine, theirs = interleaved([bench, bench.with_function(way)], budget)
-    return ratio(mine.both, theirs.both)
+    return ratio(mine.work, theirs.work)
 
 
 def matching(bench: Bench) -> Way | None:

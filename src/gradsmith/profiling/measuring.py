@@ -126,8 +126,8 @@ def _measured(bench: Bench, wishes: Wishes) -> Profile:
     recordings = [record(bench, deadline)]
     if recordings[0].stopped and not trouble:
         notes.append(f"the attribution covers the part before it stopped: {recordings[0].stopped}")
-    if len(recordings[0].events) < _MANY_EVENTS and once < wishes.budget / 8:
-        recordings += [record(bench, deadline) for _ in range(_REPEATS - 1)]
+    while len(recordings) < _REPEATS and len(recordings[0].events) < _MANY_EVENTS and clock() + once < deadline:
+        recordings.append(record(bench))
     return _profile(bench, timing, recordings, wishes, trouble, notes)
 
 
@@ -138,8 +138,8 @@ def _profile(
     forward, backward = Spread.of(timing.forward), Spread.of(timing.backward)
     limits = machine()
     clocked: dict[Phase, attribution.Clocked] = {
-        "forward": attribution.Clocked(min(timing.forward, default=0.0), forward.median),
-        "backward": attribution.Clocked(min(timing.backward, default=0.0), backward.median),
+        "forward": attribution.Clocked(min(timing.forward_work, default=0.0), forward.median),
+        "backward": attribution.Clocked(min(timing.backward_work, default=0.0), backward.median),
     }
     spent = attribution.seconds(recordings, clocked, limits) if recordings else []
     target = bench.target
@@ -152,7 +152,7 @@ def _profile(
         backward=backward,
         both=Spread.of(timing.both),
         rounds=len(timing.forward),
-        best_s=min(timing.both, default=0.0),
+        best_s=min(timing.work, default=0.0),
         saved_bytes=recording.saved_bytes,
         peak_bytes=recording.peak_bytes,
         ops=attribution.by_op(recording.events, spent),
@@ -183,7 +183,7 @@ def _deepen(result: Profile, bench: Bench, wishes: Wishes) -> None:
     if not slow and not bench.forward_only:
         result.plain = against_autograd(bench, wishes.reference, wishes.budget / 12)
     if wishes.try_remedies and not bench.forward_only:
-        result.remedies = tried(bench, wishes.reference, wishes.budget / 2, wishes.say)
+        result.remedies = tried(bench, wishes.reference, wishes.budget / 2, result.forward_ops, wishes.say)
 
 
 def _findings(result: Profile, wishes: Wishes) -> list[Finding]:

@@ -78,6 +78,7 @@ class Recorder(TorchDispatchMode):
         self.recording = Recording()
         self.phase: Phase = "forward"
         self.clock = device.clock()
+        self.work_clock = device.work_clock()
         self._uids: dict[int, int] = {}
         self._sizes: dict[int, int] = {}
         self._refs: dict[int, Any] = {}
@@ -105,9 +106,9 @@ class Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         frames = lines.stack(self.home)
         reads, arguments = self._inputs(args, kwargs)
-        start = self.clock()
+        start = self.work_clock()
         out = func(*args, **kwargs)
-        end = self.clock()
+        end = self.work_clock()
         self._write_down(func, args, kwargs, frames, reads, arguments, out, start, end)
         return out
 

@@ -40,20 +40,11 @@ import torch
 WINDOW = torch.linspace(0, 1, 512, dtype=torch.float64)
 
 
-class Windowed(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        y = torch.tanh(x)
-        ctx.save_for_backward(y)
-        return (y * WINDOW).float()
-
-    @staticmethod
-    def backward(ctx, grad_output):
-        (y,) = ctx.saved_tensors
-        return (grad_output * WINDOW * (1 - y * y)).float()
+def windowed(x):
+    return torch.tanh(x * WINDOW).float()
 
 
-gradsmith_inputs = {"Windowed": lambda: (torch.randn(256, 512, requires_grad=True),)}
+gradsmith_inputs = {"windowed": lambda: (torch.randn(256, 512, requires_grad=True),)}
 """
 GOOD = """
 import torch
@@ -61,22 +52,12 @@ import torch
 WINDOW = torch.linspace(0, 1, 512)
 
 
-class Windowed(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        y = torch.tanh(x)
-        ctx.save_for_backward(y)
-        return y * WINDOW
-
-    @staticmethod
-    def backward(ctx, grad_output):
-        (y,) = ctx.saved_tensors
-        return torch.ops.aten.tanh_backward(grad_output * WINDOW, y)
+def windowed(x):
+    return torch.tanh(x * WINDOW)
 
 
-gradsmith_inputs = {"Windowed": lambda: (torch.randn(256, 512, requires_grad=True),)}
+gradsmith_inputs = {"windowed": lambda: (torch.randn(256, 512, requires_grad=True),)}
 """
-
 _WIDE = frozenset({"float64", "complex128"})
 # Half the bytes stay in float32; of these, which vectorise better there, a quarter of the time (measured, AVX2).
 _DEAR = frozenset({"tanh", "exp", "sigmoid", "log", "sin", "cos", "erf", "pow"})
