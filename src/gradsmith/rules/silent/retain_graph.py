@@ -90,12 +90,14 @@ def _statements(block: ast.stmt) -> Iterator[ast.AST]:
 def _again(file: FileModel) -> Iterator[int]:
     """Lines that call backward on a name once more in the same block, by the look of the text: parsing is what costs."""
     last: dict[str, int] = {}
+    number, counted = 1, 0
     latest: tuple[str, int] = ("", -9)
     for found in re.finditer(r"\.backward\(", file.text):
         call = _CALL.match(file.text, file.text.rfind("\n", 0, found.start()) + 1)
         if call is None:
             continue
-        number = file.text.count("\n", 0, found.start()) + 1
+        number += file.text.count("\n", counted, found.start())
+        counted = found.start()
         before = last.get(call[0])
         last[call[0]] = number
         near, latest = latest[0] == call[1] and number - latest[1] <= 3, (call[1], number)

@@ -62,13 +62,18 @@ _USES = re.compile(
 )
 
 
+# Plain words first: "torch.func" alone would be found in every `torch.functional`.
+_HINTS = ("torch.func.", "torch.func import", "import torch.func\n", "import torch.func ", "functorch", "torch.vmap(",
+          "import vmap", ", vmap")  # fmt: skip
+
+
 def lint(function: FunctionModel) -> Iterator[Finding]:
     forward, project = function.forward, function.file.project
     if function.kind != "function" or forward is None or forward.inherited or forward.ctx is None:
         return
     if function.setup_context is not None or not function.has_gradient or project is None:
         return
-    likely = [file for file in project.mentioning("torch.func", "functorch", "vmap") if function.name in file.text]
+    likely = [file for file in project.mentioning(*_HINTS) if function.name in file.text]
     if not any(_USES.search(file.text) for file in likely):
         return
     yield function.at(
