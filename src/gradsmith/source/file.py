@@ -40,7 +40,8 @@ class FileModel:
     functions: list[FunctionModel] = field(default_factory=list)
     layers: list[LayerModel] = field(default_factory=list)
     project: Project | None = field(default=None, repr=False)
-    parents: dict[ast.AST, ast.AST] = field(default_factory=dict, repr=False)
+    _parents: dict[ast.AST, ast.AST] = field(default_factory=dict, repr=False)
+    _unlinked: list[ast.AST] = field(default_factory=list, repr=False)
     _blocks: dict[int, ast.stmt | None] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -73,21 +74,15 @@ class FileModel:
         return tree
 
     def link(self, root: ast.AST) -> None:
-        """Note the parent of every node under `root` in `parents`."""
-        parents = self.parents
-        stack: list[ast.AST] = [root]
-        while stack:
-            node = stack.pop()
-            for name in node._fields:
-                value = getattr(node, name, None)
-                if isinstance(value, ast.AST):
-                    parents[value] = node
-                    stack.append(value)
-                elif isinstance(value, list):
-                    for item in value:
-                        if isinstance(item, ast.AST):
-                            parents[item] = node
-                            stack.append(item)
+        """Have the parent of every node under `root` in `parents`, once somebody asks for it."""
+        self._unlinked.append(root)
+
+    @property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """Each node's parent, for what was parsed so far. Linking costs as much as parsing, so it waits."""
+        while self._unlinked:
+            _link(self._unlinked.pop(), self._parents)
+        return self._parents
 
     def mentions(self, *words: str) -> bool:
         """Does any of the words occur in the text?"""
@@ -230,3 +225,19 @@ class FileModel:
             edits=kept,
             applicability=(applicability or "safe") if kept else None,
         )
+
+
+def _link(root: ast.AST, parents: dict[ast.AST, ast.AST]) -> None:
+    stack: list[ast.AST] = [root]
+    while stack:
+        node = stack.pop()
+        for value in vars(node).values():
+            if value.__class__ is list:
+                for item in value:
+                    if isinstance(item, ast.AST):
+                        parents[item] = node
+                        stack.append(item)
+            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                # Load() and Store() are shared by all nodes and have no parent of their own.
+                parents[value] = node
+                stack.append(value)
