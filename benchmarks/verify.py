@@ -309,7 +309,9 @@ def mutants(limit: int) -> None:
     total: Counter[str] = Counter()
     right: Counter[str] = Counter()
     judged: Counter[str] = Counter()
-    others: dict[str, Counter[str]] = {n: Counter() for n in ("gradcheck", "fast mode", "gradgradcheck")}
+    others: dict[str, Counter[str]] = {n: Counter() for n in ("gradcheck", "fast mode", "gradgradcheck", "opcheck")}
+    as_ops = 0
+    sound: dict[tuple[str, str], bool] = {}
     confusion: dict[str, Counter[str]] = defaultdict(Counter)
     survivors = []
     for mutant in broken:
@@ -327,8 +329,18 @@ def mutants(limit: int) -> None:
             right[mutant.operator] += bool(names & NAMES[mutant.operator])
             first = next((g.cause for g in serious if g.cause), serious[0].rule)
             confusion[mutant.operator][first] += 1
-        for name, verdict in _torch_says(cls, nursery.examples(module, mutant.cls)).items():
+        builders = nursery.examples(module, mutant.cls)
+        for name, verdict in _torch_says(cls, builders).items():
             others[name][mutant.operator] += verdict
+        origin = (mutant.name.split(":")[0], mutant.cls)
+        if origin not in sound:  # opcheck must accept the correct Function before its word on a mutant counts
+            right_one = nursery.load(mutant.original)
+            sound[origin] = (
+                opcheck_objects(getattr(right_one, mutant.cls), nursery.examples(right_one, mutant.cls)[0]) is False
+            )
+        objects = opcheck_objects(cls, builders[0]) if sound[origin] else None
+        as_ops += objects is not None
+        others["opcheck"][mutant.operator] += bool(objects)
     n, k, ok, of = sum(total.values()), sum(found.values()), sum(right.values()), sum(judged.values())
     subjects = len({m.name.split(":")[0] for m in broken})
     print(f"\n## Mutants of {subjects} gallery Functions: {n} that differ, {len(equivalent)} equivalent (left out)")
@@ -343,8 +355,47 @@ def mutants(limit: int) -> None:
         f"detected {k} of {n} ({100 * k / n:.1f} %, goal 99); kind named for {ok} of {of} ({100 * ok / of:.1f} %, goal 85)"
     )
     for name, counts in others.items():
-        print(f"{name} detects {sum(counts.values())} of {n} ({100 * sum(counts.values()) / n:.0f} %)")
+        of = as_ops if name == "opcheck" else n
+        note = " (those that can be stated as a custom op)" if name == "opcheck" else ""
+        print(f"{name} detects {sum(counts.values())} of {of}{note} ({100 * sum(counts.values()) / max(of, 1):.0f} %)")
     print("survivors:", ", ".join(survivors) or "none")
+
+
+_OPS = itertools.count()
+
+
+def opcheck_objects(cls: Any, build: Callable[[], Any]) -> bool | None:
+    """Whether `torch.library.opcheck` objects to the Function stated as a custom op; None where it cannot be one."""
+    from gradsmith.lab.target import has_setup_context
+
+    torch.manual_seed(0)
+    args = build()
+    kinds = {torch.Tensor: "Tensor", float: "float", int: "int", bool: "bool"}
+    if has_setup_context(cls) or any(type(a) not in kinds for a in args):
+        return None
+    with torch.no_grad():
+        sample = cls.apply(*[a.clone() if isinstance(a, Tensor) else a for a in args])
+    if not isinstance(sample, Tensor):
+        return None
+
+    def remember(ctx: Any, inputs: Any, output: Any) -> None:
+        cls.forward(ctx, *inputs)
+
+    names = [f"a{i}" for i in range(len(args))]
+    signature = ", ".join(f"{n}: {kinds[type(a)]}" for n, a in zip(names, args))
+    scope: dict[str, Any] = {
+        "Tensor": Tensor,
+        "run": lambda *a: cls.apply(*[t.detach().clone() if isinstance(t, Tensor) else t for t in a]),
+    }
+    exec(f"def op({signature}) -> Tensor:\n    return run({', '.join(names)}).clone()", scope)
+    try:
+        op = torch.library.custom_op(f"gradsmith_bench::m{next(_OPS)}", scope["op"], mutates_args=())
+        op.register_fake(lambda *a: torch.empty_strided(sample.shape, sample.stride(), dtype=sample.dtype))
+        op.register_autograd(cls.backward, setup_context=remember)
+        results = torch.library.opcheck(op, args, raise_exception=False)
+    except Exception:
+        return True
+    return any(verdict != "SUCCESS" for verdict in results.values())
 
 
 def _torch_says(cls: Any, builders: list[Callable[[], Any]]) -> dict[str, bool]:
