@@ -66,6 +66,7 @@ class Profile:
     backward: Spread
     both: Spread
     rounds: int
+    work_s: float  # the median time this thread worked, forward and backward: what a busy machine does not lengthen
     best_s: float  # the quickest round: what is left when nothing else ran on the machine
     saved_bytes: int
     peak_bytes: int

@@ -15,7 +15,7 @@ _LOOP_ONLY = frozenset(
 )
 # Measured on torch 2.13, AVX2, in cache: these take this many times what copying the same bytes takes.
 _DEAR = {"exp": 3.0, "tanh": 4.0, "sigmoid": 4.0, "log": 4.0, "sin": 4.0, "cos": 4.0, "pow": 4.0, "erf": 4.0}
-_CALL = 1.5  # a call from user code or from a node of the graph, against one from a bare loop
+_CALL = 2.5  # a call from user code or from a node of the graph, against one from a bare loop
 
 
 def together(machine: Machine, events: Iterable[Event]) -> float:

@@ -158,8 +158,8 @@ def profile(profile: Profile) -> Iterator[Finding]:
         if any(outer in event.iterations for event in use.events[:1] for outer in reported):
             continue  # the outer loop is the one to name
         dimension = profile.grows_with(use.loop)
-        sized = any(word in use.loop.over for word in ("shape", "size", "len(", "numel"))
-        if dimension is None and (profile.growth or not sized):
+        sized = any(word in use.loop.over for word in (".shape", ".size(", ".numel("))
+        if dimension is None and not sized:
             continue
         events = profile.with_backward([*use.events, *_gathers(profile, use)])
         cost = profile.seconds(events)
