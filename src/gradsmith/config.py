@@ -1,11 +1,11 @@
 """`[tool.gradsmith]` in pyproject.toml.
 
-    [tool.gradsmith]
-    select = ["silent", "GS1"]
-    ignore = ["extra-none"]
-    fail-on = "warning"
-    [tool.gradsmith.per-file-ignores]
-    "tests/*" = ["class-state"]
+[tool.gradsmith]
+select = ["silent", "GS1"]
+ignore = ["extra-none"]
+fail-on = "warning"
+[tool.gradsmith.per-file-ignores]
+"tests/*" = ["class-state"]
 """
 
 from __future__ import annotations
