@@ -1,6 +1,6 @@
 """Three custom gradients, as one would write them on a first afternoon. Two of them are wrong.
 
-    gradsmith check examples/first_gradient.py
+gradsmith check examples/first_gradient.py
 """
 
 import torch

@@ -56,15 +56,44 @@ def pos(*shape: int) -> Tensor:
 OPS = {
     **{
         name: (getattr(torch, name), lambda: (x(4, 3),))
-        for name in "sin cos tanh sigmoid exp expm1 erf atan asinh sinh cosh abs square relu neg".split()
+        for name in [
+            "sin",
+            "cos",
+            "tanh",
+            "sigmoid",
+            "exp",
+            "expm1",
+            "erf",
+            "atan",
+            "asinh",
+            "sinh",
+            "cosh",
+            "abs",
+            "square",
+            "relu",
+            "neg",
+        ]
     },
     **{
         name: (getattr(torch, name), lambda: (pos(4, 3),))
-        for name in "log log1p log2 sqrt rsqrt reciprocal lgamma digamma".split()
+        for name in ["log", "log1p", "log2", "sqrt", "rsqrt", "reciprocal", "lgamma", "digamma"]
     },
     **{
         name: (getattr(F, name), lambda: (x(4, 3),))
-        for name in "gelu silu softplus mish elu selu celu hardswish logsigmoid leaky_relu softsign tanhshrink".split()
+        for name in [
+            "gelu",
+            "silu",
+            "softplus",
+            "mish",
+            "elu",
+            "selu",
+            "celu",
+            "hardswish",
+            "logsigmoid",
+            "leaky_relu",
+            "softsign",
+            "tanhshrink",
+        ]
     },
     "softmax": (lambda a: torch.softmax(a, -1), lambda: (x(4, 3),)),
     "log_softmax": (lambda a: torch.log_softmax(a, -1), lambda: (x(4, 3),)),

@@ -48,7 +48,19 @@ def cause_page(path: str) -> str:
     tree = pages[cause]
     bad = next(n.value for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "BAD")
     title, _, text = (ast.get_docstring(tree) or "").partition("\n")
-    return "\n".join([f"wrong-gradient/{cause}", "", title, "", text.strip(), "", "Example", "-------", _indented(ast.literal_eval(bad))])
+    return "\n".join(
+        [
+            f"wrong-gradient/{cause}",
+            "",
+            title,
+            "",
+            text.strip(),
+            "",
+            "Example",
+            "-------",
+            _indented(ast.literal_eval(bad)),
+        ]
+    )
 
 
 def page(rule: Rule) -> str:

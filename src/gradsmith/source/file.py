@@ -112,6 +112,41 @@ class FileModel:
         """The top-level statement that holds a line."""
         return self._parse_block(self._block_start(line - 1))
 
+    def function_at(self, line: int) -> ast.stmt | None:
+        """The innermost function around a line, parsed alone; the top-level statement where there is none."""
+        width = len(self.lines[line - 1]) - len(self.lines[line - 1].lstrip())
+        for start in range(line - 2, -1, -1):
+            text = self.lines[start]
+            stripped = text.lstrip()
+            indent = len(text) - len(stripped)
+            if not stripped or indent >= width or stripped[0] in "#)]}":
+                continue
+            width = indent
+            if stripped.startswith(("def ", "async def ")):
+                return self._parse_function(start, indent) or self.block_at(line)
+        return self.block_at(line)
+
+    def _parse_function(self, start: int, indent: int) -> ast.stmt | None:
+        end = start + 1
+        while end < len(self.lines):
+            text = self.lines[end]
+            stripped = text.lstrip()
+            if stripped and len(text) - len(stripped) <= indent and stripped[0] not in "#)]}":
+                break
+            end += 1
+        if start == 0 or start in self._blocks:
+            return self._blocks.get(start)
+        opening = "\n" * (start - 1) + ("if 1:\n" if indent else "\n")
+        try:
+            tree = ast.parse(opening + "\n".join(self.lines[start:end]))
+        except SyntaxError:
+            return None
+        outer = tree.body[0]
+        found = outer.body[0] if isinstance(outer, ast.If) and indent else outer
+        self.link(found)
+        self._blocks[start] = found
+        return found
+
     def block(self, name: str) -> ast.stmt | None:
         """The top-level `def name`, `class name` or `name = ...`, parsed alone; None when the file has none."""
         pattern = rf"^(?:(?:async[ \t]+)?def[ \t]+{name}\b|class[ \t]+{name}\b|{name}[ \t]*(?::[^=\n]+)?=(?!=))"

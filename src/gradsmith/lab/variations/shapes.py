@@ -200,6 +200,6 @@ def _in_range(tensor: Tensor, old: int, size: int) -> Tensor:
     plain = tensor.detach()
     if plain.dtype == torch.bool or not plain.numel() or size >= old:
         return plain
-    if 0 <= int(plain.min()) and size <= int(plain.max()) < old:
+    if int(plain.min()) >= 0 and size <= int(plain.max()) < old:
         return plain % size
     return plain

@@ -42,6 +42,10 @@ EXPLAINS = (
     "layout-dependent",
     "unused-output",
     "class-state",
+    "checkpoint-mismatch",
+    "hook-mismatch",
+    "compile-mismatch",
+    "thread-bound",
 )
 BAD = """
 import torch

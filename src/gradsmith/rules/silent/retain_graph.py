@@ -67,7 +67,7 @@ _CALL = re.compile(r"([ \t]*)(\w+)\.backward\(")
 
 
 def lint_file(file: FileModel) -> Iterator[Finding]:
-    blocks = (file.block_at(line) for line in _again(file))
+    blocks = (file.function_at(line) for line in _again(file))
     for block in dict.fromkeys(block for block in blocks if block is not None):
         for node in _statements(block):
             for name in ("body", "orelse", "finalbody"):

@@ -20,7 +20,6 @@ https://github.com/pytorch/pytorch/issues/90225, https://github.com/pytorch/pyto
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -57,9 +56,7 @@ GOOD = BAD.replace("forward(ctx, x)", "forward(x)").replace(
     "return 2 * x\n",
     "return 2 * x\n\n    @staticmethod\n    def setup_context(ctx, inputs, output):\n        pass\n",
 )
-_USES = re.compile(
-    r"(?m)^\s*(?:from|import)\s+(?:torch\.func|torch\._functorch|functorch)\b|\btorch\.(?:func\.\w|vmap\()|from torch import .*\bvmap\b"
-)
+_USES = r"(?m)^\s*(?:from|import)\s+(?:torch\.func|torch\._functorch|functorch)\b|\btorch\.(?:func\.\w|vmap\()|from torch import .*\bvmap\b"
 
 
 # Plain words first: "torch.func" alone would be found in every `torch.functional`.
@@ -73,8 +70,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return
     if function.setup_context is not None or not function.has_gradient or project is None:
         return
-    likely = [file for file in project.mentioning(*_HINTS) if function.name in file.text]
-    if not any(_USES.search(file.text) for file in likely):
+    users = project.matching(_USES, *_HINTS)
+    if not any(function.name in project.words(file) for file in users):
         return
     yield function.at(
         forward.node,
