@@ -56,12 +56,11 @@ GOOD = BAD.replace("forward(ctx, x)", "forward(x)").replace(
     "return 2 * x\n",
     "return 2 * x\n\n    @staticmethod\n    def setup_context(ctx, inputs, output):\n        pass\n",
 )
-_USES = r"(?m)^\s*(?:from|import)\s+(?:torch\.func|torch\._functorch|functorch)\b|\btorch\.(?:func\.\w|vmap\()|from torch import .*\bvmap\b"
-
-
-# Plain words first: "torch.func" alone would be found in every `torch.functional`.
-_HINTS = ("torch.func.", "torch.func import", "import torch.func\n", "import torch.func ", "functorch", "torch.vmap(",
-          "import vmap", ", vmap")  # fmt: skip
+# Plain words: an expression over the same files takes five times as long.
+_USES = (
+    "torch.func.", "from torch.func ", "import torch.func\n", "import torch.func ", "from functorch", "import functorch",
+    "torch._functorch", "torch.vmap(", "import vmap", ", vmap\n",
+)  # fmt: skip
 
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
@@ -70,7 +69,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return
     if function.setup_context is not None or not function.has_gradient or project is None:
         return
-    users = project.matching(_USES, *_HINTS)
+    users = project.mentioning(*_USES)
     if not any(function.name in project.words(file) for file in users):
         return
     yield function.at(
