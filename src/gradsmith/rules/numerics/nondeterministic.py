@@ -56,7 +56,7 @@ class UnorderedSum(torch.autograd.Function):
 
 
 def example():
-    return (torch.tensor([1e8, 3.0, -1e8, 7.7, 1e7, -1.3e7, 0.1, 2e-3], requires_grad=True),)
+    return (torch.cat([torch.tensor([1e8, -1e8, 1e7, -1.3e7]), torch.rand(40)]).requires_grad_(),)
 
 
 gradsmith_inputs = {"UnorderedSum": example}

@@ -40,16 +40,14 @@ import torch
 class Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight):
-        ctx.save_for_backward(x, weight)
+        ctx.save_for_backward(x if ctx.needs_input_grad[0] else None, weight)
         return x @ weight
 
     @staticmethod
     def backward(ctx, grad_output):
         x, weight = ctx.saved_tensors
-        grad_x = grad_weight = None
-        if ctx.needs_input_grad[0]:
-            grad_x = grad_output @ weight.t()
-            grad_weight = x.t() @ grad_output
+        grad_x = grad_output @ weight.t() if ctx.needs_input_grad[0] else None
+        grad_weight = x.t() @ grad_output if ctx.needs_input_grad[1] else None
         return grad_x, grad_weight
 
 

@@ -145,7 +145,10 @@ def probe(lab: Lab) -> Iterator[Finding]:
         run = lab.run(lab.arguments.only({x.position for x in leaves if x is not frozen}))
         if not run.differentiable:
             continue
-        run.gradients(run.normal(lab.generator(3)))
+        try:
+            run.gradients(run.normal(lab.generator(3)))
+        except Exception:  # a backward that cannot bear the frozen input: frozen-input reports it
+            continue
         for backward in run.trace.backwards:
             forward = forward_of(run.trace, backward)
             if forward is None:
