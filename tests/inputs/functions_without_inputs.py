@@ -24,7 +24,7 @@ class Linear(Function):
 
 class Shaped(Function):
     @staticmethod
-    def forward(ctx, x: Float[Tensor, "rows inner"], w: Float[Tensor, "inner columns"], pick: Int[Tensor, "rows"]):  # noqa: F821, UP037
+    def forward(ctx, x: Float[Tensor, "rows inner"], w: Float[Tensor, "inner columns"], pick: Int[Tensor, "rows"]):  # noqa: UP037
         ctx.save_for_backward(x, w)
         return x @ w
 
