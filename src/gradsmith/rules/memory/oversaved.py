@@ -29,6 +29,9 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from gradsmith.lab import Lab
     from gradsmith.profiling import Profile
     from gradsmith.profiling.events import Event, Saved
 
@@ -128,3 +131,38 @@ def _excess(saved: Saved, maker: Event, kept: set[int]) -> tuple[str, int, str]:
             "Recompute it in backward.",
         )
     return "", 0, ""
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    """Bytes saved against bytes needed, for what is neither input nor output: those live anyway."""
+    from gradsmith.lab.target import short_name
+
+    for call in lab.observed.trace.forwards:
+        own = [t for t in call.saved if t is not None and not any(t is k for k in (*call.args, *call.outputs))]
+        saved = sum(_held_bytes(t, call.args) for t in own)
+        needed = sum(_needed_bytes(t) for t in own)
+        if own and saved >= _LEAST and saved >= 2 * needed:
+            name = short_name(call.cls)
+            yield lab.finding(
+                f"{name}.forward keeps {saved:,} bytes for backward beside its inputs and outputs; {needed:,} would do.",
+                function=name,
+                advice="Save masks as bool, and clone a small slice of a large tensor before saving it.",
+                evidence={"saved": saved, "needed": needed},
+            )
+            return
+
+
+def _held_bytes(tensor: Tensor, args: tuple[object, ...]) -> int:
+    """What stays alive because of this tensor: its whole storage, unless an input holds that anyway."""
+    from torch import Tensor
+
+    storage = tensor.untyped_storage()
+    shared = any(isinstance(a, Tensor) and a.untyped_storage().data_ptr() == storage.data_ptr() for a in args)
+    return tensor.nbytes if shared else storage.nbytes()
+
+
+def _needed_bytes(tensor: Tensor) -> int:
+    """A tensor of nothing but zeros and ones is a mask, and a mask needs a byte an element."""
+    plain = tensor.detach()
+    mask = plain.is_floating_point() and plain.numel() > 1 and bool(((plain == 0) | (plain == 1)).all())
+    return plain.numel() if mask else plain.nbytes
