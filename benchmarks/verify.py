@@ -143,7 +143,7 @@ def operators(samples: int, seeds: int, every: int = 1) -> None:
         ):
 
             def call(x: Any, *args: Any, op: Any = op, sample: Any = sample, **kwargs: Any) -> Any:
-                return sample.output_process_fn_grad(op.op(x, *args, **kwargs))
+                return sample.output_process_fn_grad(op.gradcheck_wrapper(op.op, x, *args, **kwargs))
 
             for seed in range(seeds):
                 report = gs.check(call, sample.input, *sample.args, kwargs=sample.kwargs, level="quick", seed=seed)

@@ -25,6 +25,7 @@ _NOISE_LIMIT = 0.01  # noise wider than this share of the gradient proves nothin
 _FLOOR = 4e-9  # disagreement below this share of the gradient is rounding, in float64
 _MOST_CORNERS = 24
 _DIRECTIONS = 2
+_REAL = {torch.complex128: torch.float64, torch.complex64: torch.float32, torch.complex32: torch.float16}
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Pair:
     explained: str = ""  # a constrained domain on which the gradient is right
     corners: list[tuple[int, ...]] = field(default_factory=list)
     flat: bool = False  # forward did not move along any direction
+    dtype: torch.dtype = torch.float64  # the precision in which it can be judged
 
 
 @dataclass
@@ -114,6 +116,8 @@ def judge(target: Target, arguments: Arguments, settings: Settings) -> Judgement
     for leaf in _distinct(arguments.differentiable):
         found = [Pair(leaf, o, vs[0][o], *_claim(claims[0][o][leaf.position], leaf)) for o in run.differentiable]
         dtype = working_dtype(arguments, [run.outputs[o] for o in run.differentiable])
+        for pair in found:
+            pair.dtype = dtype
         _measure_pairs(target, arguments, settings, leaf, found, vs, claims, generator, dtype)
         for pair in found:
             _settle(target, arguments, settings, pair, oracle, run)
@@ -163,7 +167,7 @@ def typical_size(x: Tensor) -> float:
 def working_dtype(arguments: Arguments, outputs: list[Tensor]) -> torch.dtype:
     """The precision the numbers really have: the narrowest of what goes in and what comes out."""
     kinds = [x.tensor.dtype for x in arguments.differentiable] + [o.dtype for o in outputs]
-    real = [torch.float64 if k == torch.complex128 else torch.float32 if k == torch.complex64 else k for k in kinds]
+    real = [_REAL.get(k, k) for k in kinds]
     return max((k for k in real if k.is_floating_point), key=lambda k: torch.finfo(k).eps, default=torch.float64)
 
 
@@ -279,8 +283,7 @@ def _rounded(pair: Pair) -> bool:
 
 
 def working_dtype_of(tensor: Tensor) -> torch.dtype:
-    wide = {torch.complex128: torch.float64, torch.complex64: torch.float32}
-    return wide.get(tensor.dtype, tensor.dtype)
+    return _REAL.get(tensor.dtype, tensor.dtype)
 
 
 def _effective(u: Tensor, leaf: Leaf, settings: Settings) -> Tensor:

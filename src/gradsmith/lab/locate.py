@@ -86,7 +86,7 @@ def _agrees(target: Target, arguments: Arguments, settings: Settings, pair: Pair
     weight = _effective(u, pair.leaf, settings)
     natural = float(torch.linalg.vector_norm((pair.claimed * weight).abs().double()))
     evaluate = moved(target, arguments, pair.leaf, u, settings)
-    (slope,) = slopes(evaluate, [Probe(pair.output, pair.v, max(natural, 1e-300))])
+    (slope,) = slopes(evaluate, [Probe(pair.output, pair.v, max(natural, 1e-300))], pair.dtype)
     return abs(slope.value - dot(pair.claimed, weight)) <= 10 * slope.error + 1e-6 * natural
 
 
@@ -107,7 +107,7 @@ def _bisect(target: Target, arguments: Arguments, settings: Settings, pair: Pair
         claimed = dot(pair.claimed, part)
         natural = float(torch.linalg.vector_norm((pair.claimed * part).abs().double()))
         evaluate = moved(target, arguments, pair.leaf, part, settings)
-        (slope,) = slopes(evaluate, [Probe(pair.output, pair.v, max(natural, 1e-300))])
+        (slope,) = slopes(evaluate, [Probe(pair.output, pair.v, max(natural, 1e-300))], pair.dtype)
         return Slope(slope.value - claimed, slope.error)
 
     u = u.contiguous()
@@ -138,10 +138,10 @@ def look_at(
         claimed = dot(pair.claimed, e) / size
         evaluate = moved(target, arguments, pair.leaf, e, settings)
         probe = Probe(pair.output, pair.v, max(abs(claimed) * size, 1e-300))
-        eps = torch.finfo(torch.float64).eps
-        (slope,) = slopes(evaluate, [probe])
+        eps = torch.finfo(pair.dtype).eps
+        (slope,) = slopes(evaluate, [probe], pair.dtype)
         true, error = slope.value / size, slope.error / size
-        left, right = one_sided(evaluate, probe, 1e-6, eps)
+        left, right = one_sided(evaluate, probe, 1e-6 if eps < 1e-15 else 3e-2, eps)
         sides = sorted((left.value / size, right.value / size))
         side_error = 4 * (left.error + right.error) / size
         off = abs(true - claimed)
@@ -177,7 +177,7 @@ def _settled(
     u = normal_like(pair.leaf.tensor, generator) * size * live
     natural = float(torch.linalg.vector_norm((pair.claimed * u).abs().double()))
     evaluate = moved(target, arguments, pair.leaf, u, settings)
-    (slope,) = slopes(evaluate, [Probe(pair.output, pair.v, max(natural, 1e-300))])
+    (slope,) = slopes(evaluate, [Probe(pair.output, pair.v, max(natural, 1e-300))], pair.dtype)
     return abs(slope.value - dot(pair.claimed, u)) <= 10 * slope.error + 1e-6 * max(natural, abs(slope.value)) and (
         slope.error <= 0.01 * max(natural, abs(slope.value))
     )
