@@ -15,6 +15,7 @@ from gradsmith.lab import Arguments, Lab, Settings, Target, resolve
 from gradsmith.lab.binding import Example, bound, moved_to, unusable
 from gradsmith.lab.state import preserved, seed_all
 from gradsmith.lab.surrogates import waived
+from gradsmith.lab.variations.judging import rejected
 from gradsmith.steps import walk
 
 LEVELS = ("quick", "standard", "deep")
@@ -40,6 +41,7 @@ class Options:
     second_order: bool = False
     steps: bool = False
     isolated: bool = False  # in a process of its own, where a crash costs one subject
+    empty: bool = True  # try tensors without elements there; off once they have crashed the subject
     recorded: str | None = None  # a file written by `gradsmith record --save`
 
     def __post_init__(self) -> None:
@@ -198,8 +200,10 @@ def _examine_one(
         lab = _lab(target, arguments, options)
         lab.declared_at = (target.name, number) if source == "declared" else None
         lab.first = number == 0
-        measured = {"steps": [asdict(step) for step in walk(lab)]} if options.steps else {}
+        measured: dict[str, Any] = {"steps": [asdict(step) for step in walk(lab)]} if options.steps else {}
         findings, trouble = _probe(lab, options)
+        if left_out := rejected(lab):
+            measured["rejected variations"] = left_out
     if not trouble and not any(f.severity == "error" for f in findings):
         trouble = _inconclusive(lab)
     verdict = replace(
@@ -299,6 +303,7 @@ def _lab(target: Target, arguments: Arguments, options: Options) -> Lab:
         like,
         options.second_order,
         options.isolated,
+        options.empty,
     )
 
 

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +104,8 @@ class Zygote:
         if result.is_file():
             return Report.from_dict(json.loads(result.read_text(encoding="utf-8")))
         rule = {"time": "timed-out", "memory": "out-of-memory"}.get(answer.get("killed", ""), "crashed")
+        if rule == "crashed" and options.get("empty", True) and options.get("level") != "quick":
+            return _without_empty(self._check(job, name, line, {**options, "empty": False}), _death(answer))
         return _unrun(rule, job, name, line, _death(answer) if rule == "crashed" else self._limit_text(rule))
 
     def _limit_text(self, rule: str) -> str:
@@ -208,6 +210,17 @@ def _unrun(rule_name: str, job: Job, name: str, line: int | None, reason: str) -
     finding = rule.stamped(Finding(message, function=name, path=where, line=line, column=0), "check")
     subject = Subject(name, "unverified", f"{rule_name}: {reason}", where, line)
     return Report(findings=[finding], subjects=[subject], functions=1)
+
+
+def _without_empty(report: Report, death: str) -> Report:
+    """A second try without tensors of size 0; if that one lives, they were what the subject died of."""
+    if any(f.rule == "crashed" for f in report.findings):
+        return report
+    subject = report.subjects[0]
+    message = f"{subject.name}: {death}; without tensors of size 0 it did not, and so they were left out."
+    finding = Finding(message, function=subject.name, path=subject.path, line=subject.line, column=0)
+    stamped = find("crashed").stamped(replace(finding, severity="warning"), "check")
+    return replace(report, findings=[*report.findings, stamped])
 
 
 def _death(answer: dict[str, Any]) -> str:

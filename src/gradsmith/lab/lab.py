@@ -48,6 +48,7 @@ class Lab:
     like: Callable[..., Any] | None = None  # the function whose slope a surrogate claims
     demands_second_order: bool = False
     isolated: bool = False  # in a process of its own: what may crash can be tried
+    empty: bool = True  # whether tensors without elements are among what may be tried
     declared_at: tuple[str, int] | None = None  # where the user's module declares these inputs: name and number
     first: bool = True  # of several examples
     conditions: dict[str, str] = field(default_factory=dict)  # what became of each condition, as probes find out

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
+from torch import Tensor
 
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.gradient import Mismatch, judge
@@ -27,6 +28,7 @@ class Variation:
     kind: str
     argument: str | None = None
     doubtful: bool = False
+    empty: bool = False  # tensors without elements
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,12 @@ def tried(lab: Lab, kind: str) -> list[Outcome]:
     return store[kind]
 
 
+def rejected(lab: Lab) -> list[str]:
+    """Every variation that forward rejected so far, with its exception."""
+    store: dict[str, list[Outcome]] = lab.__dict__.get("_variations", {})
+    return [f"{o.variation.words}: {o.detail}" for found in store.values() for o in found if o.status == "rejected"]
+
+
 def outcome(lab: Lab, variation: Variation) -> Outcome:
     """Judge one variation in the precision in which the subject itself was judged."""
     target, arguments = lab.precise[0], variation.arguments
@@ -57,9 +65,12 @@ def outcome(lab: Lab, variation: Variation) -> Outcome:
     if not finite or not run.differentiable:
         return Outcome(variation, "unjudged", "its outputs are not finite" if not finite else "it has no gradient")
     try:
-        run.gradients(run.normal(lab.generator(7)))
+        grads = run.gradients(run.normal(lab.generator(7)))
     except Exception as error:  # the user's backward, on inputs that forward took
         return Outcome(variation, "raises", f"{type(error).__name__}: {_first_line(error)}")
+    if variation.empty and (spoilt := _not_finite(arguments, grads)):
+        # No difference quotient shows it: nothing moves, and nothing is compared with NaN.
+        return Outcome(variation, "wrong", f"the gradient of '{spoilt}' is NaN or infinite, where it has to be 0")
     if lab.surrogate or lab.approximate:
         return Outcome(variation, "unjudged", "the gradient is not meant to be the derivative")
     judged = judge(target, arguments, lab.settings)
@@ -69,6 +80,14 @@ def outcome(lab: Lab, variation: Variation) -> Outcome:
     if surrogate_kind(judged, lab.settings) is not None:
         return Outcome(variation, "unjudged", "the gradient looks like a surrogate")
     return Outcome(variation, "wrong", mismatch=wrong[0].mismatch)
+
+
+def _not_finite(arguments: Arguments, grads: Mapping[int, Tensor | None]) -> str:
+    for leaf in arguments.differentiable:
+        grad = grads.get(leaf.position)
+        if grad is not None and not bool(torch.isfinite(grad).all()):
+            return leaf.name
+    return ""
 
 
 def refusal(target: Target, arguments: Arguments, seed: int) -> str:

@@ -53,7 +53,8 @@ def _message(lab: Lab, outcome: Outcome) -> str:
     if outcome.status == "raises":
         return f"{lab.target.name}.backward raises {words}, although forward accepts it: {outcome.detail}"
     m = outcome.mismatch
-    assert m is not None
+    if m is None:
+        return f"{lab.target.name}.backward: {words}, {outcome.detail}."
     at = f"[{', '.join(map(str, m.element))}]" if m.element else ""
     return (
         f"{lab.target.name}.backward: {words}, the gradient of '{m.argument}' is wrong at {m.argument}{at}: "

@@ -1,10 +1,10 @@
-"""Other sizes: learn which dimensions belong together, then set each group to 1, 2, a prime, and an odd large size."""
+"""Other sizes: learn which dimensions belong together, then set each group to 1, 2, a prime, an odd large size, and 0."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -13,6 +13,7 @@ from gradsmith.lab.arguments import Arguments, Leaf
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.variations.judging import Variation, refusal
 
+_INDEX = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 _MOST_DIMENSIONS = 8  # of one size; more are resized only all together
 
 
@@ -62,6 +63,8 @@ def variations(lab: Lab) -> Iterator[Variation]:
                 yield variation
     if wider := _extra_dimension(arguments):
         yield wider
+    if lab.isolated and lab.empty:
+        yield from (_emptied(arguments, group) for group in learned if not _points_into(arguments, group))
 
 
 def resized(arguments: Arguments, group: Group, size: int) -> Arguments:
@@ -154,6 +157,19 @@ def _variation(arguments: Arguments, group: Group, size: int) -> Variation:
     words = ", ".join(f"'{names[p]}' of shape {shapes[p]}" for p in touched[:3])
     doubtful = group.splits_square or (size > group.size and not group.shrinks)
     return Variation(f"with {words}", changed, "shapes", names[touched[0]], doubtful)
+
+
+def _emptied(arguments: Arguments, group: Group) -> Variation:
+    """The group at size 0: the last batch of a filter, an expert that gets no tokens. Foreign code may crash on it."""
+    found = _variation(arguments, group, 0)
+    return replace(found, doubtful=True, empty=True)
+
+
+def _points_into(arguments: Arguments, group: Group) -> bool:
+    """Whether some index points into this group of dimensions: into nothing, nothing can point."""
+    resized = {m.position for m in group.members}
+    others = [x.tensor for x in arguments.leaves if x.position not in resized and x.tensor.dtype in _INDEX]
+    return any(t.numel() and int(t.min()) >= 0 and int(t.max()) < group.size for t in others)
 
 
 def _extra_dimension(arguments: Arguments) -> Variation | None:
