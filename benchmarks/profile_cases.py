@@ -1,8 +1,10 @@
-"""Slow and fast versions of the same thing: does the profiler name the right cause on the right line, and how well does
-it predict the gain? Run `python benchmarks/profile_cases.py`; it ends with the figures and exit status 1 if one is missed.
+"""Slow and fast versions of the same thing: does the profiler name the right cause on the right line, how well does it
+predict the gain, and are the times it reports those of an unobserved run? `python benchmarks/profile_cases.py` ends with
+one line per goal, and with exit status 1 if one of them is missed.
 
 Each file in profile_pairs/ holds `slow`, `fast`, `inputs()` and the CAUSES of which one must be named as a warning, on a
-line marked `# <-`. Predictions are taken from the finding, before the fast version is run.
+line marked `# <-`. Predictions are taken from the finding, before the fast version is run. `--held-out` takes the pairs in
+profile_pairs/held_out/ instead: they were written after the rules and run once before any rule was changed.
 """
 
 from __future__ import annotations
@@ -13,12 +15,12 @@ import json
 import math
 import statistics
 import sys
-import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import ModuleType
 
 import torch
+from profile_agreement import agreement
 
 import gradsmith as gs
 from gradsmith.catalog import rules
@@ -39,40 +41,68 @@ class Outcome:
     silent: bool = False
     predicted: float = math.nan
     measured: float = math.nan
-    medians: list[float] = field(default_factory=list)
+    wall: float = math.nan  # reported over unobserved, on the wall
+    worked: float = math.nan  # the same in time worked, which a busy machine distorts less
     said: list[str] = field(default_factory=list)
 
     @property
     def close(self) -> bool:
         return 0.5 <= self.predicted / self.measured <= 2.0
 
+    @property
+    def agrees(self) -> bool:
+        return abs(self.wall - 1) <= 0.1
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One line of the table that must be reached."""
+
+    what: str
+    reached: int
+    wanted: int
+    of: int
+
+    @property
+    def met(self) -> bool:
+        return self.reached >= self.wanted
+
+    def __str__(self) -> str:
+        return f"{'met   ' if self.met else 'MISSED'} {self.what}: {self.reached} of {self.of} (wanted: {self.wanted})"
+
+
+def goals(outcomes: list[Outcome]) -> list[Goal]:
+    """22 of 24 causes, every fast one silent, 70 % of the predictions, every median."""
+    n = len(outcomes)
+    return [
+        Goal("cause and line named", sum(o.named for o in outcomes), math.ceil(22 / 24 * n), n),
+        Goal("fast ones without a warning", sum(o.silent for o in outcomes), n, n),
+        Goal("predictions within a factor 2", sum(o.close for o in outcomes), math.ceil(0.7 * n), n),
+        Goal("medians within 10 % of an unobserved run", sum(o.agrees for o in outcomes), n, n),
+    ]
+
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("names", nargs="*")
+    parser.add_argument("names", nargs="*", help="only these pairs")
+    parser.add_argument("--held-out", action="store_true", help="the pairs no rule was tuned on")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
     outcomes = []
-    for path in sorted(PAIRS.glob("*.py")):
+    for path in sorted((PAIRS / "held_out" if options.held_out else PAIRS).glob("*.py")):
         if options.names and path.stem not in options.names:
             continue
-        outcomes.append(judge(_loaded(path)))
+        outcomes.append(judge(loaded(path)))
         _show(outcomes[-1])
-    named, silent = sum(o.named for o in outcomes), sum(o.silent for o in outcomes)
-    close = sum(o.close for o in outcomes)
-    wall, off = (statistics.median(abs(o.medians[i] - 1) for o in outcomes) for i in (0, 1))
-    within = sum(abs(o.medians[1] - 1) <= 0.1 for o in outcomes)
-    n = len(outcomes)
-    print(f"cause and line named: {named} of {n}; fast ones silent: {silent} of {n}")
-    print(f"predictions within a factor 2: {close} of {n} ({close / n:.0%})")
-    print(
-        f"medians against an unobserved run: {wall:.1%} off on the wall, {off:.1%} in time worked; {within} of {n} within 10 %"
-    )
+    reached = goals(outcomes)
+    print(*reached, sep="\n")
+    worked = sum(abs(o.worked - 1) <= 0.1 for o in outcomes)
+    off = statistics.median(abs(o.wall - 1) for o in outcomes)
+    print(f"       medians: {off:.1%} off on the wall; in time worked {worked} of {len(outcomes)} are within 10 %")
     if options.json:
         options.json.write_text(json.dumps([asdict(o) for o in outcomes], indent=2))
-    missed = named < n - 2 or silent < n or close < 0.7 * n or off > 0.1
-    sys.exit(1 if missed and not options.names else 0)
+    sys.exit(0 if all(goal.met for goal in reached) else 1)
 
 
 def judge(module: ModuleType) -> Outcome:
@@ -94,7 +124,7 @@ def judge(module: ModuleType) -> Outcome:
     outcome.silent = all(f.rule in allowed for f in loud)
     outcome.said += [f"fast {f.rule}:{f.line}" for f in loud]
     outcome.measured = profile.saved_bytes / quick.saved_bytes if memory else _gain(module)
-    outcome.medians = _agreement(module)
+    outcome.wall, outcome.worked = agreement(module)
     return outcome
 
 
@@ -116,39 +146,7 @@ def _gain(module: ModuleType) -> float:
     return ratio(slow.work, fast.work).value
 
 
-def _agreement(module: ModuleType) -> list[float]:
-    """Reported medians over those of a plain loop that gradsmith has no part in: on the wall, and worked."""
-    reported, plain = [], []
-    for _ in range(5):
-        profile = gs.profile(module.slow, *module.inputs(), budget=0.8, growth=False, select=["run"])
-        reported.append((profile.total_s, profile.work_s))
-        plain.append(_plain(module))
-    return [statistics.median(r[i] for r in reported) / statistics.median(p[i] for p in plain) for i in (0, 1)]
-
-
-def _plain(module: ModuleType, seconds: float = 0.2) -> tuple[float, float]:
-    call = module.slow.apply if hasattr(module.slow, "apply") and isinstance(module.slow, type) else module.slow
-    parameters = list(call.parameters()) if isinstance(call, torch.nn.Module) else []
-    samples: list[tuple[float, float]] = []
-    grads: list[torch.Tensor] = []
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(samples) < 7:
-        torch.manual_seed(0)
-        args = module.inputs()
-        leaves = [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad] + parameters
-        worked, start = time.thread_time(), time.perf_counter()
-        out = call(*args)
-        forward = (time.perf_counter() - start, time.thread_time() - worked)
-        grads = grads or [torch.randn_like(out)]
-        fresh = [g.clone() for g in grads]
-        worked, start = time.thread_time(), time.perf_counter()
-        torch.autograd.grad(out, leaves, fresh, allow_unused=True)
-        backward = (time.perf_counter() - start, time.thread_time() - worked)
-        samples.append((forward[0] + backward[0], forward[1] + backward[1]))
-    return statistics.median(s[0] for s in samples[2:]), statistics.median(s[1] for s in samples[2:])
-
-
-def _loaded(path: Path) -> ModuleType:
+def loaded(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"pair_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -161,9 +159,8 @@ def _show(o: Outcome) -> None:
     marks = (
         f"{'named' if o.named else 'MISSED':<7}{'silent' if o.silent else 'LOUD':<7}{'close' if o.close else 'far':<6}"
     )
-    print(
-        f"{o.name:<18}{marks} predicted {o.predicted:5.2f} measured {o.measured:5.2f}  {' '.join(o.said)}", flush=True
-    )
+    times = f"predicted {o.predicted:5.2f} measured {o.measured:5.2f} medians {o.wall:.2f} ({o.worked:.2f} worked)"
+    print(f"{o.name:<18}{marks} {times}  {' '.join(o.said)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ class FastLif(nn.Module):
 
 torch.manual_seed(0)
 slow, fast = SlowLif(256, 64), FastLif(256, 64)
+fast.load_state_dict(slow.state_dict())
 
 
 def inputs():

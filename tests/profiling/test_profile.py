@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 
 import gradsmith as gs
+from gradsmith.lab import resolve
+from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.export import chrome_trace, flame
 from gradsmith.profiling.growth import _exponent
 from gradsmith.profiling.step import user_functions
@@ -115,6 +117,13 @@ def test_side_effects_on_inputs_do_not_add_up() -> None:
     x = torch.zeros(4, requires_grad=True)
     gs.profile(Scribble, x, budget=0.2)
     assert torch.equal(x, torch.zeros(4))
+
+
+def test_grad_output_is_not_the_input_that_was_drawn_with_the_same_seed() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(8, 4, requires_grad=True)
+    call = Bench.of(resolve(torch.exp), (x,), {}, seed=0).first()
+    assert call.grad_outputs[0] is not None and not torch.equal(call.grad_outputs[0], x)
 
 
 def test_buffers_of_a_module_stay_as_they_are() -> None:
