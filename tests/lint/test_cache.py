@@ -11,7 +11,8 @@ import gradsmith as gs
 from gradsmith.catalog import rules
 from gradsmith.config import Config
 from gradsmith.linting import cached
-from gradsmith.linting.run import PARSE_WHOLE_BELOW, Run
+from gradsmith.linting.first_look import PARSE_WHOLE_BELOW
+from gradsmith.linting.run import Run
 from gradsmith.source import scan
 
 BAD = rules()["inplace-grad"].bad
@@ -164,7 +165,7 @@ def test_in_a_large_folder_only_what_promises_something_is_read_again(
     monkeypatch.setattr(Run, "report", watched)
     assert [f.rule for f in gs.lint(project, cache=True).findings] == ["inplace-grad"]
     assert {type(s).__name__ for s in seen if s.path.endswith("large.py")} == {"Unpromising"}
-    assert {type(s).__name__ for s in seen if s.path.endswith("ops.py")} == {"SourceFile"}
+    assert {type(s).__name__ for s in seen if s.path.endswith("ops.py")} == {"SourceFile"}  # written just now: read at once, to know its bytes
 
 
 def test_processes_find_what_one_finds(tmp_path: Path) -> None:
@@ -177,10 +178,10 @@ def test_processes_find_what_one_finds(tmp_path: Path) -> None:
         text = rules()["inplace-grad"].bad + rules()["return-count"].bad.replace("\nimport torch\n", "")
         (tmp_path / f"ops{number}.py").write_text(text)
     code = (
-        "import json, sys, gradsmith as gs; from gradsmith.linting import pool\n"
-        "pool.PAYS_FROM = int(sys.argv[2]); pool._processors = lambda: 2; used = []\n"
-        "split = pool.lint_in_processes; pool.lint_in_processes = lambda *a: used.append(1) or split(*a)\n"
-        "report = gs.lint(sys.argv[1]); print(json.dumps([len(used), report.to_dict()]))"
+        "import json, sys, gradsmith as gs; from gradsmith.linting import first_look, pool\n"
+        "pool.PAYS_FROM = first_look.PAYS_FROM = int(sys.argv[2]); pool.processors = lambda: 2; used = []\n"
+        "split = pool.side_by_side; pool.side_by_side = lambda shares: used.append(len(shares)) or split(shares)\n"
+        "report = gs.lint(sys.argv[1]); print(json.dumps([used, report.to_dict()]))"
     )
     answers = []
     for threshold in ("10", "100000"):
@@ -188,6 +189,19 @@ def test_processes_find_what_one_finds(tmp_path: Path) -> None:
             [sys.executable, "-c", code, str(tmp_path), threshold], capture_output=True, text=True, check=True
         )
         answers.append(json.loads(done.stdout))
-    assert [used for used, _ in answers] == [1, 0]
+    assert [used for used, _ in answers] == [[2, 2], [1]]
     assert answers[0][1] == answers[1][1]
     assert len(answers[0][1]["findings"]) == 60
+
+
+def test_a_share_whose_process_dies_is_done_here() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import os; from gradsmith.linting import pool; here = os.getpid()\n"
+        "def second():\n    if os.getpid() != here: os._exit(3)\n    return 'second'\n"
+        "print(pool.side_by_side([lambda: 'first', second]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["['first',", "'second']"]

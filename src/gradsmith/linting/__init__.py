@@ -38,7 +38,7 @@ def lint(
         from gradsmith.linting import cached
 
         return cached.lint(given, select, ignore, config)
-    return Run(rules_for(select, ignore, config), config, debug).report(scan.read_all(given, scan.WITH_NOTEBOOKS))
+    return Run(rules_for(select, ignore, config), config, debug).report(scan.find_all(given, scan.WITH_NOTEBOOKS))
 
 
 def lint_source(

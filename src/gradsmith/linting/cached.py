@@ -14,12 +14,13 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradsmith.findings import Report
-from gradsmith.linting.run import PARSE_WHOLE_BELOW, Run
+from gradsmith.linting.first_look import PARSE_WHOLE_BELOW
+from gradsmith.linting.run import Run
 from gradsmith.source import scan
 from gradsmith.storage import cache_folder, read_whole, write_whole
 
@@ -101,29 +102,34 @@ def _sources(paths: Sequence[str], known: _Remembered | None, looks: dict[str, _
     skippable: frozenset[str] = frozenset()
     if known is not None and sum(look.size for look in known.looks.values()) > 2 * PARSE_WHOLE_BELOW:
         skippable = known.unpromising
-    for path, named in scan.find_all(paths, scan.WITH_NOTEBOOKS):
+    for file in scan.find_all(paths, scan.WITH_NOTEBOOKS):
+        path = file.path
         try:
             if path in skippable and known is not None and _same(path, known.looks.get(path)):
                 looks[path] = known.looks[path]
                 yield scan.Unpromising(path, looks[path].size)
                 continue
-            with open(path, "rb") as stream:
-                look = _look(os.fstat(stream.fileno()))
-                data = stream.read()
+            # Looked at before it is read: what is written in between looks different the next time.
+            look = _look(os.stat(path))
         except OSError as error:
             yield scan.Unreadable(path, f"cannot be read: {error.strerror or error}")
             continue
-        young = max(look.modified, look.changed) > time.time_ns() - _RACY_NS
-        looks[path] = _Look(look.modified, look.changed, look.size, _digest(data) if young else "")
-        yield scan.SourceFile(path, data, named)
+        looks[path] = look
+        if max(look.modified, look.changed) <= time.time_ns() - _RACY_NS:
+            yield file
+            continue
+        source = scan.read(file)
+        if isinstance(source, scan.SourceFile):
+            looks[path] = replace(look, digest=_digest(source.data))
+        yield source
 
 
 def _unchanged(paths: Sequence[str], known: _Remembered) -> bool:
     count = 0
-    for path, _ in scan.find_all(paths, scan.WITH_NOTEBOOKS):
+    for file in scan.find_all(paths, scan.WITH_NOTEBOOKS):
         count += 1
         try:
-            if not _same(path, known.looks.get(path)):
+            if not _same(file.path, known.looks.get(file.path)):
                 return False
         except OSError:
             return False

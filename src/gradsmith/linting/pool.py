@@ -1,17 +1,20 @@
-"""Rules in several processes, where that pays.
+"""Shares of work in several processes, where that pays.
 
-Measured on two busy cores: at 400 files that promise something, processes cost what they save. They are forked, so that models
-need not travel; never from a process that has loaded torch (its threads do not survive a fork) or has threads itself.
+They are forked, so that models need not travel; never from a process that has loaded torch (its threads do not survive
+a fork) or has threads itself. A fork costs 10 ms here and a share of the torch package saves 300.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
+import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gradsmith.findings import Finding, Skipped
 from gradsmith.linting.settle import Found, Subject
@@ -20,7 +23,64 @@ from gradsmith.source import FileModel
 if TYPE_CHECKING:
     from gradsmith.linting.run import Run
 
-PAYS_FROM = 1000
+T = TypeVar("T")
+PAYS_FROM = 150  # files to lint
+MOST = 8
+
+
+def processors() -> int:
+    """How many processes may run at once; 1 where forking would break something."""
+    if not hasattr(os, "fork") or "torch" in sys.modules or threading.active_count() != 1:
+        return 1
+    try:
+        return min(len(os.sched_getaffinity(0)), MOST)
+    except AttributeError:
+        return min(os.cpu_count() or 1, MOST)
+
+
+def side_by_side(shares: Sequence[Callable[[], T]]) -> list[T]:
+    """The results of all shares: the first is done here, the others in processes of their own."""
+    children = [_Child(share) for share in shares[1:]]
+    try:
+        return [shares[0](), *(child.result() for child in children)]
+    finally:
+        for child in children:
+            child.end()
+
+
+class _Child(Generic[T]):
+    """A forked process that sends back what its share comes to."""
+
+    def __init__(self, share: Callable[[], T]) -> None:
+        self.share = share
+        self.reading, writing = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            status = 1
+            try:
+                with os.fdopen(writing, "wb") as stream:
+                    pickle.dump(share(), stream, protocol=pickle.HIGHEST_PROTOCOL)
+                status = 0
+            finally:
+                os._exit(status)
+        os.close(writing)
+
+    def result(self) -> T:
+        with os.fdopen(self.reading, "rb", closefd=False) as stream:
+            data = stream.read()
+        _, status = os.waitpid(self.pid, 0)
+        self.pid = 0
+        # What went wrong there is repeated here, where an error can be told.
+        if status:
+            return self.share()
+        sent: T = pickle.loads(data)
+        return sent
+
+    def end(self) -> None:
+        os.close(self.reading)
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
 
 
 @dataclass(frozen=True)
@@ -39,48 +99,20 @@ class _Result:
     skipped: list[Skipped]
 
 
-# What a forked child finds in its copy of our memory.
-_inherited: list[tuple[Run, Sequence[FileModel]]] = []
-
-
-def pays(files: Sequence[FileModel]) -> bool:
-    """Is there enough to do, more than one processor, and nothing that a fork would break?"""
-    if len(files) < PAYS_FROM:
-        return False
-    return (
-        hasattr(os, "fork")
-        and _processors() > 1
-        and "torch" not in sys.modules
-        and threading.active_count() == 1
-        and not _is_daemon()
-    )
-
-
-def lint_in_processes(run: Run, files: Sequence[FileModel]) -> tuple[list[Found], list[Skipped]]:
-    """Every rule over every file, in forked processes."""
-    import multiprocessing
-
-    workers = min(_processors(), 8)
-    _inherited.append((run, files))
-    try:
-        with multiprocessing.get_context("fork").Pool(workers) as pool:
-            parts = pool.map(_lint_some, range(workers * 4), chunksize=1)
-    finally:
-        _inherited.pop()
-    found = [Found(s.finding, _subject(files[s.file], s), files[s.file]) for part in parts for s in part.found]
-    # The order in which one process would have found them: rules settle twins by it.
-    place = {file: i for i, file in enumerate(files)}
-    found.sort(key=lambda item: place[item.file])
+def lint_in_processes(run: Run, files: Sequence[FileModel], count: int) -> tuple[list[Found], list[Skipped]]:
+    """Every rule over every file, in `count` processes."""
+    parts = side_by_side([partial(_lint_some, run, files, range(part, len(files), count)) for part in range(count)])
+    sent = sorted((s for part in parts for s in part.found), key=lambda s: s.file)
+    # In the order in which one process would have found them: rules settle twins by it.
+    found = [Found(s.finding, _subject(files[s.file], s), files[s.file]) for s in sent]
     return found, [s for part in parts for s in part.skipped]
 
 
-def _lint_some(part: int) -> _Result:
-    run, files = _inherited[-1]
+def _lint_some(run: Run, files: Sequence[FileModel], chosen: range) -> _Result:
     mine = replace(run, found=[], skipped=[])
-    step = min(_processors(), 8) * 4
-    for index in range(part, len(files), step):
+    for index in chosen:
         mine.lint_file(files[index])
-    place = {file: i for i, file in enumerate(files)}
+    place = {files[index]: index for index in chosen}
     return _Result([_sent(item, place[item.file]) for item in mine.found], mine.skipped)
 
 
@@ -96,16 +128,3 @@ def _subject(file: FileModel, sent: _Sent) -> Subject:
     if sent.kind == "functions":
         return file.functions[sent.subject]
     return file.layers[sent.subject] if sent.kind == "layers" else file
-
-
-def _processors() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
-
-
-def _is_daemon() -> bool:
-    """A daemonic process (a worker of somebody's pool) may not have children."""
-    running = sys.modules.get("multiprocessing.process")
-    return running is not None and bool(running.current_process().daemon)

@@ -8,11 +8,13 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gradsmith.catalog import Rule, chosen
 from gradsmith.findings import Finding, Report, Skipped
+from gradsmith.linting import pool
+from gradsmith.linting.first_look import LookedAt, look_at
 from gradsmith.linting.settle import Found, Subject, settled
 from gradsmith.source import FileModel, Project, notebook, project, scan
 from gradsmith.source.encoding import decoded
@@ -20,27 +22,9 @@ from gradsmith.source.encoding import decoded
 if TYPE_CHECKING:
     from gradsmith.config import Config
 
-# Up to this many bytes every file is parsed whole, so that a syntax error anywhere is reported; beyond it only the
-# classes that matter are (the torch package: 0.13 s instead of 6 s).
-PARSE_WHOLE_BELOW = 1_000_000
 _NEWER_SYNTAX = re.compile(
     r"^\s*(type\s+\w+|(async\s+)?def\s+\w+\s*\[|class\s+\w+\s*\[|except\*)|[fF]['\"]|^\s*match\b"
 )
-
-
-@dataclass(frozen=True)
-class _LookedAt:
-    """A file, and what its bytes mention."""
-
-    source: scan.SourceFile
-    function: bool
-    layer: bool
-    words: frozenset[str]
-    whole: bool = False
-
-    @property
-    def promises(self) -> bool:
-        return self.function or self.layer or bool(self.words) or self.source.named
 
 
 @dataclass
@@ -60,7 +44,10 @@ class Run:
     def report(self, sources: Iterable[scan.Seen]) -> Report:
         """Lint these sources."""
         with _quiet():
-            loaded = self._load(self._first_look(sources))
+            look = look_at(sources, self.rules)
+            self.count, self.unpromising = look.count, look.unpromising
+            self.skipped += look.skipped
+            loaded = self._load(look.kept)
             for file, error in loaded.unparsed.items():
                 self.skipped.append(Skipped(file.path, _reason(error, file)))
             files = [file for file in loaded.files if file not in loaded.unparsed]
@@ -70,38 +57,7 @@ class Run:
         placed = [self._placed(finding) for finding in findings]
         return Report(findings=placed, skipped=self.skipped, files=self.count, functions=functions)
 
-    def _first_look(self, sources: Iterable[scan.Seen]) -> list[_LookedAt]:
-        """What the bytes of each file promise. Others are kept only while there is little to read."""
-        words = {w.encode(): w for rule in self.rules for w in rule.triggers}
-        any_layer = any(rule.lint_layer for rule in self.rules)
-        kept: list[_LookedAt] = []
-        total = 0
-        for source in sources:
-            if isinstance(source, scan.Unreadable):
-                self.skipped.append(Skipped(source.path, source.reason))
-                continue
-            self.count += 1
-            if isinstance(source, scan.Unpromising):
-                total += source.size
-                self.unpromising.append(source.path)
-                continue
-            small = total <= PARSE_WHOLE_BELOW
-            total += len(source.data)
-            seen = _LookedAt(
-                source,
-                scan.mentions_function(source.data),
-                any_layer and scan.mentions_layer(source.data),
-                frozenset(word for raw, word in words.items() if raw in source.data),
-            )
-            if not seen.promises:
-                self.unpromising.append(source.path)
-            if seen.promises or small:
-                kept.append(seen)
-        if total > PARSE_WHOLE_BELOW:
-            return [seen for seen in kept if seen.promises]
-        return [replace(seen, whole=True) for seen in kept]
-
-    def _load(self, looked_at: Iterable[_LookedAt]) -> Project:
+    def _load(self, looked_at: Iterable[LookedAt]) -> Project:
         files, functions, layers, whole = [], [], [], []
         for seen in looked_at:
             file = self._file(seen.source)
@@ -130,10 +86,9 @@ class Run:
         return FileModel(source.path, read.text)
 
     def _lint_all(self, files: Sequence[FileModel]) -> None:
-        from gradsmith.linting import pool
-
-        if pool.pays(files) and not self.debug:
-            self.found, skipped = pool.lint_in_processes(self, files)
+        count = pool.processors() if len(files) >= pool.PAYS_FROM and not self.debug else 1
+        if count > 1:
+            self.found, skipped = pool.lint_in_processes(self, files, count)
             self.skipped += skipped
         else:
             for file in files:

@@ -6,6 +6,7 @@ import ast
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Applicability, Edit, Finding, Severity
@@ -13,11 +14,32 @@ from gradsmith.source import imports, slices, suppressions
 from gradsmith.source.edits import split_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gradsmith.source.layer import LayerModel
     from gradsmith.source.model import FunctionModel
     from gradsmith.source.project import Project
+
+
+_TOP = re.compile(r"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^=\n]+)?=(?!=)", re.M)
+
+
+_ONLY_WORDS = bytes(i if i > 127 or chr(i).isalnum() or chr(i) == "_" else 32 for i in range(256))
+
+
+def has_word(text: str, word: str) -> bool:
+    """Finding the letters and looking at their neighbours is ten times as fast as an expression with boundaries.
+
+    >>> has_word("fused_relu(x)", "relu"), has_word("y = relu(x)", "relu")
+    (False, True)
+    """
+    at = text.find(word)
+    while at >= 0:
+        around = text[at - 1 : at] + text[at + len(word) : at + len(word) + 1]
+        if not any(char.isalnum() or char == "_" for char in around):
+            return True
+        at = text.find(word, at + 1)
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +83,20 @@ class FileModel:
         return slices.headers(self.text)
 
     @cached_property
+    def tops(self) -> dict[str, int]:
+        """Where each name is first defined or assigned at the top of the file."""
+        found: dict[str, int] = {}
+        for match in _TOP.finditer(self.text):
+            found.setdefault(match[1] or match[2], match.start())
+        return found
+
+    def top_at(self, offset: int) -> str | None:
+        """The name of the function or class at the top of the file that holds a character."""
+        start = self._block_body(self._block_start(self.text.count("\n", 0, offset)))
+        match = _TOP.match(self.lines[start])
+        return match[1] if match else None
+
+    @cached_property
     def comments(self) -> suppressions.Suppressions:
         """Suppressions and declarations of this file."""
         lowered = self.text.lower()
@@ -88,6 +124,15 @@ class FileModel:
         """Does any of the words occur in the text?"""
         return any(word in self.text for word in words)
 
+    def uses(self, name: str) -> bool:
+        """Does the name occur in the text as a word of its own?"""
+        return name.encode() in self._words
+
+    @cached_property
+    def _words(self) -> frozenset[bytes]:
+        # A third of the time that an expression takes; letters beyond ASCII stay what they are.
+        return frozenset(self.text.encode(errors="replace").translate(_ONLY_WORDS).split())
+
     def blocks_with(self, *words: str, containing: str = "") -> Iterator[ast.stmt]:
         """Top-level statements (whole functions, whole classes) whose text holds one of the words."""
         return self.blocks_matching("|".join(map(re.escape, words)), containing=containing)
@@ -97,9 +142,24 @@ class FileModel:
 
         Statements without the text `containing` are not parsed, which is what costs.
         """
+        return self.blocks_at((match.start() for match in re.finditer(pattern, self.text, re.M)), containing=containing)
+
+    def occurrences(self, word: str) -> Iterator[int]:
+        """Where the letters stand in the text. For one word this is ten times as fast as an expression."""
+        at = self.text.find(word)
+        while at >= 0:
+            yield at
+            at = self.text.find(word, at + 1)
+
+    def line_number(self, offset: int) -> int:
+        """The line, from 1, that holds a character."""
+        return self.text.count("\n", 0, offset) + 1
+
+    def blocks_at(self, offsets: Iterable[int], *, containing: str = "") -> Iterator[ast.stmt]:
+        """The top-level statements that hold these characters, once each."""
         seen: set[int] = set()
-        for match in re.finditer(pattern, self.text, re.M):
-            start = self._block_start(self.text.count("\n", 0, match.start()))
+        for offset in offsets:
+            start = self._block_start(self.text.count("\n", 0, offset))
             if start in seen:
                 continue
             seen.add(start)
@@ -112,10 +172,18 @@ class FileModel:
         """The top-level statement that holds a line."""
         return self._parse_block(self._block_start(line - 1))
 
-    def function_at(self, line: int) -> ast.stmt | None:
-        """The innermost function around a line, parsed alone; the top-level statement where there is none."""
+    def function_at(self, line: int, *, outermost: bool = False) -> ast.stmt | None:
+        """The innermost (or outermost) function around a line, parsed alone; else the top-level statement."""
+        found = list(islice(self._functions_around(line), None if outermost else 1))
+        start, indent = found[-1] if found else (0, 0)
+        return (self._parse_function(start, indent) if found else None) or self.block_at(line)
+
+    def _functions_around(self, line: int) -> Iterator[tuple[int, int]]:
+        """Index and indentation of each `def` around a line, from the inside out."""
         width = len(self.lines[line - 1]) - len(self.lines[line - 1].lstrip())
         for start in range(line - 2, -1, -1):
+            if width == 0:
+                return
             text = self.lines[start]
             stripped = text.lstrip()
             indent = len(text) - len(stripped)
@@ -123,8 +191,7 @@ class FileModel:
                 continue
             width = indent
             if stripped.startswith(("def ", "async def ")):
-                return self._parse_function(start, indent) or self.block_at(line)
-        return self.block_at(line)
+                yield start, indent
 
     def _parse_function(self, start: int, indent: int) -> ast.stmt | None:
         end = start + 1
@@ -149,9 +216,8 @@ class FileModel:
 
     def block(self, name: str) -> ast.stmt | None:
         """The top-level `def name`, `class name` or `name = ...`, parsed alone; None when the file has none."""
-        pattern = rf"^(?:(?:async[ \t]+)?def[ \t]+{name}\b|class[ \t]+{name}\b|{name}[ \t]*(?::[^=\n]+)?=(?!=))"
-        match = re.search(pattern, self.text, re.M)
-        return self._parse_block(self._block_start(self.text.count("\n", 0, match.start()))) if match else None
+        start = self.tops.get(name)
+        return None if start is None else self._parse_block(self._block_start(self.text.count("\n", 0, start)))
 
     def function_named(self, name: str) -> ast.FunctionDef | None:
         """The top-level function of that name."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.source import knowledge as know
 from gradsmith.source.method import Method, read_params
+from gradsmith.source.walk import nodes_under, once
 
 if TYPE_CHECKING:
     from gradsmith.source.file import FileModel
@@ -122,11 +123,16 @@ def _dtype(name: str) -> str:
     return "float32" if name in ("float32", "float") else "other"
 
 
-def gradchecks(file: FileModel) -> Iterator[Gradcheck]:
+@once
+def gradchecks(file: FileModel) -> list[Gradcheck]:
     """Every call of gradcheck in the file, with the function around it; the module itself where there is none."""
+    return list(_gradchecks(file))
+
+
+def _gradchecks(file: FileModel) -> Iterator[Gradcheck]:
     module: Method | None = None
-    for block in file.blocks_with("gradcheck("):
-        for node in ast.walk(block):
+    for block in file.blocks_at(file.occurrences("gradcheck(")):
+        for node in nodes_under(block):
             if not isinstance(node, ast.Call) or not _is_gradcheck(file, node.func):
                 continue
             around = _function_around(file, node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +14,7 @@ from gradsmith.source.file import FileModel
 from gradsmith.source.method import Binder, Method, read_params
 from gradsmith.source.model import decorator_names
 from gradsmith.source.slices import ClassHeader
+from gradsmith.source.walk import nodes_under
 
 _LOOP = re.compile(r"^[ \t]+(?:async[ \t]+)?(?:for|while)\b", re.M)
 _METHOD = re.compile(r"^[ \t]+def[ \t]+(\w+)", re.M)
@@ -29,15 +31,19 @@ class Loop:
     length: ast.expr | None
     iterated: ast.expr | None
 
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """Every node of the body."""
+        return [node for statement in self.node.body for node in nodes_under(statement)]
+
     def subscripts(self) -> list[ast.Subscript]:
         """`x[t]`, `x[:, t]`: places in the body that index something with the loop's counter."""
         found = []
-        for statement in self.node.body:
-            for node in ast.walk(statement):
-                if isinstance(node, ast.Subscript) and self.index is not None:
-                    names = {n.id for n in ast.walk(node.slice) if isinstance(n, ast.Name)}
-                    if self.index in names:
-                        found.append(node)
+        for node in self.nodes:
+            if isinstance(node, ast.Subscript) and self.index is not None:
+                names = {n.id for n in nodes_under(node.slice) if isinstance(n, ast.Name)}
+                if self.index in names:
+                    found.append(node)
         return found
 
 
@@ -139,7 +145,8 @@ def may_loop(file: FileModel, header: ClassHeader) -> bool:
     resolved = [file.imports.dotted(base) for base in header.bases]
     if not any(base.endswith("Module") or base.startswith("torch.nn.") for base in resolved):
         return False
-    after = next((h.offset for h in file.headers if h.offset > header.offset), len(file.text))
+    following = bisect_right(file.headers, header.offset, key=lambda h: h.offset)
+    after = file.headers[following].offset if following < len(file.headers) else len(file.text)
     methods = list(_METHOD.finditer(file.text, header.offset, after))
     ends = [*(m.start() for m in methods[1:]), after]
     return any(

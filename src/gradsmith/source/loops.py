@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.source.layer import Loop, read_loop
+from gradsmith.source.walk import once
 
 if TYPE_CHECKING:
     from gradsmith.source.method import Method
@@ -19,9 +20,10 @@ def loops_of(method: Method) -> list[Loop]:
 
 def body_nodes(loop: Loop) -> Iterator[ast.AST]:
     """Every node of the loop's body."""
-    return (node for statement in loop.node.body for node in ast.walk(statement))
+    return iter(loop.nodes)
 
 
+@once
 def bound_names(loop: Loop) -> frozenset[str]:
     """Names that get a value in the body or in the loop's header."""
     names = {n.id for n in body_nodes(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
@@ -30,6 +32,7 @@ def bound_names(loop: Loop) -> frozenset[str]:
     return frozenset(names)
 
 
+@once
 def carried(loop: Loop) -> frozenset[str]:
     """Names that one iteration leaves for the next: `h` in `h = f(h, x)`; also `out` where `out[i - 1]` is read."""
     inside = {id(n) for n in body_nodes(loop)}

@@ -13,6 +13,7 @@ from gradsmith.source.annotations import Value, annotated, constant, either
 from gradsmith.source.context import ContextUse, read_context
 from gradsmith.source.flow import Binding, Flow
 from gradsmith.source.returns import Return, read_returns
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.source.calls import CallSite
@@ -91,7 +92,7 @@ class Method:
     @cached_property
     def nodes(self) -> list[ast.AST]:
         """All nodes of the body, outer before inner, in source order of statements."""
-        return [n for statement in self.node.body for n in ast.walk(statement)]
+        return [n for statement in self.node.body for n in nodes_under(statement)]
 
     @property
     def positional(self) -> list[Param]:

@@ -19,10 +19,6 @@ FUNCTIONS = frozenset(
 _LAST_NAMES = frozenset(("Function", "InplaceFunction", "NestedIOFunction"))
 
 
-# Translating and splitting is three times as fast as an expression that finds words.
-_NO_WORD = {i: " " for i in range(128) if not (chr(i).isalnum() or chr(i) == "_")}
-
-
 @dataclass(frozen=True, eq=False)
 class _Class:
     file: FileModel
@@ -38,7 +34,6 @@ class Project:
     unparsed: dict[FileModel, Exception] = field(default_factory=dict)
     _matching: dict[str, list[FileModel]] = field(default_factory=dict, repr=False)
     _mentioning: dict[tuple[str, ...], list[FileModel]] = field(default_factory=dict, repr=False)
-    _words: dict[FileModel, frozenset[str]] = field(default_factory=dict, repr=False)
 
     def matching(self, pattern: str, *words: str) -> list[FileModel]:
         """The files that were read and whose text matches the pattern. Looked for once per pattern.
@@ -51,17 +46,15 @@ class Project:
             self._matching[pattern] = [file for file in likely if search(file.text) is not None]
         return self._matching[pattern]
 
-    def mentioning(self, *words: str) -> list[FileModel]:
-        """The files that were read and hold one of the words. Looked for once."""
-        if words not in self._mentioning:
-            self._mentioning[words] = [file for file in self.files if file.mentions(*words)]
-        return self._mentioning[words]
+    def mentioning(self, *words: str, among: tuple[str, ...] = ()) -> list[FileModel]:
+        """The files that were read and hold one of the words. Looked for once.
 
-    def words(self, file: FileModel) -> frozenset[str]:
-        """Every identifier and word in a file's text. Read once per file."""
-        if file not in self._words:
-            self._words[file] = frozenset(file.text.translate(_NO_WORD).split())
-        return self._words[file]
+        `among`: fewer words, one of which stands wherever one of the others does; they are looked for first.
+        """
+        if words not in self._mentioning:
+            likely = self.mentioning(*among) if among else self.files
+            self._mentioning[words] = [file for file in likely if file.mentions(*words)]
+        return self._mentioning[words]
 
     @property
     def functions(self) -> Iterator[model.FunctionModel]:
@@ -228,19 +221,20 @@ _OUTER = re.compile(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+(\w+)")
 def qualname(file: FileModel, header: ClassHeader) -> str:
     """`Outer.Inner`, `build.<locals>.Inner`: as Python would name the class."""
     parts = [header.name]
-    indent = len(header.indent.expandtabs())
+    indent, deeper = len(header.indent.expandtabs()), header.indent
     for number in range(header.line - 2, -1, -1):
         if indent == 0:
             break
         text = file.lines[number]
-        if text.startswith(header.indent):
+        if text.startswith(deeper):
             continue
         stripped = text.lstrip(" \t")
         if not stripped or stripped[0] in "#)]}":
             continue
-        width = len(text[: len(text) - len(stripped)].expandtabs())
+        leading = text[: len(text) - len(stripped)]
+        width = len(leading.expandtabs())
         if width < indent:
-            indent = width
+            indent, deeper = width, leading
             if outer := _OUTER.match(text):
                 parts += ["<locals>", outer[3]] if outer[2] == "def" else [outer[3]]
     return ".".join(reversed(parts))

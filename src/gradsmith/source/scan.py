@@ -48,23 +48,35 @@ class Unpromising:
     size: int
 
 
-Seen = SourceFile | Unreadable | Unpromising
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A file that is to be read."""
+
+    path: str
+    named: bool = False
+
+
+Seen = SourceFile | Unreadable | Unpromising | Unread
 
 
 def read_all(
     paths: Iterable[str | os.PathLike[str]], endings: tuple[str, ...] = ENDINGS
 ) -> Iterator[SourceFile | Unreadable]:
     """Every Python file at or under `paths`, once each, in a stable order."""
-    for path, named in find_all(paths, endings):
-        try:
-            with open(path, "rb") as stream:
-                yield SourceFile(path, stream.read(), named)
-        except OSError as error:
-            yield Unreadable(path, f"cannot be read: {error.strerror or error}")
+    return (read(file) for file in find_all(paths, endings))
 
 
-def find_all(paths: Iterable[str | os.PathLike[str]], endings: tuple[str, ...] = ENDINGS) -> Iterator[tuple[str, bool]]:
-    """The path of every such file, and whether the user named it."""
+def read(file: Unread) -> SourceFile | Unreadable:
+    """The bytes of a file, or why there are none."""
+    try:
+        with open(file.path, "rb") as stream:
+            return SourceFile(file.path, stream.read(), file.named)
+    except OSError as error:
+        return Unreadable(file.path, f"cannot be read: {error.strerror or error}")
+
+
+def find_all(paths: Iterable[str | os.PathLike[str]], endings: tuple[str, ...] = ENDINGS) -> Iterator[Unread]:
+    """Every such file, not yet opened."""
     seen: set[str] = set()
     for given in paths:
         root = os.fspath(given)
@@ -78,7 +90,7 @@ def find_all(paths: Iterable[str | os.PathLike[str]], endings: tuple[str, ...] =
             if path in seen:
                 continue
             seen.add(path)
-            yield path, path == root
+            yield Unread(path, path == root)
 
 
 def _under(root: str, endings: tuple[str, ...]) -> Iterator[str]:

@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 _HEADER = re.compile(r"([ \t]*)class[ \t]+(\w+)[ \t]*(?:\[[^\]\n]*\])?[ \t]*(?:\(((?:[^()]|\([^()]*\))*)\))?[ \t]*:")
 
@@ -33,7 +34,8 @@ class ClassHeader:
         """Stands in a docstring. Counting triple quotes is quick, and clears nearly every class."""
         if (text.count('"""', 0, self.offset) + text.count("'''", 0, self.offset)) % 2 == 0:
             return False
-        return any(m.start() < self.offset < m.end() for m in _STRINGS.finditer(text) if m[0][0] != "#")
+        before = takewhile(lambda m: m.start() < self.offset, _STRINGS.finditer(text))
+        return any(m.end() > self.offset for m in before if m[0][0] != "#")
 
 
 def headers(text: str) -> list[ClassHeader]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gradsmith.source import knowledge as know
 from gradsmith.source.layer import LayerModel, Loop
 from gradsmith.source.loops import body_nodes, bound_names, carried, depends_on
+from gradsmith.source.walk import once
 
 if TYPE_CHECKING:
     from gradsmith.source.method import Method
@@ -31,15 +31,16 @@ class TimeIndex:
     node: ast.Subscript
 
 
-def time_loops(layer: LayerModel) -> Iterator[Loop]:
+@once
+def time_loops(layer: LayerModel) -> list[Loop]:
     """Loops that may go through time: not over modules, not over a handful of things, not without gradients."""
-    for loop in layer.loops:
-        if (
-            isinstance(loop.node, ast.For)
-            and not _goes_through_parts(loop)
-            and not without_gradient(loop.method, loop.node)
-        ):
-            yield loop
+    return [
+        loop
+        for loop in layer.loops
+        if isinstance(loop.node, ast.For)
+        and not _goes_through_parts(loop)
+        and not without_gradient(loop.method, loop.node)
+    ]
 
 
 def _goes_through_parts(loop: Loop) -> bool:

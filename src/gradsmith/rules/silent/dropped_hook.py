@@ -23,6 +23,7 @@ Measured on torch 2.13: after 3 forwards a module has 3 hooks, and its hook ran 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -70,11 +71,13 @@ _HOOKS = frozenset(
     ("register_hook", "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook",
      "register_full_backward_pre_hook", "register_backward_hook", "register_post_accumulate_grad_hook")
 )  # fmt: skip
+_STATEMENT = re.compile(rf"[ \t]+self\.[^=\n]*\.(?:{'|'.join(sorted(_HOOKS))})\(")
 
 
 def lint_file(file: FileModel) -> Iterator[Finding]:
-    statement = rf"^[ \t]+self\.[^=\n]*\.(?:{'|'.join(sorted(_HOOKS))})\("
-    for block in file.blocks_matching(statement, containing="def forward("):
+    starts = (file.text.rfind("\n", 0, at) + 1 for at in file.occurrences("_hook("))
+    statements = (start for start in starts if _STATEMENT.match(file.text, start))
+    for block in file.blocks_at(statements, containing="def forward("):
         for owner in ast.walk(block):
             if not (isinstance(owner, ast.ClassDef) and any(_is_module(file, base) for base in owner.bases)):
                 continue

@@ -24,6 +24,7 @@ Measured on torch 2.13: with `z = a + b` and a hook `lambda g: g.mul_(10)` on `a
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -54,24 +55,32 @@ class Scaled(torch.nn.Module):
 gradsmith_inputs = {"Scaled": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
 """
 GOOD = BAD.replace("grad.mul_(0.5)", "grad.mul(0.5)")
+_SIMPLE = re.compile(r"\.register_hook\(\s*(?:lambda\b|\w+\s*,?\s*\))")
 _MEANT = "Return a new tensor from the hook: PyTorch uses what it returns."
 
 
 def lint_file(file: FileModel) -> Iterator[Finding]:
-    for block in file.blocks_matching(r"\.register_hook\(\s*(?:lambda\b|\w+\s*,?\s*\))"):
-        nested = {n.name: n for n in ast.walk(block) if isinstance(n, ast.FunctionDef)}
-        for node in ast.walk(block):
+    hooks = (at for at in file.occurrences(".register_hook(") if _SIMPLE.match(file.text, at))
+    # The function around it, not the class: test suites have classes of 10,000 lines.
+    around = {file.function_at(file.line_number(at), outermost=True): at for at in hooks}
+    for block, at in around.items():
+        if block is None:
+            continue
+        nodes = list(ast.walk(block))
+        nested = {n.name: n for n in nodes if isinstance(n, ast.FunctionDef)}
+        owner = file.top_at(at)
+        for node in nodes:
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) == 1):
                 continue
             if node.func.attr != "register_hook":
                 continue
             hook = node.args[0]
             if isinstance(hook, ast.Lambda):
-                yield from _lambda(file, hook, getattr(block, "name", None))
+                yield from _lambda(file, hook, owner)
             elif isinstance(hook, ast.Name):
                 found = nested.get(hook.id) or file.function_named(hook.id)
                 if found is not None:
-                    yield from _function(file, found, getattr(block, "name", None))
+                    yield from _function(file, found, owner)
 
 
 def _lambda(file: FileModel, hook: ast.Lambda, owner: str | None) -> Iterator[Finding]:

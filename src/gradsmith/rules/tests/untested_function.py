@@ -29,6 +29,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source.file import has_word
 
 if TYPE_CHECKING:
     from gradsmith.source import FileModel, FunctionModel
@@ -67,7 +68,6 @@ GOOD = BAD.replace(
     "    assert torch.autograd.gradcheck(Cube.apply, (x,))",
 )
 _TEST = r"(?m)^[ \t]*def test_"
-_TOP = re.compile(r"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^=\n]+)?=(?!=)", re.M)
 
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
@@ -78,13 +78,14 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     if _is_test(own):
         return
     with_tests = project.matching(_TEST, "def test_")
-    words = [project.words(file) for file in with_tests if file is not own]
-    words += [frozenset(re.findall(r"\w+", part)) for part in _test_functions(own.text)] if own in with_tests else []
+    tests = [file for file in with_tests if file is not own]
+    inside = _test_functions(own.text) if own in with_tests else []
+
+    def tested(name: str) -> bool:
+        return any(file.uses(name) for file in tests) or any(has_word(text, name) for text in inside)
+
     # The plain name first: following wrappers costs a search of the file.
-    if not words or any(function.name in found for found in words):
-        return
-    names = _names(function)
-    if any(not found.isdisjoint(names) for found in words):
+    if not (tests or inside) or tested(function.name) or any(tested(name) for name in _names(function)):
         return
     yield function.at(
         function.node,
@@ -102,27 +103,18 @@ def _is_test(file: FileModel) -> bool:
 
 def _names(function: FunctionModel) -> set[str]:
     """The Function and every name at the top of its file that leads to it."""
-    text = function.file.text
-    starts = [(m.start(), m[1] or m[2]) for m in _TOP.finditer(text)]
-    ends = [start for start, _ in starts[1:]] + [len(text)]
-    blocks = [(name, text[start:end]) for (start, name), end in zip(starts, ends)]
-    names = {function.name}
-    while True:
-        more = {
-            name
-            for name, block in blocks
-            if name not in names
-            and name != "gradsmith_inputs"
-            and not name.startswith("test_")
-            and _mentions(block, names)
-        }
-        if not more:
-            return names
-        names |= more
-
-
-def _mentions(text: str, names: set[str]) -> bool:
-    return re.search(r"\b(?:" + "|".join(map(re.escape, sorted(names))) + r")\b", text) is not None
+    text, starts = function.file.text, function.file.tops
+    ends = [*list(starts.values())[1:], len(text)]
+    blocks = {
+        name: text[start:end]
+        for (name, start), end in zip(starts.items(), ends)
+        if name != "gradsmith_inputs" and not name.startswith("test_")
+    }
+    names, newest = {function.name}, [function.name]
+    while newest:
+        newest = [n for n, block in blocks.items() if n not in names and any(has_word(block, new) for new in newest)]
+        names.update(newest)
+    return names
 
 
 def _test_functions(text: str) -> list[str]:

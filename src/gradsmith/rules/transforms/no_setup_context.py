@@ -69,8 +69,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return
     if function.setup_context is not None or not function.has_gradient or project is None:
         return
-    users = project.mentioning(*_USES)
-    if not any(function.name in project.words(file) for file in users):
+    users = project.mentioning(*_USES, among=("torch.func", "functorch", "vmap"))
+    if not any(file.uses(function.name) for file in users):
         return
     yield function.at(
         forward.node,

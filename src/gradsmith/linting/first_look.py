@@ -1,0 +1,114 @@
+"""A first look at the bytes of every file: what do they promise to the rules? Most files are done with after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from gradsmith.catalog import Rule
+from gradsmith.findings import Skipped
+from gradsmith.linting import pool
+from gradsmith.source import scan
+
+# Up to this many bytes every file is parsed whole, so that a syntax error anywhere is reported; beyond it only the
+# classes that matter are (the torch package: 0.13 s instead of 6 s).
+PARSE_WHOLE_BELOW = 1_000_000
+PAYS_FROM = 500  # files to read, from which a second process pays
+
+
+@dataclass(frozen=True)
+class LookedAt:
+    """A file, and what its bytes mention."""
+
+    source: scan.SourceFile
+    function: bool
+    layer: bool
+    words: frozenset[str]
+    whole: bool = False
+
+    @property
+    def promises(self) -> bool:
+        return self.function or self.layer or bool(self.words) or self.source.named
+
+
+@dataclass
+class FirstLook:
+    """What came of it. Files that promise nothing are kept only while there is little to read."""
+
+    kept: list[LookedAt] = field(default_factory=list)
+    unpromising: list[str] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    count: int = 0
+    bytes: int = 0
+
+    def add(self, source: scan.Seen, wanted: Wanted) -> None:
+        if isinstance(source, scan.Unread):
+            source = scan.read(source)
+        if isinstance(source, scan.Unreadable):
+            self.skipped.append(Skipped(source.path, source.reason))
+            return
+        self.count += 1
+        if isinstance(source, scan.Unpromising):
+            self.bytes += source.size
+            self.unpromising.append(source.path)
+            return
+        seen = wanted.in_bytes(source)
+        if not seen.promises:
+            self.unpromising.append(source.path)
+        if seen.promises or self.bytes <= PARSE_WHOLE_BELOW:
+            self.kept.append(seen)
+        self.bytes += len(source.data)
+
+    def settled(self) -> FirstLook:
+        """With much to read, only what promises something is kept; otherwise every file is parsed whole."""
+        if self.bytes > PARSE_WHOLE_BELOW:
+            return replace(self, kept=[seen for seen in self.kept if seen.promises])
+        return replace(self, kept=[replace(seen, whole=True) for seen in self.kept])
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the rules look for."""
+
+    words: dict[bytes, str]
+    layers: bool
+
+    @staticmethod
+    def by(rules: Sequence[Rule]) -> Wanted:
+        words = {word.encode(): word for rule in rules for word in rule.triggers}
+        return Wanted(words, any(rule.lint_layer for rule in rules))
+
+    def in_bytes(self, source: scan.SourceFile) -> LookedAt:
+        data = source.data
+        return LookedAt(
+            source,
+            scan.mentions_function(data),
+            self.layers and scan.mentions_layer(data),
+            frozenset(word for raw, word in self.words.items() if raw in data),
+        )
+
+
+def look_at(sources: Iterable[scan.Seen], rules: Sequence[Rule]) -> FirstLook:
+    """Read the files and see what they promise, in several processes where there is much to read."""
+    wanted, listed = Wanted.by(rules), list(sources)
+    count = pool.processors() if sum(isinstance(s, scan.Unread) for s in listed) >= PAYS_FROM else 1
+    # Neighbours stay together, so that the parts in their order are the whole in its order.
+    size = -(-len(listed) // count) if listed else 1
+    shares = [listed[start : start + size] for start in range(0, len(listed), size)]
+    looks = pool.side_by_side([partial(_look, share, wanted) for share in shares]) if shares else []
+    whole = FirstLook()
+    for look in looks:
+        whole.kept += look.kept
+        whole.unpromising += look.unpromising
+        whole.skipped += look.skipped
+        whole.count += look.count
+        whole.bytes += look.bytes
+    return whole.settled()
+
+
+def _look(sources: Sequence[scan.Seen], wanted: Wanted) -> FirstLook:
+    look = FirstLook()
+    for source in sources:
+        look.add(source, wanted)
+    return look
