@@ -60,8 +60,33 @@ def fetch(key: str, build: Callable[[Path], None]) -> Path:
 
 
 def is_whole(path: Path) -> bool:
+    return _content(path) is not None
+
+
+def read(name: str) -> bytes | None:
+    """The content of a file that `write` wrote, or None if there is none or it is torn."""
+    return _content(folder() / name)
+
+
+def write(name: str, data: bytes) -> None:
+    """Keep `data`; a full disk or a folder that cannot be written only means that it is made again next time."""
+    unfinished: Path | None = None
+    try:
+        target = folder() / name
+        handle, path = tempfile.mkstemp(dir=target.parent)
+        unfinished = Path(path)
+        with os.fdopen(handle, "wb") as out:
+            out.write(data + hashlib.sha256(data).digest())
+        os.replace(unfinished, target)
+    except OSError:
+        if unfinished is not None:
+            unfinished.unlink(missing_ok=True)
+
+
+def _content(path: Path) -> bytes | None:
     try:
         data = path.read_bytes()
     except OSError:
-        return False
-    return len(data) > _DIGEST and hashlib.sha256(data[:-_DIGEST]).digest() == data[-_DIGEST:]
+        return None
+    whole = len(data) > _DIGEST and hashlib.sha256(data[:-_DIGEST]).digest() == data[-_DIGEST:]
+    return data[:-_DIGEST] if whole else None

@@ -35,10 +35,8 @@ def compiler() -> str:
 
 def load(source: str) -> ctypes.CDLL:
     """Compile `source`, or take it from the cache, and load it."""
-    path = compiler()
-    native = "-mcpu=native" if platform.machine() in ("aarch64", "arm64") else "-march=native"
-    flags = (*FLAGS, native)
-    key = _key(source, path, flags)
+    path, flags = compiler(), _flags()
+    key = hashlib.sha256("\0".join((source, *toolchain())).encode()).hexdigest()[:40]
     library = fetch(key, lambda target: _compile(source, target, path, flags))
     try:
         return ctypes.CDLL(str(library))
@@ -46,18 +44,17 @@ def load(source: str) -> ctypes.CDLL:
         raise Refused(f"the compiled loop could not be loaded ({error})") from error
 
 
-def _key(source: str, path: str, flags: tuple[str, ...]) -> str:
+def _flags() -> tuple[str, ...]:
+    native = "-mcpu=native" if platform.machine() in ("aarch64", "arm64") else "-march=native"
+    return (*FLAGS, native)
+
+
+def toolchain() -> tuple[str, ...]:
+    """All that a compiled loop depends on besides its source."""
+    path = compiler()
     binary = os.stat(os.path.realpath(path))
-    parts = (
-        source,
-        path,
-        str(binary.st_mtime_ns),
-        str(binary.st_size),
-        " ".join(flags),
-        cpu_features(),
-        torch.__version__,
-    )
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
+    version = (str(binary.st_mtime_ns), str(binary.st_size), torch.__version__)
+    return (path, *version, " ".join(_flags()), cpu_features())
 
 
 @functools.cache

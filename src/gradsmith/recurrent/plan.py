@@ -41,6 +41,8 @@ class Plan:
     notes: list[str] = field(default_factory=list)
     held: list[object] = field(default_factory=list)
     seconds: float = 0.0
+    from_disk: bool = False
+    """Captured and checked by an earlier process."""
 
     def __str__(self) -> str:
         lines = [f"backend: {self.backend} ({_RUNGS[self.backend]})"]
@@ -52,7 +54,7 @@ class Plan:
             sizes = ", ".join(map(str, sorted(self.checked)))
             lines.append(f"checked: y, state and every gradient against a float64 loop at batch {sizes}, T = 2 and 5")
         if self.seconds:
-            lines.append(f"planned in {self.seconds:.2f} s")
+            lines.append(f"planned in {self.seconds:.2f} s{' (found on disk)' if self.from_disk else ''}")
         return "\n".join(lines)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import checkpoint
 
+from . import store
 from .fallback import Step
 from .ladder import Call, choose, execute, make_call, verify
 from .outside_compile import outside_compile
@@ -117,12 +119,24 @@ def plan_for(call: Call, backend: str) -> Plan:
     # is nobody else's business: a surrounding checkpoint would count it and miss it when it recomputes.
     with _planning, torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
         plan = _plans.get(key)
+        name = store.address(call, backend) if plan is None or plan.backend == "c" else None
         if plan is None:
-            plan = _plans[key] = _first_plan(call, backend)
+            plan = _plans[key] = _from_disk(call, name) or _first_plan(call, backend)
+        known = plan.from_disk and call.batch in plan.checked
         try:
             verify(plan, call)
         except Refused as refusal:
             return Plan("loop", [f"{plan.backend} at batch {call.batch}: {refusal}"])
+        if name is not None and plan.backend == "c" and not known:
+            store.keep(plan, name)
+    return plan
+
+
+def _from_disk(call: Call, name: str | None) -> Plan | None:
+    started = time.perf_counter()
+    plan = None if name is None else store.find(call, name)
+    if plan is not None:
+        plan.seconds = time.perf_counter() - started
     return plan
 
 

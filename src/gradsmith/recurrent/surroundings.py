@@ -14,16 +14,46 @@ import types
 from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size, range, type(...))
+_CONTAINERS = frozenset({list, tuple, set, frozenset, dict, deque})
 _MODULE_NOISE = frozenset(
     {"_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_is_full_backward_hook"}
 )
+# What Python and torch keep on classes for themselves: no step reads them.
+_CLASS_NOISE = frozenset({"_abc_impl", "_backward_cls"})
 _MAX_DEPTH = 12
 _MAX_ITEMS = 2048
+
+
+class ById(NamedTuple):
+    """An object that counts as the same only if it is the same object; `Surroundings.held` has it."""
+
+    address: int
+
+
+class LibraryModule(NamedTuple):
+    """A module of torch, NumPy or the standard library."""
+
+    name: str
+
+
+class UserModule(NamedTuple):
+    """Any other module, with those of its values that the step mentions by name."""
+
+    name: str
+    values: Any
+
+
+class LibraryFunction(NamedTuple):
+    """A function of a library: known by its name, but its closure may hold the user's objects."""
+
+    module: str
+    code: types.CodeType
+    cells: Any
 
 
 @dataclass
@@ -55,7 +85,7 @@ def _names_in(code: types.CodeType) -> tuple[str, ...]:
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_library(module: str) -> bool:
+def is_library(module: str) -> bool:
     """Code of torch, NumPy and the standard library is covered by the torch version, not walked."""
     top = module.partition(".")[0]
     return top in {"torch", "numpy", "math", "functorch", "gradsmith"} or (
@@ -63,24 +93,11 @@ def _is_library(module: str) -> bool:
     )
 
 
-@functools.lru_cache(maxsize=1024)
-def _methods(cls: type) -> tuple[types.FunctionType, ...]:
-    found: list[types.FunctionType] = []
-    for owner in cls.__mro__:
-        if owner is object or _is_library(owner.__module__):
-            continue
-        for value in vars(owner).values():
-            inner = value.__func__ if isinstance(value, staticmethod | classmethod) else value
-            inner = inner.fget if isinstance(inner, property) else inner
-            if isinstance(inner, types.FunctionType):
-                found.append(inner)
-    return tuple(found)
-
-
 class _Walk:
     def __init__(self) -> None:
         self.found = Surroundings()
         self.seen: dict[int, int] = {}
+        self.mentioned: set[tuple[int, tuple[str, ...]]] = set()
 
     def see(self, thing: Any, path: str, depth: int) -> Any:
         if isinstance(thing, _PLAIN):
@@ -102,7 +119,7 @@ class _Walk:
             return ("partial", tuple(self.see(part, path, depth + 1) for part in parts))
         if isinstance(thing, list | tuple | set | frozenset | dict | deque):
             return self._container(thing, path, depth)
-        if type(thing).__module__ == "numpy" and hasattr(thing, "tobytes"):
+        if type(thing).__module__ == "numpy" and hasattr(thing, "tobytes") and not thing.dtype.hasobject:
             return ("numpy", thing.shape, str(thing.dtype), hashlib.sha256(thing.tobytes()).digest())
         if isinstance(thing, type):
             return ("class", self._by_identity(thing), self._class(thing, depth))
@@ -110,19 +127,20 @@ class _Walk:
             return self._by_identity(thing)
         return self._instance(thing, path, depth)
 
-    def _by_identity(self, thing: object) -> Any:
+    def _by_identity(self, thing: object) -> ById:
         self.found.held.append(thing)
-        return ("id", id(thing))
+        return ById(id(thing))
 
     def _tensor(self, tensor: torch.Tensor, path: str) -> Any:
         self.found.tensors.append(tensor)
         self.found.names.append(path)
-        return ("tensor", tuple(tensor.shape), tensor.dtype, tensor.requires_grad, tensor.device)
+        own = self.see(tensor.__dict__, path, 0) if tensor.__dict__ else None
+        return ("tensor", tuple(tensor.shape), tensor.dtype, tensor.requires_grad, tensor.device, own)
 
     def _function(self, function: types.FunctionType, path: str, depth: int) -> Any:
-        if _is_library(function.__module__ or ""):
+        if is_library(function.__module__ or ""):
             # Library closures (a wrapped cell) still hold the user's objects.
-            return ("library", function.__code__, self._cells(function, path, depth))
+            return LibraryFunction(function.__module__, function.__code__, self._cells(function, path, depth))
         code = function.__code__
         outside: list[Any] = []
         names = _names_in(code)
@@ -130,10 +148,11 @@ class _Walk:
             if name in function.__globals__:
                 value = function.__globals__[name]
                 if isinstance(value, types.ModuleType):
-                    outside.append(self._module_values(value, names, depth))
+                    outside.append((name, self._module_values(value, names, depth)))
                 else:
                     outside.append((name, self.see(value, name, depth + 1)))
-        defaults = self.see((function.__defaults__, function.__kwdefaults__), path, depth + 1)
+        own = (function.__defaults__, function.__kwdefaults__, function.__dict__)
+        defaults = tuple(self.see(part, path, depth + 1) if part else None for part in own)
         return ("function", code, defaults, self._cells(function, path, depth), tuple(outside))
 
     def _cells(self, function: types.FunctionType, path: str, depth: int) -> Any:
@@ -148,36 +167,57 @@ class _Walk:
         return tuple(cells)
 
     def _module_values(self, module: types.ModuleType, names: tuple[str, ...], depth: int) -> Any:
-        if _is_library(module.__name__):
-            return ("import", module.__name__)
+        """`settings.leak`, `package.settings.leak`: the values a function mentions by name."""
+        if is_library(module.__name__):
+            return LibraryModule(module.__name__)
+        if (id(module), names) in self.mentioned:
+            return UserModule(module.__name__, ())
+        self.mentioned.add((id(module), names))
         values = vars(module)
-        return tuple((n, self.see(values[n], f"{module.__name__}.{n}", depth + 1)) for n in names if n in values)
+        found: list[Any] = []
+        for name in names:
+            value = values.get(name)
+            if isinstance(value, types.ModuleType):
+                found.append((name, self._module_values(value, names, depth + 1)))
+            elif name in values:
+                found.append((name, self.see(value, f"{module.__name__}.{name}", depth + 1)))
+        return UserModule(module.__name__, tuple(found))
 
     def _container(self, thing: Any, path: str, depth: int) -> Any:
+        kind: Any = type(thing) if type(thing) in _CONTAINERS else self.see(type(thing), path, depth + 1)
         if len(thing) > _MAX_ITEMS:
-            return (self._by_identity(thing), len(thing))
+            return (kind, self._by_identity(thing), len(thing))
         if isinstance(thing, set | frozenset):
-            return (type(thing), frozenset(repr(item) for item in thing))
+            plain = all(isinstance(item, _PLAIN) for item in thing)
+            return (kind, None if plain else self._by_identity(thing), frozenset(repr(item) for item in thing))
         if isinstance(thing, dict):
             items = tuple(
                 (self.see(k, path, depth + 1), self.see(v, f"{path}[{k!r}]", depth + 1)) for k, v in thing.items()
             )
-            return ("dict", items)
-        return (type(thing), tuple(self.see(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(thing)))
+            return (kind, items)
+        return (kind, tuple(self.see(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(thing)))
 
     def _class(self, cls: type, depth: int) -> Any:
-        values = [
-            (n, v) for n, v in vars(cls).items() if isinstance(v, bool | int | float | str) and not n.startswith("__")
-        ]
-        functions = tuple(self.see(function, function.__name__, depth + 1) for function in _methods(cls))
-        return (tuple(values), functions)
+        """Methods and values of a class and of those it inherits from, as far as they are the user's."""
+        found: list[Any] = []
+        for owner in cls.__mro__:
+            if owner is object or is_library(owner.__module__):
+                continue
+            for name, value in vars(owner).items():
+                if isinstance(value, staticmethod | classmethod):
+                    value = value.__func__
+                elif isinstance(value, property):
+                    value = value.fget
+                if isinstance(value, types.FunctionType) or not (name.startswith("__") or name in _CLASS_NOISE):
+                    found.append((name, self.see(value, name, depth + 1)))
+        return tuple(found)
 
     def _instance(self, thing: Any, path: str, depth: int) -> Any:
         values = getattr(thing, "__dict__", None)
         if values is None:
             return self._by_identity(thing)
         parts: list[Any] = [self._by_identity(type(thing))]
-        if not _is_library(type(thing).__module__):
+        if not is_library(type(thing).__module__):
             parts.append(self._class(type(thing), depth))
         if isinstance(thing, torch.nn.Module):
             for group in (thing._parameters, thing._buffers, thing._modules):
