@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gradsmith.diagnosis.case import Case, Fit
 
 _NOT_CAUSES = {"case", "truth", "repair", "mutate", "vocabulary"}
+_FOR_COMPLEX = {"conjugated", "sign", "transposed"}  # the others compare sizes and order, which complex numbers lack
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ def causes() -> Mapping[str, Cause]:
 def diagnose(case: Case) -> Fit | None:
     """The first cause that fits, or None."""
     for cause in causes().values():
+        if case.claimed.is_complex() and cause.name not in _FOR_COMPLEX:
+            continue
         fit = cause.fits(case)
         if fit is not None:
             return fit.named(cause.name)

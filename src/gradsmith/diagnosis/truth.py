@@ -21,21 +21,25 @@ def dense_truth(lab: Lab, pair: Pair, v: Tensor) -> tuple[Tensor, Tensor] | None
     if exact is not None:
         return exact, torch.ones(exact.shape, dtype=torch.bool)
     x = pair.leaf.tensor.detach()
-    if x.is_complex() or not x.numel():
+    if not x.numel():
         return None
     chosen = torch.arange(x.numel())
     if x.numel() > _MOST:
         chosen = torch.randperm(x.numel(), generator=lab.generator(21))[:_MOST]
-    truth = torch.zeros(x.shape, dtype=torch.float64)
+    wide = torch.complex128 if x.is_complex() else torch.float64
+    truth = torch.zeros(x.shape, dtype=wide)
     errors = torch.full(x.shape, torch.inf, dtype=torch.float64)
     size = typical_size(x)
     for index in chosen.tolist():
-        e = torch.zeros_like(x).contiguous()
-        e.view(-1)[index] = size
-        evaluate = moved(*lab.precise, pair.leaf, e, lab.settings)
-        (slope,) = slopes(evaluate, [Probe(pair.output, v.double(), 1e3)])
-        truth.view(-1)[index] = slope.value / size
-        errors.view(-1)[index] = slope.error / size
+        # The real and the imaginary part of a gradient are the slopes along 1 and along i.
+        for unit in (1.0, 1j) if x.is_complex() else (1.0,):
+            e = torch.zeros_like(x).contiguous()
+            e.view(-1)[index] = torch.tensor(unit * size, dtype=e.dtype)
+            evaluate = moved(*lab.precise, pair.leaf, e, lab.settings)
+            (slope,) = slopes(evaluate, [Probe(pair.output, v if v.is_complex() else v.double(), 1e3)])
+            truth.view(-1)[index] += unit * slope.value / size
+            worst = slope.error / size if unit == 1.0 else max(slope.error / size, float(errors.view(-1)[index]))
+            errors.view(-1)[index] = worst
     scale = float(truth.nan_to_num().abs().max())
     return truth.nan_to_num(), torch.isfinite(truth) & (errors <= 1e-7 * scale)
 
@@ -54,7 +58,7 @@ def approximation_error(lab: Lab, pair: Pair) -> Distance | None:
     if measured is None:
         return None
     truth, known = measured
-    off = (pair.claimed.double() - truth)[known]
+    off = (pair.claimed.to(truth.dtype) - truth)[known]
     size = float(torch.linalg.vector_norm(truth[known]))
     if not off.numel() or size == 0:
         return None
@@ -70,4 +74,4 @@ def _from_oracle(lab: Lab, pair: Pair, v: Tensor) -> Tensor | None:
     evaluate = moved(*lab.precise, pair.leaf, u, lab.settings)
     (slope,) = slopes(evaluate, [Probe(pair.output, v, max(float((grads * u).norm().abs()), 1e-300))])
     confirmed = abs(slope.value - dot(grads, u)) <= 10 * slope.error + 1e-6 * abs(slope.value)
-    return grads.double() if confirmed and not grads.is_complex() else None
+    return grads.to(torch.complex128 if grads.is_complex() else torch.float64) if confirmed else None

@@ -48,10 +48,10 @@ def worth_measuring(lab: Lab) -> bool:
     """A gradient that is right in float64, made by code that looks at the dtype of what it is given."""
     if lab.surrogate or lab.approximate or lab.gradient.wrong or lab.gradient.noisy:
         return False
-    return not _takes_pointers(lab)
+    return not takes_pointers(lab)
 
 
-def _takes_pointers(lab: Lab) -> bool:
+def takes_pointers(lab: Lab) -> bool:
     """Code that hands bare pointers to a library reads past the end of a tensor of a narrower type."""
     if lab.target.path is None or not Path(lab.target.path).is_file():
         return False

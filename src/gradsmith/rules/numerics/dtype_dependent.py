@@ -1,17 +1,23 @@
-"""backward fails in a precision that forward accepts.
+"""backward fails for a type of number that forward accepts.
 
 What it finds
 -------------
 forward is run in float32 (at level deep also in bfloat16 and float16). Where it works and backward raises, a type is built
 into backward. Operations that PyTorch itself lacks in this precision do not count.
 
+The same is tried with complex numbers: for them PyTorch wants the conjugate of the derivative (`grad_output * x.conj()`
+for x * y), and a backward that was written for real numbers lacks it. What came out stands in the compatibility matrix,
+column complex. It is a warning where the source speaks of complex numbers (`conj`, `fft`, `is_complex`), and at level
+deep `info` elsewhere.
+
 Why it matters
 --------------
-`torch.zeros(n)` without a dtype, or a constant of float64, mixes types as soon as somebody trains in another one.
+`torch.zeros(n)` without a dtype, or a constant of float64, mixes types as soon as somebody trains in another one. A complex
+gradient without its conjugate has the right size and points elsewhere.
 
 Known problems
 --------------
-None known.
+Modules are not tried with complex numbers, nor is code that hands bare pointers to a library.
 
 References
 ----------
@@ -52,8 +58,10 @@ GOOD = BAD.replace("torch.ones(n, n, dtype=torch.float64)", "grad_output.new_one
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.lab.conditions.complex_numbers import complex_numbers, meant
     from gradsmith.lab.variations.precision import precisions, worth_measuring
 
+    outcome = complex_numbers(lab)
     if not worth_measuring(lab):
         return
     for found in precisions(lab):
@@ -66,3 +74,12 @@ def probe(lab: Lab) -> Iterator[Finding]:
                 evidence={"dtype": name},
             )
             return
+    spoken_of = meant(lab)
+    if outcome.state == "fails" and (spoken_of or lab.level == "deep"):
+        yield lab.finding(
+            f"{lab.target.name}, which takes complex numbers too: {outcome.detail}.",
+            severity="warning" if spoken_of else "info",
+            advice="PyTorch's gradient is the conjugate of the derivative: multiply grad_output by the conj() of it, or "
+            "reject complex inputs in forward.",
+            evidence={"dtype": "complex128"},
+        )

@@ -1,0 +1,85 @@
+"""Complex inputs where forward takes them: the gradient has to be PyTorch's, the conjugate of the derivative.
+
+A real example does not say what its author meant for complex numbers, so this is a column of the matrix before it is a
+finding.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+
+import torch
+
+from gradsmith.lab.conditions.outcome import Outcome, column, examinable
+from gradsmith.lab.lab import Lab
+from gradsmith.lab.oracle import own_forward
+from gradsmith.lab.run import forward, normal_like
+from gradsmith.lab.variations.judging import Variation, outcome, worth_trying
+from gradsmith.lab.variations.precision import takes_pointers
+
+_MENTIONED = re.compile(r"conj|complex|fft|view_as_real|\.imag\b|\.mH\b|\.H\b")
+
+
+@column("complex")
+def complex_numbers(lab: Lab) -> Outcome:
+    """The same subject on the same numbers with imaginary parts."""
+    if reason := examinable(lab) or _unfit(lab):
+        return Outcome("not tried", reason)
+    if any(leaf.tensor.is_complex() for leaf in lab.arguments.differentiable):
+        return Outcome("works", "")  # the example itself is complex, and its gradient was judged
+    tried = variation(lab)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # "casting complex values to real discards": the gradient then does so, too
+        found = outcome(lab, tried)
+    if found.status == "rejected":
+        return Outcome("not supported", f"forward raises {found.detail}")
+    if found.status == "raises":
+        return Outcome("fails", f"backward raises {found.detail}")
+    if found.mismatch is None:
+        right = found.status == "right"
+        return Outcome("works") if right else Outcome("not tried", found.detail or "its gradient cannot be judged")
+    name = found.mismatch.argument
+    said = f"the gradient of '{name}' " + ("lacks a conj()" if lacks_conj(lab, tried, name) else "is wrong")
+    return Outcome("fails", said, said)
+
+
+def variation(lab: Lab) -> Variation:
+    """Every input that has a gradient, with imaginary parts of its own size."""
+    arguments = lab.precise[1]
+    tensors = {}
+    for leaf in arguments.differentiable:
+        x = leaf.tensor.detach()
+        imaginary = normal_like(x, lab.generator(41 + leaf.position)) * x.abs().mean()
+        tensors[leaf.position] = torch.complex(x, imaginary).requires_grad_()
+    return Variation("with complex numbers", arguments.replaced(tensors), "complex")
+
+
+def lacks_conj(lab: Lab, tried: Variation, name: str) -> bool:
+    """Whether the gradient for a real grad_output is the conjugate of the true one."""
+    run = forward(lab.precise[0], tried.arguments, seed=lab.settings.seed)
+    oracle = own_forward(lab.precise[0], run, lab.settings.seed, lab.settings.reference)
+    if oracle is None:
+        return False
+    position = next(leaf.position for leaf in tried.arguments.differentiable if leaf.name == name)
+    ones = run.ones()
+    claimed = run.gradients(ones)[position]
+    parts = [oracle.gradients(o, v)[position] for o, v in ones.items()]
+    return claimed is not None and lab.close(torch.stack(parts).sum(0), claimed.conj())
+
+
+def meant(lab: Lab) -> bool:
+    """Whether the source of the subject speaks of complex numbers."""
+    try:
+        return bool(_MENTIONED.search(inspect.getsource(lab.target.function or lab.target.original)))
+    except (OSError, TypeError):
+        return False
+
+
+def _unfit(lab: Lab) -> str:
+    if lab.target.module is not None:
+        return "the parameters of a module are real"
+    if takes_pointers(lab):
+        return "foreign code reads the memory as real numbers"
+    return "" if worth_trying(lab) else "the gradient is right on a part of its domain only"

@@ -1,0 +1,92 @@
+"""Complex inputs: right where the conjugate is there, named where it is not, and no alarm for code meant for reals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import gradsmith as gs
+from gradsmith.findings import Finding, Report
+
+PRODUCT = """
+import torch
+
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x * y{forward}
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, y = ctx.saved_tensors
+        return grad_output * y{conj}, grad_output * x{conj}
+
+
+def example():
+    x = torch.randn(4, 3, dtype=torch.{dtype}, requires_grad=True)
+    return x, torch.randn(4, 3, dtype=torch.{dtype}, requires_grad=True)
+
+
+gradsmith_inputs = {{"Product": example}}
+"""
+
+
+def source(*, conj: bool, dtype: str = "float64", forward: str = "") -> str:
+    return PRODUCT.format(conj=".conj()" if conj else "", dtype=dtype, forward=forward)
+
+
+def column(report: Report) -> str:
+    return report.subjects[0].conditions["complex"]
+
+
+def serious(report: Report) -> list[Finding]:
+    return [f for f in report.findings if f.severity != "info"]
+
+
+def test_a_gradient_with_its_conjugate_works(check_source: Callable[..., Report]) -> None:
+    report = check_source(source(conj=True))
+    assert column(report) == "works"
+    assert report.ok
+    assert not serious(report)
+
+
+def test_a_missing_conjugate_is_a_cell_of_the_matrix_where_nobody_spoke_of_complex(
+    check_source: Callable[..., Report],
+) -> None:
+    report = check_source(source(conj=False))
+    assert column(report) == "fails: the gradient of 'x' lacks a conj()"
+    assert report.ok
+    assert not serious(report)
+
+
+def test_a_missing_conjugate_is_a_warning_where_the_source_speaks_of_complex(
+    check_source: Callable[..., Report],
+) -> None:
+    report = check_source(source(conj=False, forward=" if x.is_complex() else x * y"))
+    (finding,) = serious(report)
+    assert (finding.rule, finding.severity) == ("dtype-dependent", "warning")
+    assert "lacks a conj()" in finding.message
+
+
+def test_a_forward_that_rejects_complex_numbers_is_listed(check_source: Callable[..., Report]) -> None:
+    report = check_source(source(conj=False, forward=".clamp(-1e9, 1e9)"))
+    assert column(report).startswith("not supported: forward raises")
+    assert report.ok
+
+
+@pytest.mark.parametrize("conj", [True, False])
+def test_given_complex_inputs_are_judged(check_source: Callable[..., Report], conj: bool) -> None:
+    report = check_source(source(conj=conj, dtype="complex128"))
+    assert report.ok == conj
+    causes = {f.cause for f in report.findings if f.rule == "wrong-gradient"}
+    assert causes == (set() if conj else {"conjugated"})
+
+
+@pytest.mark.parametrize("operation", [torch.abs, torch.angle, torch.view_as_real, torch.fft.fft, torch.linalg.inv])
+def test_torchs_own_complex_gradients_are_right(operation: Callable[..., torch.Tensor]) -> None:
+    x = torch.randn(3, 3, dtype=torch.complex128, requires_grad=True)
+    assert gs.check(operation, x).ok
