@@ -8,6 +8,8 @@ $(STAMP): pyproject.toml constraints.txt
 	test -x $(PY) || python3 -m venv .venv
 	$(PY) -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	$(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	# As pip does for a package that is not editable: where PYTHONDONTWRITEBYTECODE is set, every start would compile us again.
+	$(PY) -m compileall -q src
 	touch $(STAMP)
 
 demo: $(STAMP)

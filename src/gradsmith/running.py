@@ -30,8 +30,8 @@ class Running:
     jobs: int = 1
 
 
-def run(work: Sequence[Wanted], how: Running, advance: Callable[[str], None] | None = None) -> Report:
-    """Check every subject of every file; `advance` is told the name of each one that is done."""
+def run(work: Sequence[Wanted], how: Running, advance: Callable[[Report], None] | None = None) -> Report:
+    """Check every subject of every file; `advance` gets the report of each one that is done."""
     if importlib.util.find_spec("torch") is None:
         raise GradsmithError(MISSING_TORCH.format(what="gradsmith check"))
     waiting: queue.SimpleQueue[tuple[int, Wanted]] = queue.SimpleQueue()
@@ -78,7 +78,7 @@ def _serve(
     waiting: queue.SimpleQueue[tuple[int, Wanted]],
     how: Running,
     done: dict[int, list[Report]],
-    advance: Callable[[str], None] | None,
+    advance: Callable[[Report], None] | None,
 ) -> None:
     from gradsmith.lab.isolation import Job, Limits, Zygote
 
@@ -94,4 +94,4 @@ def _serve(
             for report in zygote.run(task, how.options):
                 done.setdefault(number, []).append(report)
                 if advance is not None:
-                    advance(report.subjects[0].name)
+                    advance(report)

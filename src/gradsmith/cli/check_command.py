@@ -77,13 +77,12 @@ def command(
     options |= {"steps": steps, "second_order": second_order}
     options["recorded"] = str(Path(recorded).absolute()) if recorded else None
     how = Running({**options, "debug": debug}, timeout, int(memory_limit * 2**30), stub, inputs, device, jobs)
-    with Progress(sum(len(item.subjects) for item in work)) as progress:
+    shown = Output.of(format, output, fail_on, config, exit_zero=exit_zero, allow_unverified=allow_unverified)
+    total = sum(len(item.subjects) for item in work)
+    with Progress(total, tell=total > 1 and shown.format == "full") as progress:
         report = run(work, how, progress.advance) if work else Report()
     merged = waiting(_narrowed(source, work).extended(report), work)
-    finish(
-        _with_note(merged),
-        Output.of(format, output, fail_on, config, exit_zero=exit_zero, allow_unverified=allow_unverified),
-    )
+    finish(_with_note(merged), shown)
 
 
 def _narrowed(source: Report, jobs: list[Wanted]) -> Report:

@@ -9,6 +9,7 @@ Run as `python -m gradsmith.lab.zygote REQUESTS REPLIES` with two inherited file
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -52,17 +53,23 @@ def main() -> None:
     from gradsmith.catalog import rules
 
     rules()
-    if "--warm" in sys.argv:
-        _warm_up()
     line = Line(int(sys.argv[1]), int(sys.argv[2]))
     line.reply(ready=True)
-    while (request := line.read()) is not None:
+    warm = "--warm" in sys.argv
+    for number in itertools.count():
+        request = line.read()
+        if request is None:
+            return
+        if warm and number == 1:
+            _warm_up()
+        request["warm"] = warm and number == 0
         pid = _forked(lambda request=request: _keep(request, line), request["log"])  # type: ignore[misc]
         line.reply(keeper=pid)
         line.reply(keeper_exit=_status(pid))
 
 
-# What torch.compile imports when it is first used, 3 s in all: here once, instead of once in every worker.
+# What torch.compile imports when it is first used, 3 s in all: once, instead of once in every worker. The very first
+# worker does not wait for it, because many a verdict (a wrong gradient) needs no compiler: its keeper imports meanwhile.
 _COMPILER = (
     "torch._dynamo.convert_frame",
     "torch._dynamo.backends.debugging",
@@ -98,7 +105,10 @@ def _interpret_triton(path: str | None) -> None:
 
 
 def _keep(request: Message, line: Line) -> None:
-    """Import one module, then fork a worker for each subject that is asked for."""
+    """Import one module, then fork a worker for each subject that is asked for.
+
+    With "warm" in the request, whatever the compiler needs is imported while the first worker is busy.
+    """
     from gradsmith.lab.importing import ImportFailed, import_dotted, import_file
 
     _interpret_triton(request.get("path"))
@@ -114,6 +124,8 @@ def _keep(request: Message, line: Line) -> None:
     while (task := line.read()) is not None and "subject" in task:
         pid = _forked(lambda task=task: _work(module, task), request["log"])  # type: ignore[misc]
         line.reply(worker=pid)
+        if request.pop("warm", False):
+            _warm_up()
         _, status, used = os.wait4(pid, 0)
         line.reply(worker_exit=os.waitstatus_to_exitcode(status), cpu=used.ru_utime + used.ru_stime)
 

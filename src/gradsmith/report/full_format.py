@@ -27,7 +27,7 @@ def render(report: Report, *, color: bool = False) -> str:
         blocks.append("\n".join([style.bold(f"skipped ({len(lines)})"), *lines]))
     blocks += [f"{s.name}, step by step\n{_steps(s)}" for s in report.subjects if s.measured.get("steps")]
     if report.subjects:
-        blocks.append("\n".join(_subject(s, style) for s in report.subjects))
+        blocks.append("\n".join(verdict_line(s, style) for s in report.subjects))
     if matrix := _matrix(report.subjects, style):
         blocks.append(matrix)
     if report.notes:
@@ -71,7 +71,8 @@ def _source(finding: Finding, style: Style) -> list[str]:
     return [*lines, f"  {number} | {text.strip()}", f"  {margin} | {' ' * max(0, column)}{caret}"]
 
 
-def _subject(subject: Subject, style: Style) -> str:
+def verdict_line(subject: Subject, style: Style) -> str:
+    """`WRONG  Swish [declared inputs]: wrong-gradient`."""
     word, color = _VERDICT[subject.verdict]
     origin = f" [{subject.inputs_from} inputs]" if subject.inputs_from != "none" else ""
     reason = f": {subject.reason}" if subject.reason else ""

@@ -1,0 +1,29 @@
+"""What `gradsmith check` says while it works: each verdict when it is known, and nothing that a program would trip over."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLE = str(Path(__file__).parents[1] / "examples" / "first_gradient.py")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "gradsmith", "check", EXAMPLE, "--level", "quick", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_verdicts_are_told_as_they_come() -> None:
+    done = run()
+    assert done.returncode == 1
+    told = [line.split()[:2] for line in done.stderr.splitlines()]
+    assert told == [["WRONG", "Swish"], ["ok", "Linear"], ["WRONG", "LeakyClamp"]]
+    assert done.stdout.rstrip().endswith("1 verified, 2 refuted")
+
+
+def test_a_report_for_a_program_comes_alone() -> None:
+    done = run("--format", "json")
+    assert done.stderr == ""
+    assert [s["verdict"] for s in json.loads(done.stdout)["subjects"]] == ["refuted", "verified", "refuted"]
