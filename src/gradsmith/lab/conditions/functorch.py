@@ -18,6 +18,7 @@ from gradsmith.lab.run import flat_outputs, normal_like
 from gradsmith.lab.state import seed_all
 
 _ROWS = 3
+_MOST_ENTRIES = 50_000  # of a Jacobian
 
 
 def refuses(error: BaseException) -> bool:
@@ -91,6 +92,30 @@ def _graded(lab: Lab, transform: Callable[[Callable[..., Tensor], tuple[int, ...
     seed_all(lab.settings.seed)
     grads = transform(loss, tuple(range(len(values))))(*values)
     return Results(plain(lab).outputs, {leaf.position: g for leaf, g in zip(wanted, grads)})
+
+
+@column("jacrev")
+def jacrev(lab: Lab) -> Outcome:
+    """The whole Jacobian, for which torch.func runs backward under vmap; v times it is what backward gives for v."""
+    if reason := unfit(lab):
+        return Outcome("not tried", reason)
+    function, values = pure(lab)
+    v = lab.baseline.v
+    if any(t.is_complex() for t in (*values, *v.values())):
+        return Outcome("not tried", "a Jacobian of complex numbers is no gradient")
+    if sum(x.numel() for x in values) * sum(g.numel() for g in v.values()) > _MOST_ENTRIES:
+        return Outcome("not tried", "the Jacobian is too large")
+
+    def run() -> Results:
+        chosen = torch.func.jacrev(lambda *xs: [function(*xs)[o] for o in v], argnums=tuple(range(len(values))))
+        rows = chosen(*values)
+        grads = [
+            torch.stack([torch.tensordot(g, row[i], g.ndim) for g, row in zip(v.values(), rows)]).sum(0)
+            for i in range(len(values))
+        ]
+        return Results(plain(lab).outputs, {x.position: g for x, g in zip(lab.precise[1].differentiable, grads)})
+
+    return compared(lab, run, lambda error: refuses(error) or "vmap" in str(error))
 
 
 @column("vmap")

@@ -1,9 +1,11 @@
-"""vmap gives another result than a loop.
+"""torch.func (vmap, jacrev, grad) gives another result than autograd.
 
 What it finds
 -------------
 Three copies of the inputs are stacked and run under torch.func.vmap; outputs and gradients are compared with a loop. This
-concerns Functions with a `vmap` staticmethod, with generate_vmap_rule, and callables made of torch operations.
+concerns Functions with a `vmap` staticmethod, with generate_vmap_rule, and callables made of torch operations. The
+gradient of torch.func.grad, and the Jacobian of torch.func.jacrev (which runs backward under vmap) times a grad_output,
+have to be what backward gives.
 
 Why it matters
 --------------
@@ -66,9 +68,21 @@ GOOD = (
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.lab.conditions.functorch import func_grad, vmap
+    from dataclasses import replace
 
-    func_grad(lab)  # for its column of the matrix
+    from gradsmith.lab.conditions.functorch import func_grad, jacrev, vmap
+    from gradsmith.lab.snippet import demonstration
+
+    for name, condition in (("torch.func.grad", func_grad), ("torch.func.jacrev", jacrev)):
+        other = condition(lab)
+        if other.state == "fails" and other.differs:
+            found = lab.finding(
+                f"{lab.target.name} under {name} gives another result than autograd: {other.differs}.",
+                advice="Keep backward free of sizes and values that torch.func cannot see: shapes of the example, "
+                "state outside ctx, `.data`.",
+            )
+            yield replace(found, reproduce=demonstration(lab, lab.precise[1], "jacrev"))
+            return
     outcome = vmap(lab)
     if outcome.state == "fails" and outcome.differs:
         yield lab.finding(
