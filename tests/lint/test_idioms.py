@@ -54,6 +54,11 @@ SILENT = {
         "return g * ctx.n, None, None",
         "x, n, eps=1e-5",
     ),
+    "a number on ctx, a tensor saved": (
+        "ctx.t = isinstance(b, torch.Tensor)\nif ctx.t:\n    ctx.save_for_backward(x, b)\nelse:\n    ctx.b = b\nreturn x * b",
+        "x, b = ctx.saved_tensors if ctx.t else (None, ctx.b)\nreturn g * b, g * x if ctx.t else None",
+        "x, b",
+    ),
     "an argument of unknown type on ctx": ("ctx.reduction = reduction\nreturn x", "return g, None", "x, reduction"),
     "*args": ("return args[0]", "return (g,) + (None,) * 7", "*args"),
     "a default left out": ("return x", "return g", "x, scale=1.0"),
@@ -202,6 +207,12 @@ LOUD = {
         "x, w = ctx.saved_tensors\ngw = torch.einsum('bi,bo->io', x, g)\nreturn g * 2, gw",
         "x, w",
         "wasted-gradient",
+    ),
+    "a tensor on ctx in the wrong branch": (
+        "if torch.is_tensor(b):\n    ctx.b = b\nctx.save_for_backward(x, b)\nreturn x * b",
+        "x, b = ctx.saved_tensors\nreturn g * ctx.b, g * x",
+        "x, b",
+        "tensor-on-ctx",
     ),
     "a view saved": (
         "ctx.save_for_backward(x.t())\nreturn x * 2",

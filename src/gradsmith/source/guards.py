@@ -66,6 +66,33 @@ def not_none(method: Method, node: ast.AST, name: str) -> bool:
     return False
 
 
+def no_tensor(method: Method, node: ast.AST, name: str) -> bool:
+    """Does `node` run only when `name` is no tensor? The test may stand in a name or an attribute of ctx."""
+    for guard in method.guards(node):
+        for test, positive in _conjuncts(guard.test, guard.positive):
+            found = _kept(method, test)
+            if not (isinstance(found, ast.Call) and found.args and ast.unparse(found.args[0]) == name):
+                continue
+            asked = method.dotted(found.func) or ""
+            if asked == "torch.is_tensor" and not positive:
+                return True
+            if asked == "isinstance" and len(found.args) == 2:
+                given = found.args[1]
+                kinds = given.elts if isinstance(given, ast.Tuple) else [given]
+                tensors = [(method.dotted(k) or "").endswith("Tensor") for k in kinds]
+                if not any(tensors) if positive else all(tensors):
+                    return True
+    return False
+
+
+def _kept(method: Method, test: ast.expr) -> ast.expr:
+    """The test itself, behind a name or an attribute of ctx that holds it."""
+    if isinstance(test, ast.Attribute) and method.context.is_ctx(test.value):
+        written = [w.value for w in method.context.writes if w.attr == test.attr]
+        return written[0] if len(written) == 1 and written[0] is not None else test
+    return method.resolve(test)
+
+
 def _conjuncts(test: ast.expr, positive: bool) -> list[tuple[ast.expr, bool]]:
     """The single tests that all must hold."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):

@@ -186,6 +186,8 @@ TENSOR_ONLY = _words(
     is_floating_point logsumexp rsqrt erf bfloat16 numpy cpu cuda t movedim
     """
 )
+# Builtins that give back what they are given, or the sum of it.
+PASS_ON = _words("abs dict enumerate filter iter list map max min next pow reversed set sorted sum tuple zip")
 TORCH_MODULES = (
     "torch.nn.functional",
     "torch.linalg",

@@ -117,6 +117,10 @@ def element(method: Method, whole: ast.expr, index: int | None, name: str) -> fr
     if method.context.is_saved_tensors(whole):
         return frozenset((Source("saved", name, index),))
     whole = method.resolve(whole)
+    if isinstance(whole, ast.Subscript) and isinstance(whole.slice, ast.Slice):
+        start = slice_start(whole.slice)
+        if start is not None and index is not None:
+            return element(method, whole.value, start + index, name)
     if isinstance(whole, ast.Name):
         param = method.param_of(whole)
         if param is not None and (param.kind == "vararg" or param.role in ("inputs", "output")):
@@ -132,6 +136,16 @@ def element(method: Method, whole: ast.expr, index: int | None, name: str) -> fr
     if isinstance(whole, ast.Call) and method.op(whole) in know.TUPLES & know.VIEWS:
         return _viewed(sources(method, _operand(method, whole)))
     return NOTHING
+
+
+def slice_start(index: ast.Slice) -> int | None:
+    """Where `[2:]` or `[:6]` begins; None where that is not certain, or elements are left out."""
+    if index.step is not None:
+        return None
+    if index.lower is None:
+        return 0
+    start = index.lower.value if isinstance(index.lower, ast.Constant) else None
+    return start if isinstance(start, int) and start >= 0 else None
 
 
 def _subscript(method: Method, node: ast.Subscript) -> frozenset[Source]:

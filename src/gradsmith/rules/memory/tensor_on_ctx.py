@@ -32,6 +32,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Edit, Finding
+from gradsmith.source.guards import no_tensor
 from gradsmith.source.knowledge import sounds_integer
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
 
 
 def _is_tensor(function: FunctionModel, write: AttributeWrite) -> bool:
-    if write.value is None:
+    if write.value is None or no_tensor(write.method, write.node, ast.unparse(write.value)):
         return False
     saved = {ast.unparse(e) for s in write.method.context.saves for e in s.exprs}
     if isinstance(write.value, ast.Name) and write.value.id in saved:

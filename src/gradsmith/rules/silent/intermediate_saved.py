@@ -2,9 +2,11 @@
 
 What it finds
 -------------
-`ctx.save_for_backward(t)` where `t` is a tensor computed in forward that is neither an input nor an output, in a
-Function whose backward is not decorated with `@once_differentiable`. Masks, indices, noise and other values whose
-derivative is zero are left alone, and so is what only sounds like one (`chunk_indices`). One report per Function.
+`ctx.save_for_backward(t)` where `t` is a tensor computed in forward that is neither an input nor an output, and a
+gradient that backward returns is computed from it by operations that autograd records. Functions of the same file are
+followed. Silent: a backward under `@once_differentiable`; masks, indices, noise and other values whose derivative is
+zero, and what only sounds like one (`chunk_indices`); what comes from inputs that get no gradient. Where a tensor is
+handed to a kernel in a helper, or to code outside the file, it is a remark. One report per Function.
 
 Why it matters
 --------------
@@ -16,7 +18,8 @@ intermediate. Measured on torch 2.13 at x = 2: for x**4 with x and x**2 saved th
 Known problems
 --------------
 Functions that are never differentiated twice are not harmed; say so with `@once_differentiable`. It raises for most
-such uses, though not when grad_output itself needs no gradient.
+such uses, though not when grad_output itself needs no gradient. A kernel's backward gives a gradient without a graph,
+which raises when it is differentiated alone and counts as zero in a sum; that is the matter of opaque-backward.
 
 References
 ----------
@@ -32,11 +35,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source import recorded
 from gradsmith.source.knowledge import sounds_integer
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
     from gradsmith.source import FunctionModel, Save
+    from gradsmith.source.recorded import Origin, Trace
 
 CODE = "GS211"
 SEVERITY = "warning"
@@ -87,27 +92,66 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     found = [(save, e) for save in function.saves for e in save.exprs if _is_intermediate(function, save, e)]
     if not found:
         return
-    save, first = found[0]
-    names = list(dict.fromkeys(ast.unparse(e) for _, e in found))
+    traces = recorded.gradients(function)
+    graphs = [t for t in traces if _has_graph(t, found)]
+    harmful = [(save, e) for save, e in found if any(_is(o, save, e) and o.computed for t in graphs for o in t.origins)]
+    if not harmful and (_says_opaque(function) or not any(t.unseen for t in traces)):
+        return
+    save, first = (harmful or found)[0]
+    names = list(dict.fromkeys(ast.unparse(e) for _, e in harmful or found))
     shown = ", ".join(repr(n) for n in names)
     plural = len(names) > 1
-    yield function.at(
-        first,
-        f"{function.name}.{save.method.name} saves {shown}, {'which are' if plural else 'which is'} neither input nor "
-        f"output: differentiating {function.name} twice silently treats {'them' if plural else 'it'} as constant.",
-        advice=f"Save the inputs and recompute {shown} in backward, or decorate backward with "
-        "`@torch.autograd.function.once_differentiable`.",
-    )
+    what = f"{function.name}.{save.method.name} saves {shown}, {'which are' if plural else 'which is'} neither input nor output"
+    if harmful:
+        yield function.at(
+            first,
+            f"{what}: differentiating {function.name} twice silently treats {'them' if plural else 'it'} as constant.",
+            advice=f"Save the inputs and recompute {shown} in backward, or decorate backward with "
+            "`@torch.autograd.function.once_differentiable`.",
+        )
+    else:
+        yield function.at(
+            first,
+            f"{what}, and backward hands {'them' if plural else 'it'} to code outside this file or to a kernel: if autograd does "
+            f"not record that, {function.name} has no second derivative, and nothing says so.",
+            advice="Decorate backward with `@torch.autograd.function.once_differentiable` if it is meant for first "
+            "derivatives only.",
+            severity="info",
+        )
+
+
+def _has_graph(gradient: Trace, found: list[tuple[Save, ast.expr]]) -> bool:
+    """Autograd can differentiate this gradient: grad_output, or a saved input or output, is on its record.
+
+    A gradient made of intermediates and of what a kernel wrote is a constant as a whole. Differentiating it raises.
+    """
+    return any(o.kind == "param" or not any(_is(o, save, e) for save, e in found) for o in gradient.origins)
+
+
+def _is(origin: Origin, save: Save, expression: ast.expr) -> bool:
+    """Is this, in backward, the tensor that forward saved there?"""
+    given = save.node.args
+    place = given.index(expression)
+    position = None if any(isinstance(a, ast.Starred) for a in given[:place]) else place
+    # Branches may save different tensors: only an unpacking of as many can mean this one.
+    fits = origin.of is None or save.starred or origin.of == len(given)
+    return origin.kind == "saved" and fits and (None in (origin.index, position) or origin.index == position)
+
+
+def _says_opaque(function: FunctionModel) -> bool:
+    """opaque-backward remarks upon a kernel that backward calls itself; once is enough."""
+    return function.backward is not None and any(c.is_kernel or c.is_extension for c in function.backward.calls)
 
 
 def _is_intermediate(function: FunctionModel, save: Save, expression: ast.expr) -> bool:
     value = save.method.value(expression)
     if value.constant or value.never_tensor or value.elements in ("integer", "bool"):
         return False
-    name = ast.unparse(expression)
-    if sounds_integer(name) or _stands_for_constant(function, save, name):
+    if sounds_integer(ast.unparse(expression)):
         return False
-    return function.role_of_saved(save, expression) in ("intermediate", "view")
+    if function.role_of_saved(save, expression) not in ("intermediate", "view"):
+        return False
+    return not _stands_for_constant(function, save, expression)
 
 
 LEVEL = "standard"
@@ -141,7 +185,17 @@ def probe(lab: Lab) -> Iterator[Finding]:
             return
 
 
-def _stands_for_constant(function: FunctionModel, save: Save, name: str) -> bool:
-    """`cos = cos.reshape(...)` of an input `cos` whose gradient is always None: nothing is lost there."""
-    param = save.method.param(name)
-    return param is not None and param.role == "input" and function.gets_no_gradient(param.index)
+def _stands_for_constant(function: FunctionModel, save: Save, expression: ast.expr) -> bool:
+    """`cos.reshape(...)` of an input `cos` whose gradient is always None, or a helper's copy of it: nothing is lost."""
+    named = save.method.param(ast.unparse(expression))
+    trace = recorded.value(function, save.method, expression)
+    names = {origin.name for origin in trace.origins}
+    if named is not None and (trace.unseen or not names):
+        names = {named.name}
+    elif trace.unseen:
+        return False
+    params = [save.method.param(name) for name in names]
+    return bool(params) and all(
+        p is not None and p.role == "input" and p.kind == "positional" and function.gets_no_gradient(p.index)
+        for p in params
+    )
