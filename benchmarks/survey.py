@@ -140,8 +140,10 @@ def main() -> None:
             low = " <- must become info" if len(sure) >= 5 and sum(sure) / len(sure) < 0.8 else ""
             print(f"  {rule:<24} {sum(sure)}/{len(sure)}{low}")
     missing = sum(v is None for seen in by_rule.values() for v in seen)
-    stale = set(known) - {hit.key for hit in found}
-    print(f"\n{missing} unjudged, {len(stale)} verdicts on findings that are no longer reported")
+    gone = [bool(known[key]["true"]) for key in set(known) - {hit.key for hit in found}]
+    print(
+        f"\n{missing} unjudged; no longer reported at this level: {gone.count(False)} judged false, {gone.count(True)} true"
+    )
     failed = prove(known, found) if options.prove else 0
     sys.exit(1 if missing or failed else 0)
 
