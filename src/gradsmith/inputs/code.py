@@ -67,12 +67,22 @@ class _Code(str):
 
 
 def exact_code(arguments: Arguments) -> str:
-    """`(args, kwargs)` as code, every tensor with its very values where it has no more than a few thousand."""
+    """`(args, kwargs)` as code, every tensor with its very values where it has no more than a few thousand.
+
+    A tensor that is passed twice stays one tensor.
+    """
     grad = {leaf.position for leaf in arguments.differentiable}
-    flat = [
-        _Code(_exact(v, i in grad)) if isinstance(v, Tensor) else _Code(value_code(v))
-        for i, v in enumerate(arguments.flat)
-    ]
+    places: dict[int, list[int]] = {}
+    for i, value in enumerate(arguments.flat):
+        places.setdefault(id(value), []).append(i)
+    flat = []
+    for i, value in enumerate(arguments.flat):
+        if not isinstance(value, Tensor):
+            flat.append(_Code(value_code(value)))
+            continue
+        first, *others = places[id(value)]
+        made = _exact(value, i in grad) if i == first else f"same{first}"
+        flat.append(_Code(f"(same{first} := {made})" if others and i == first else made))
     args, kwargs = pytree.tree_unflatten(flat, arguments.spec)
     return f"({tuple(args)!r}, {kwargs!r})"
 

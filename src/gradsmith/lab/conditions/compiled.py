@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import sys
 from collections.abc import Callable, Iterator
@@ -13,11 +14,13 @@ from typing import Any
 import torch
 
 import gradsmith
+from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.conditions.outcome import (
     Outcome,
     Results,
     column,
     compared,
+    difference,
     examinable,
     plain,
     plain_backward,
@@ -32,6 +35,41 @@ _MOST_CALLS = 200  # some 10 s of tracing and more
 @column("compile")
 def aot_eager(lab: Lab) -> Outcome:
     return under(lab, "aot_eager")
+
+
+@column("compile, one tensor twice")
+def aliased(lab: Lab) -> Outcome:
+    """Two inputs that are one tensor: the compiler drops duplicates before it traces, eager mode does not."""
+    if aot_eager(lab).state != "works":
+        return Outcome("not tried", "it does not compile as one graph")
+    arguments = with_twins(lab)
+    if arguments is None:
+        return Outcome("not tried", "no two inputs are alike")
+    if any(call.dirty for call in lab.baseline.run.trace.forwards):
+        return Outcome("not tried", "forward works in place")
+    try:
+        eager = results(lab, arguments=arguments)
+    except Exception as error:  # forward may want two different tensors
+        return Outcome("not tried", f"eager mode raises {words(error)}")
+    compiled = torch.compile(with_own_code(lab.precise[0].call), backend="aot_eager")
+    with _quiet():
+        try:
+            got = results(lab, compiled, arguments=arguments)
+        except Exception as error:
+            return Outcome("fails", words(error))
+    differs = difference(lab, eager, got)
+    return Outcome("fails", f"another result: {differs}", differs) if differs else Outcome("works")
+
+
+def with_twins(lab: Lab) -> Arguments | None:
+    """The example with its first two inputs of one shape and type made one tensor."""
+    arguments = lab.precise[1]
+    own = [leaf for leaf in arguments.differentiable if not leaf.name.startswith("parameters[")]
+    for a, b in itertools.combinations(own, 2):
+        same = a.tensor.shape == b.tensor.shape and a.tensor.dtype == b.tensor.dtype
+        if same and a.tensor is not b.tensor:
+            return arguments.replaced({b.position: a.tensor})
+    return None
 
 
 @column("inductor")

@@ -83,7 +83,7 @@ def _graded(lab: Lab, transform: Callable[[Callable[..., Tensor], tuple[int, ...
     def loss(*tensors: Tensor) -> Tensor:
         args, kwargs = arguments.with_tensors({leaf.position: t for leaf, t in zip(wanted, tensors)})
         outputs = flat_outputs(call(*args, **kwargs))[0]
-        terms = [(v[o] * outputs[o]).sum() for o in v]
+        terms = [(v[o].conj() * outputs[o]).sum() for o in v]
         total = terms[0]
         for term in terms[1:]:
             total = total + term

@@ -57,9 +57,11 @@ class Results:
 def results(lab: Lab, call: Callable[..., Any] | None = None, **options: Any) -> Results:
     """Run on fresh leaves, not observed (dynamo refuses patched Functions). `call` replaces the subject.
 
-    `backward` (a callable given outputs, leaves and grad_outputs) replaces the plain autograd.grad.
+    `backward` (a callable given outputs, leaves and grad_outputs) replaces the plain autograd.grad, `arguments` the
+    example's.
     """
     target, arguments = lab.precise
+    arguments = options.get("arguments") or arguments
     call = call or target.call
     copies: dict[int, tuple[Tensor, Tensor]] = {}
     leaves: dict[int, Tensor] = {}

@@ -3,7 +3,8 @@
 What it finds
 -------------
 The subject is compiled (aot_eager; at level deep also inductor, and dynamic shapes) as one graph, or with graph breaks
-where one graph does not do, and outputs and gradients are compared with eager mode.
+where one graph does not do, and outputs and gradients are compared with eager mode. Where two inputs are alike, the
+same is done with one tensor passed as both.
 
 Why it matters
 --------------
@@ -60,8 +61,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
     from dataclasses import replace
 
     from gradsmith.lab.conditions import compiled
+    from gradsmith.lab.snippet import demonstration
 
-    columns = [("aot_eager", compiled.aot_eager)]
+    columns = [("aot_eager", compiled.aot_eager), ("aot_eager, one tensor passed twice", compiled.aliased)]
     if lab.level == "deep":
         columns += [("inductor", compiled.inductor), ("aot_eager, dynamic shapes", compiled.dynamic)]
     for backend, condition in columns:
@@ -76,5 +78,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
                 if dirty
                 else "Look for branches on is_compiling(), side effects and values read outside the graph.",
             )
-            yield replace(found, blame="pytorch") if dirty else found
+            twins = compiled.with_twins(lab) if condition is compiled.aliased else None
+            shown = demonstration(lab, twins or lab.precise[1], "compile")
+            yield replace(found, reproduce=shown, blame="pytorch" if dirty else "user")
             return
