@@ -24,7 +24,7 @@ class Slot:
     """One buffer a kernel works on: its role and the node, or the position among its kind, that it belongs to."""
 
     name: str
-    role: str  # x | hoist | param | row | state | y | saved | grad_y | carry | export | row_sum | sum
+    role: str  # x | hoist | param | row | state | y | saved | grad_y | carry | export | late | row_sum | sum
     node: fx.Node
     position: int = 0
 
@@ -132,10 +132,10 @@ def _backward(parts: Split, dtype: torch.dtype) -> tuple[str, Kernel]:
     }
     _timeless(parts, places, given)
     for j, node in enumerate(joint.y):
-        if shared_state(parts, j) is None:
+        if shared_state(parts, j) is None and node in parts.readable:
             given[node] = places.add("y", node, "t", j)
     for i, (before, after) in enumerate(zip(joint.state, joint.new_state)):
-        if before in parts.kept_states or after in joint.y:
+        if before in parts.readable:
             given[before] = places.add("state", before, "t", i)
             given.setdefault(after, Place(given[before].base, "t + 1", given[before].width, given[before].kind))
     given |= {node: places.add("saved", node, "t") for node in parts.saved}
@@ -153,6 +153,9 @@ def _backward(parts: Split, dtype: torch.dtype) -> tuple[str, Kernel]:
             stores.append((result, target))
     for node in parts.exports:
         stores.append((node, places.add("export", node, "t")))
+    for i, (before, after) in enumerate(zip(joint.state, joint.new_state)):
+        if before in parts.late:
+            stores.append((after, places.add("late", before, "t + 1", i)))
     looped = set(parts.backward) | set(parts.recomputed)
     for i, (leaf, gradient) in enumerate(zip(joint.params, joint.d_params)):
         if gradient is not None and gradient in looped and layout_of(leaf, joint.rows) is Layout.ROWS:

@@ -104,23 +104,47 @@ class Engine:
 
     def results(self, kept: Kept, steps: int) -> tuple[list[Tensor], list[Tensor]]:
         """(y, last state) as views of what forward left."""
-        given = iter(kept.outputs)
-        y = [next(given) if s is None else kept.states[s][1:] for s in self.y_in_state]
         last = [buffer[steps] if buffer.shape[0] == steps + 1 else buffer[steps & 1] for buffer in kept.states]
-        return y, last
+        return self._outputs(kept), last
+
+    def _outputs(self, kept: Kept) -> list[Tensor]:
+        given = iter(kept.outputs)
+        return [next(given) if s is None else kept.states[s][1:] for s in self.y_in_state]
 
     # -- backward
 
+    def read_in_backward(self) -> list[bool]:
+        """For every tensor of `Kept` in order, whether backward reads it; the others need not be held."""
+        joint = self.parts.joint
+        read = self._looked_up() | set(self.after.inputs) | {n for n in (*joint.d_x, *joint.d_params) if n is not None}
+        read -= set(self.parts.late)
+        through_y = {s for s, node in zip(self.y_in_state, joint.y) if s is not None and node in read}
+        states = [
+            before in read or after in read or i in through_y
+            for i, (before, after) in enumerate(zip(joint.state, joint.new_state))
+        ]
+        outputs = [node in read for node, s in zip(joint.y, self.y_in_state) if s is None]
+        return [*states, *outputs, *(True for _ in self.parts.saved)]
+
+    def _looked_up(self) -> set[fx.Node]:
+        """The nodes whose time courses the backward loop is given."""
+        return {slot.node for slot in self.emitted.backward.slots} if self.emitted.backward else set()
+
     def backward(
-        self, x: list[Tensor], params: list[Tensor], kept: Kept, grad_y: list[Tensor], grad_state: list[Tensor]
+        self,
+        x: list[Tensor],
+        state: list[Tensor],
+        params: list[Tensor],
+        kept: Kept,
+        grad_y: list[Tensor],
+        grad_state: list[Tensor],
     ) -> Gradients:
         joint = self.parts.joint
         assert self.backward_loop is not None and self.emitted.backward is not None
         steps, batch = x[0].shape[:2]
         values: dict[fx.Node, Tensor] = dict(zip(joint.params, params))
         self.once_backward.run(values, batch)
-        y, _ = self.results(kept, steps)
-        courses = self._courses(x, y, kept, grad_y, steps)
+        courses = self._courses(x, self._outputs(kept), kept, grad_y, steps)
         carries: dict[int, Tensor] = {}
         for i, gradient in enumerate(grad_state):
             if gradient.dtype.is_floating_point:
@@ -138,6 +162,10 @@ class Engine:
                 tensor = kept.states[slot.position]
             elif slot.role == "export":
                 tensor = courses[slot.node] = self._empty(slot.node, steps, batch)
+            elif slot.role == "late":
+                tensor = state[slot.position].new_empty((steps + 1, *state[slot.position].shape))
+                tensor[0] = state[slot.position]
+                courses[slot.node] = tensor[:steps]
             elif slot.role == "sum":
                 tensor = sums[slot.node] = torch.zeros((len(rows), *shape_of(slot.node)), dtype=self.dtype)
             elif slot.role == "row_sum":

@@ -19,6 +19,7 @@ from .fallback import Step, unbind_loop
 from .plan import Plan
 from .refused import Refused
 from .run import Replay, register, run_engine
+from .saving import choose_saved
 from .split import split
 from .structure import Flat
 from .surroundings import Surroundings, look_around
@@ -173,7 +174,8 @@ def _plan_with(call: Call, rung: str, dtype: torch.dtype, rowwise: tuple[bool, .
     if look_around(call.step).key != after:
         raise Refused("the step changes what it can see (a counter, a list it appends to)")
     used = _used_only(joint, len(call.params.leaves))
-    parts = split(joint, has_c_form, recompute=rung == "c", defer=rung != "c")
+    parts = split(joint, has_c_form, defer=rung != "c")
+    choose_saved(parts, recompute=rung == "c")
     plan = Plan(
         rung, parts=parts, rowwise=rowwise, seen_used=used, dtype=dtype, y_dtypes=y_dtypes, state_dtypes=state_dtypes
     )

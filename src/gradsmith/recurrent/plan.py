@@ -62,12 +62,15 @@ def _stages(parts: Split) -> list[str]:
     joint = parts.joint
     kept = [f"{_bytes_per_step(n, joint.rows)} {n.name}" for n in parts.saved]
     states = [f"{_bytes_per_step(n, joint.rows)} {n.name} (state)" for n in joint.state if n in parts.kept_states]
+    late = (
+        f"; y is not kept: {', '.join(n.name for n in parts.late)} (state) follows from the rest" if parts.late else ""
+    )
     return [
         f"once:       {_summary(parts.once)}",
         f"hoisted:    {_summary(parts.hoisted)}",
         f"looped:     forward {_summary(parts.forward)}; backward {_summary(parts.backward)}",
         f"saved:      {', '.join(states + kept) or 'nothing'} (bytes per row and step)",
-        f"recomputed: {_summary(parts.recomputed)}",
+        f"recomputed: {_summary(parts.recomputed)}{late}",
         f"deferred:   {_summary(parts.after)}; summed in the loop: {_summary(parts.sums)}",
     ]
 

@@ -25,7 +25,8 @@ _engines: weakref.WeakValueDictionary[int, Engine] = weakref.WeakValueDictionary
 _library = torch.library.Library("gradsmith", "FRAGMENT")
 _library.define("recurrent_forward(int engine, Tensor[] x, Tensor[] state, Tensor[] params, bool keep) -> Tensor[]")
 _library.define(
-    "recurrent_backward(int engine, Tensor[] x, Tensor[] params, Tensor[] kept, Tensor[] grad_y, Tensor[] grad_state) -> Tensor[]"
+    "recurrent_backward(int engine, Tensor[] x, Tensor[] state, Tensor[] params, Tensor[] kept, Tensor[] grad_y,"
+    " Tensor[] grad_state) -> Tensor[]"
 )
 
 
@@ -51,6 +52,7 @@ def _unpack(engine: Engine, tensors: Sequence[Tensor]) -> Kept:
 def _backward(
     engine: int,
     x: list[Tensor],
+    state: list[Tensor],
     params: list[Tensor],
     kept: list[Tensor],
     grad_y: list[Tensor],
@@ -58,10 +60,10 @@ def _backward(
 ) -> list[Tensor]:
     own = _engines[engine]
     with torch.autocast("cpu", enabled=False):
-        found = own.backward(x, params, _unpack(own, kept), grad_y, grad_state)
-    shapes = [*x, *(kept[i][0] for i in range(len(grad_state))), *params]
+        found = own.backward(x, state, params, _unpack(own, kept), grad_y, grad_state)
+    shapes = [*x, *state, *params]
     pairs = zip([*found.x, *found.state, *found.params], shapes)
-    taken = {t.untyped_storage().data_ptr() for t in (*x, *params, *kept, *grad_y, *grad_state)}
+    taken = {t.untyped_storage().data_ptr() for t in (*x, *state, *params, *kept, *grad_y, *grad_state)}
     return [_own(g.reshape(like.shape), taken) for g, like in pairs if g is not None]
 
 
@@ -81,12 +83,13 @@ def _forward_fake(engine: int, x: list[Tensor], state: list[Tensor], params: lis
 def _backward_fake(
     engine: int,
     x: list[Tensor],
+    state: list[Tensor],
     params: list[Tensor],
     kept: list[Tensor],
     grad_y: list[Tensor],
     grad_state: list[Tensor],
 ) -> list[Tensor]:
-    likes = [*x, *(kept[i][0] for i in range(len(grad_state))), *params]
+    likes = [*x, *state, *params]
     return [torch.empty_like(like) for like, present in zip(likes, _engines[engine].gradients_present()) if present]
 
 
@@ -107,8 +110,7 @@ class RecurrentFunction(torch.autograd.Function):
         y, last = engine.results(kept, x[0].shape[0])
         last = [leaf.clone() for leaf in last]
         ctx.engine, ctx.number, ctx.replay, ctx.n_x, ctx.n_state, ctx.n_y = engine, number, replay, n_x, n_state, len(y)
-        # The last slot of a state that is not kept is scratch; backward wants its shape only.
-        ctx.save_for_backward(*leaves, *flat)
+        ctx.save_for_backward(*leaves, *(tensor for tensor, read in zip(flat, engine.read_in_backward()) if read))
         ctx.mark_non_differentiable(*(leaf for leaf in (*y, *last) if not leaf.dtype.is_floating_point))
         return (*y, *last)
 
@@ -116,7 +118,7 @@ class RecurrentFunction(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         n_leaves = len(ctx.needs_input_grad) - 5
         saved = ctx.saved_tensors  # once: checkpointing recomputes at every access
-        leaves, kept = saved[:n_leaves], saved[n_leaves:]
+        leaves, read = saved[:n_leaves], iter(saved[n_leaves:])
         x, state = list(leaves[: ctx.n_x]), list(leaves[ctx.n_x : ctx.n_x + ctx.n_state])
         params = list(leaves[ctx.n_x + ctx.n_state :])
         nothing: list[Tensor | None] = [None] * 5
@@ -136,7 +138,9 @@ class RecurrentFunction(torch.autograd.Function):
                 by_leaf[i] = gradient
             return (*nothing, *by_leaf)
         grad_y, grad_state = list(gradients[: ctx.n_y]), list(gradients[ctx.n_y :])
-        results = iter(torch.ops.gradsmith.recurrent_backward(ctx.number, x, params, list(kept), grad_y, grad_state))
+        nowhere = x[0].new_empty(0)
+        kept = [next(read) if is_read else nowhere for is_read in ctx.engine.read_in_backward()]
+        results = iter(torch.ops.gradsmith.recurrent_backward(ctx.number, x, state, params, kept, grad_y, grad_state))
         return (*nothing, *(next(results) if present else None for present in ctx.engine.gradients_present()))
 
 

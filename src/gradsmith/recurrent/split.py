@@ -19,10 +19,9 @@ import torch
 from torch import fx
 
 from .capture import Joint
-from .mincut import cheapest_to_keep
-from .nodes import args_of, dtype_of
+from .nodes import args_of
 from .refused import Refused
-from .rows import Layout, check_rowwise, dims_of, elements, layout_of
+from .rows import Layout, check_rowwise, dims_of, layout_of
 
 aten = torch.ops.aten
 
@@ -48,6 +47,10 @@ class Split:
     forward: list[fx.Node] = field(default_factory=list)
     saved: list[fx.Node] = field(default_factory=list)
     kept_states: set[fx.Node] = field(default_factory=set)
+    readable: set[fx.Node] = field(default_factory=set)
+    """Outputs and states whose time course backward may read."""
+    late: list[fx.Node] = field(default_factory=list)
+    """States that backward computes again, for the deferred products: at step t, the one after it."""
     recomputed: list[fx.Node] = field(default_factory=list)
     backward: list[fx.Node] = field(default_factory=list)
     sums: list[fx.Node] = field(default_factory=list)
@@ -63,9 +66,9 @@ class Split:
         return [n for n in self.hoisted if n in ends or any(u in wanted and u not in inside for u in n.users)]
 
 
-def split(joint: Joint, in_loop: Callable[[fx.Node], bool], recompute: bool, defer: bool) -> Split:
-    """`in_loop` says which operations the loop can compute; `recompute` trades saved values for work;
-    `defer` moves every gradient that can wait out of the loop (right for a GPU, wrong for a CPU)."""
+def split(joint: Joint, in_loop: Callable[[fx.Node], bool], defer: bool) -> Split:
+    """`in_loop` says which operations the loop can compute; `defer` moves every gradient that can wait out of the
+    loop (right for a GPU, wrong for a CPU). What forward saves is decided next, in saving.py."""
     parts = Split(joint)
     order = [n for n in joint.graph.nodes if n.op == "call_function" or n.op == "get_attr"]
     depends = _Dependence(joint)
@@ -84,7 +87,6 @@ def split(joint: Joint, in_loop: Callable[[fx.Node], bool], recompute: bool, def
     backward = [n for n in order if n not in needed_forward and n not in moved]
     carried = _ancestors([n for n in joint.d_state if n is not None])
     _divide_backward(parts, backward, carried, in_loop, defer)
-    _choose_saved(parts, recompute)
     return parts
 
 
@@ -219,69 +221,3 @@ def _is_zero(value: object) -> bool:
         filled = {aten.full.default: 1, aten.scalar_tensor.default: 0, aten.full_like.default: 1}
         return value.target in filled and args_of(value)[filled[value.target]] == 0
     return value == 0
-
-
-def _choose_saved(parts: Split, recompute: bool) -> None:
-    """Decide what forward keeps. Outputs are kept by the caller anyway, and so is x."""
-    joint = parts.joint
-    if not joint.grad_state and not joint.grad_y:
-        return
-    inside = [*joint.state, *parts.hoist_results, *parts.forward]
-    forward = set(inside)
-    later = set(parts.backward) | set(parts.after) | set(parts.sums)
-    needed = [n for n in inside if any(u in later for u in n.users) or n in _gradient_results(joint)]
-    hoisted = set(parts.hoisted)
-    given = [
-        n
-        for n in inside
-        if n in hoisted or n.op == "placeholder" or n.target in MATRIX_PRODUCTS or n.target is aten.bmm.default
-    ]
-    carries = dict(zip(joint.new_state, joint.state))
-    free: set[fx.Node] = set(joint.y)
-    free |= {before for after, before in carries.items() if after in free}
-    if not recompute:
-        keep = set(needed)
-    else:
-        operands = {n: [o for o in n.all_input_nodes if o in forward] for n in inside}
-        while True:
-            cost = {n: 0 if n in free else elements(n, joint.rows) * dtype_of(n).itemsize for n in inside}
-            keep = set(cheapest_to_keep(cost, operands, given, needed))
-            # A state and its successor share one buffer, so the second of them costs nothing.
-            more = {before for after, before in carries.items() if after in keep}
-            more |= {after for after, before in carries.items() if before in keep}
-            if more <= free:
-                break
-            free |= more
-    parts.kept_states = {
-        before for after, before in carries.items() if before in keep or (after in keep and after not in joint.y)
-    }
-    spoken_for = (
-        set(joint.state) | set(joint.y) | {after for after, before in carries.items() if before in parts.kept_states}
-    )
-    parts.saved = [n for n in inside if n in keep and n not in spoken_for]
-    known = keep | set(joint.x) | set(parts.once) | set(joint.params)
-    again: set[fx.Node] = set()
-    stack = [n for n in needed if n not in keep]
-    while stack:
-        node = stack.pop()
-        if node in again or node in known or node.op == "placeholder":
-            continue
-        again.add(node)
-        stack.extend(node.all_input_nodes)
-    parts.recomputed = [n for n in parts.forward if n in again]
-    _find_exports(parts)
-
-
-def _gradient_results(joint: Joint) -> set[fx.Node]:
-    return {n for n in (*joint.d_x, *joint.d_state, *joint.d_params) if n is not None}
-
-
-def _find_exports(parts: Split) -> None:
-    """Values of the backward loop that are read afterwards, for all time steps at once."""
-    after = set(parts.after)
-    computed = set(parts.recomputed) | set(parts.backward)
-    d_x = {n for n in parts.joint.d_x if n is not None}
-    computed |= set(parts.joint.grad_state)
-    parts.exports = [
-        n for n in parts.joint.graph.nodes if n in computed and (n in d_x or any(u in after for u in n.users))
-    ]

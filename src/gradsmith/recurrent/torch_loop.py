@@ -100,15 +100,23 @@ class TorchEngine(Engine):
         saved = [values[n] if n in hoisted else self._empty(n, steps, batch).to(device) for n in self.parts.saved]
         return Kept(states, outputs, saved if keep else [])
 
+    def _looked_up(self) -> set[fx.Node]:
+        return set(self.time_inputs)
+
     def backward(
-        self, x: list[Tensor], params: list[Tensor], kept: Kept, grad_y: list[Tensor], grad_state: list[Tensor]
+        self,
+        x: list[Tensor],
+        state: list[Tensor],
+        params: list[Tensor],
+        kept: Kept,
+        grad_y: list[Tensor],
+        grad_state: list[Tensor],
     ) -> Gradients:
         parts, joint = self.parts, self.parts.joint
         steps, batch = x[0].shape[:2]
         values: dict[fx.Node, Tensor] = dict(zip(joint.params, params))
         self.once_backward.run(values, batch)
-        y, _ = self.results(kept, steps)
-        courses = self._courses(x, y, kept, grad_y, steps)
+        courses = self._courses(x, self._outputs(kept), kept, grad_y, steps)
         late = [values[n] for n in self.late]
         over_time = list(zip(*(self._as_traced(n, courses[n], batch).unbind(0) for n in self.time_inputs)))
         for node in parts.exports:

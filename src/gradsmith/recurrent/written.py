@@ -17,7 +17,7 @@ from .plan import Plan
 from .split import Split
 
 _ROLES = ("x", "state", "params", "grad_y", "grad_state", "y", "new_state", "d_x", "d_state", "d_params")
-_STAGES = ("once", "hoisted", "forward", "saved", "recomputed", "backward", "sums", "exports", "after")
+_STAGES = ("once", "hoisted", "forward", "saved", "recomputed", "backward", "sums", "exports", "after", "late")
 _NAMESPACES = ("aten", "prims")
 
 
@@ -47,6 +47,7 @@ def to_json(plan: Plan) -> dict[str, Any]:
         "roles": {role: _names(getattr(joint, role)) for role in _ROLES},
         "stages": {stage: _names(getattr(parts, stage)) for stage in _STAGES},
         "kept_states": _names([n for n in joint.state if n in parts.kept_states]),
+        "readable": _names([n for n in joint.graph.nodes if n in parts.readable]),
         "source": engine.emitted.source,
         "forward": _kernel(engine.emitted.forward),
         "backward": None if engine.emitted.backward is None else _kernel(engine.emitted.backward),
@@ -70,7 +71,7 @@ def from_json(data: dict[str, Any], state_spec: Any) -> Plan:
         **{role: found(names) for role, names in data["roles"].items()},
         y_spec=pytree.treespec_loads(data["y_spec"]), state_spec=state_spec,
     )  # fmt: skip
-    parts = Split(joint, kept_states=set(found(data["kept_states"])))
+    parts = Split(joint, kept_states=set(found(data["kept_states"])), readable=set(found(data["readable"])))
     for stage, names in data["stages"].items():
         setattr(parts, stage, found(names))
     backward = None if data["backward"] is None else _read_kernel(data["backward"], nodes)
