@@ -125,11 +125,33 @@ def saved_name(p: Patient) -> tuple[ast.Assign, str] | None:
     return None
 
 
+def calculates_with(p: Patient, saved: str) -> bool:
+    """Backward calls the saved tensor by the same name, and a returned gradient has arithmetic with it in its own words."""
+    unpack = whole_unpack(p)
+    if unpack is None or saved not in [e.id for e in unpack.targets[0].elts]:  # type: ignore[attr-defined]
+        return False
+    if any(isinstance(n, ast.Call) and isinstance(n.func, ast.Subscript) for n in p.backward.nodes):
+        return False
+    returned = {n.id for r in p.backward.returns for n in ast.walk(r.node) if isinstance(n, ast.Name)}
+    for statement in p.backward.node.body:
+        bound = {t.id for t in getattr(statement, "targets", ()) if isinstance(t, ast.Name)}
+        if not isinstance(statement, ast.Return) and not bound & returned:
+            continue
+        for node in ast.walk(statement):
+            if isinstance(node, ast.BinOp) and any(
+                isinstance(s, ast.Name) and s.id == saved for s in (node.left, node.right)
+            ):
+                return True
+    return False
+
+
 @plants("return-count")
 def _(p: Patient) -> bool | None:
     value = returned_tuple(p)
     if value is None or len(value.elts) < 2 or ast.unparse(value.elts[-1]) == "None":
         return False
+    if p.forward.params[-1].default is not None:
+        return False  # apply may be called without the last argument, and then one gradient less is right
     p.swap(value, "(" + ", ".join(ast.unparse(e) for e in value.elts[:-1]) + ",)")
     return None
 
@@ -312,6 +334,8 @@ def _(p: Patient) -> bool | None:
     statement = p.forward.statement(save.node)
     if not mine or save.method.name != "forward" or statement is None:
         return False
+    if not calculates_with(p, p.tensor):
+        return False  # what only a kernel reads has no second derivative to spoil
     p.swap(mine[0], "doubled")
     p.lines.insert(statement.lineno - 1, " " * statement.col_offset + f"doubled = {p.tensor} * 2")
     return None
@@ -319,8 +343,8 @@ def _(p: Patient) -> bool | None:
 
 @plants("opaque-backward")
 def _(p: Patient) -> bool | None:
-    if p.model.once_differentiable:
-        return False
+    if p.model.once_differentiable or "enable_grad" in ast.unparse(p.backward.node):
+        return False  # a backward that reruns forward detaches in any case
     p.inside(p.backward, f"{p.grad} = torch.from_numpy({p.grad}.detach().cpu().numpy() * 2)")
     return None
 
@@ -376,7 +400,10 @@ def _(p: Patient) -> bool | None:
 
 @plants("grad-view")
 def _(p: Patient) -> bool | None:
+    if len(p.backward.node.decorator_list) > 1:
+        return False  # @ensure_contiguous, @input_guard: the gradient arrives contiguous
     p.inside(p.backward, f"{p.grad} = {p.grad}.view(-1).view({p.grad}.shape)")
+    return None
 
 
 @plants("tensor-on-ctx")

@@ -45,6 +45,11 @@ FOUND = {
         TAKE + "gw = torch.zeros(w.shape)\nreturn g * w * x, gw",
         "creation-no-device",
     ),
+    "added to a gradient that is bound anew": (
+        SAVE,
+        TAKE + "g = g + torch.zeros(g.shape[-1])\nreturn g * w, g * x",
+        "creation-no-device",
+    ),
     "view(-1)": (SAVE, TAKE + "f = g.view(-1)\nreturn f * w * x, None", "grad-view"),
     "view that joins": (SAVE, TAKE + "f = g.view(x.shape[0] * 2, 3)\nreturn f * w * x, None", "grad-view"),
     "a kernel": (SAVE, TAKE + "o = torch.empty_like(x)\nk[(1,)](g, x, w, o)\nreturn o, None", "kernel-noncontiguous"),

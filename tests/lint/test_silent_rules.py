@@ -96,6 +96,14 @@ DEFECTS = {
         "ignored-grad-output",
         fn("ctx.save_for_backward(x)\nreturn x.square().sum()", "(x,) = ctx.saved_tensors\nreturn 2 * x"),
     ),
+    "a gradient computed and thrown away": (
+        "none-for-tensor",
+        fn(
+            "ctx.save_for_backward(x, k)\nreturn x * k",
+            "x, k = ctx.saved_tensors\ndx, dk = g * k, g * x\ndk = dk * 1\nreturn dx, None",
+            "x, k",
+        ),
+    ),
     "a typed module": ("hidden-parameter", fn("return layer(x)", "return g, None", "x, layer: nn.Module")),
 }
 
@@ -157,6 +165,15 @@ RIGHT = {
     "gradients are stopped": ("ignored-grad-output", fn("return x * 2", "return None")),
     "zeros on purpose": ("ignored-grad-output", fn("ctx.shape = x.shape\nreturn x > 0", "return torch.zeros(ctx.shape)")),
     "said to be unused": ("ignored-grad-output", fn("return x * 2", "return ctx.arrived", grads="*unused")),
+    "a gradient that is read": (
+        "none-for-tensor",
+        fn("ctx.save_for_backward(x)\nreturn x * k", "dk = g * 2\ndx = dk + g\nreturn dx, None", "x, k"),
+    ),
+    "a gradient on one path": (
+        "none-for-tensor",
+        fn("return x * k", "dk = None\nif ctx.flag:\n    dk = g * 2\nreturn g, dk", "x, k"),
+    ),
+    "no gradient was meant": ("none-for-tensor", fn("return x * k", "dx, dk = g * 2, None\nreturn dx, None", "x, k")),
     "a function is no module": ("hidden-parameter", fn("return act(x)", "return g, None", "x, act")),
     "recomputation reaches the parameters": (
         "hidden-parameter",

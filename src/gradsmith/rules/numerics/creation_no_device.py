@@ -34,7 +34,7 @@ from gradsmith.source.creation import Creation, creations, with_options
 from gradsmith.source.knowledge import LINEAR_ALGEBRA
 
 if TYPE_CHECKING:
-    from gradsmith.source import FunctionModel, Method
+    from gradsmith.source import FunctionModel, Method, Param
 
 CODE = "GS305"
 SEVERITY = "warning"
@@ -87,10 +87,13 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     for method in methods:
         if _runs_on_the_host(method):
             continue
-        like = _anchor(method)
+        anchor = _anchor(method)
         for creation in creations(method):
             met = _meets(function, method, creation)
-            if met is None or like is None or method.in_nested_function(creation.node):
+            if met is None or method.in_nested_function(creation.node):
+                continue
+            like = anchor or _beside(method, creation)
+            if like is None:
                 continue
             yield function.at(
                 creation.node,
@@ -110,9 +113,21 @@ def _runs_on_the_host(method: Method) -> bool:
 def _anchor(method: Method) -> str | None:
     """A tensor of the caller that is at hand under its own name."""
     rebound = {b.name for b in method.flow.bindings if b.how != "param"}
-    fitting = [p for p in method.positional if p.role in ("input", "grad_output") and p.name not in rebound]
-    sure = [p for p in fitting if p.role == "grad_output" or _is_tensor(method, p.name)]
+    sure = [p for p in method.positional if p.name not in rebound and _is_owned(method, p)]
     return sure[0].name if sure else None
+
+
+def _beside(method: Method, creation: Creation) -> str | None:
+    """A tensor of the caller in the same statement, which may be about to lose its name: `g = g + torch.zeros(3)`."""
+    for node in ast.walk(method.statement(creation.node)):
+        param = method.param_of(node) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) else None
+        if param is not None and param.kind == "positional" and _is_owned(method, param):
+            return param.name
+    return None
+
+
+def _is_owned(method: Method, param: Param) -> bool:
+    return param.role == "grad_output" or (param.role == "input" and _is_tensor(method, param.name))
 
 
 def _is_tensor(method: Method, name: str) -> bool:

@@ -2,7 +2,9 @@
 
 What it finds
 -------------
-An input requires grad and the output depends on it, but backward returns None (or nothing flows to it).
+An input requires grad and the output depends on it, but backward returns None (or nothing flows to it). In source: backward
+computes `dx` or `grad_x`, reads it nowhere and returns None for `x`; or an input that sounds like a parameter gets None (a
+remark).
 
 Why it matters
 --------------
@@ -29,7 +31,7 @@ from gradsmith.source.knowledge import sounds_integer
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
-    from gradsmith.source import FunctionModel, Param
+    from gradsmith.source import FunctionModel, Method, Param
 
 CODE = "GS213"
 SEVERITY = "error"
@@ -91,7 +93,19 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     if all(function.gets_no_gradient(p.index) for p in forward.positional):
         return
     for param in forward.positional:
-        if not function.gets_no_gradient(param.index) or not _is_trained(function, param):
+        if not function.gets_no_gradient(param.index):
+            continue
+        computed = _thrown_away(backward, param.name)
+        if computed is not None:
+            yield function.at(
+                backward.returns[0].node,
+                f"{function.name}.{backward.name} computes '{computed}' and returns None for '{param.name}': it never gets a gradient.",
+                advice=f"Return '{computed}' as the gradient of '{param.name}'; if it must not be trained, do not compute it.",
+                argument=param.name,
+                severity="warning",
+            )
+            continue
+        if not _is_trained(function, param):
             continue
         yield function.at(
             backward.returns[0].node if backward.returns else backward.node,
@@ -101,6 +115,29 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             argument=param.name,
             severity="info",
         )
+
+
+def _thrown_away(backward: Method, name: str) -> str | None:
+    """`dx` or `grad_x` that backward computes for the input `x`, and reads nowhere but to compute it further."""
+    spellings = {text.format(name).lower() for text in _SPELLINGS}
+    for binding in backward.flow.bindings:
+        if binding.how not in ("assign", "unpack") or binding.name.lower() not in spellings or _is_none(binding.value):
+            continue
+        own = {id(b.statement) for b in backward.flow.bindings if b.name == binding.name}
+        if all(id(backward.statement(n)) in own for n in backward.nodes if _reads(n, binding.name)):
+            return binding.name
+    return None
+
+
+_SPELLINGS = ("d{}", "d_{}", "grad_{}", "{}_grad", "g{}", "g_{}", "grad{}", "{}grad")
+
+
+def _is_none(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _reads(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
 
 
 def _is_trained(function: FunctionModel, param: Param) -> bool:
