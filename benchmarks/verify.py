@@ -7,6 +7,7 @@ One run, alternatives interleaved. Every table says how it was made.
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import statistics
 import subprocess
@@ -19,6 +20,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from operators import operators
 from torch import Tensor
 
 import gradsmith as gs
@@ -27,6 +29,8 @@ from gradsmith.lab import resolve
 
 warnings.filterwarnings("ignore")
 torch.set_num_threads(1)
+
+PARTS = ["elements", "operators", "speed", "memory", "mutants"]
 
 # --- one wrong element ---------------------------------------------------------------------------------------------
 
@@ -110,65 +114,6 @@ def elements(seeds: int) -> None:
             f"{name:22} {cells[0]:>10} {cells[1]:>8} {cells[2]:>6}   {cells[3]:>10} {cells[4]:>8} {cells[5]:>6}",
             flush=True,
         )
-
-
-# --- torch's own operators -----------------------------------------------------------------------------------------
-
-EXCEPTIONS = {
-    "as_strided": "reads memory by its layout: another layout is another result, by definition",
-    "as_strided_copy": "reads memory by its layout: another layout is another result, by definition",
-    "as_strided_partial_views": "reads memory by its layout: another layout is another result, by definition",
-    "as_strided_scatter": "writes memory by its layout",
-    "native_group_norm": "torch gives no gradient through the mean and rstd outputs, though they depend on x",
-    "nn_functional_max_unpool1d": "repeated indices: torch sends the gradient to every copy, only the last was used",
-    "nn_functional_max_unpool2d": "repeated indices: torch sends the gradient to every copy, only the last was used",
-    "nn_functional_max_unpool3d": "repeated indices: torch sends the gradient to every copy, only the last was used",
-    "normal": "torch defines the gradient of a random draw as zero",
-    "sparse_sampled_addmm": "sparse input, refused in words",
-    "sparse_mm_reduce": "sparse input, refused in words",
-}
-
-
-def operators(samples: int, seeds: int, every: int = 1) -> None:
-    from torch.testing._internal.common_methods_invocations import op_db
-
-    ops = [o for o in op_db if o.supports_autograd and torch.float64 in o.dtypes][::every]
-    counts: Counter[str] = Counter()
-    alarms: list[str] = []
-    excused: dict[str, int] = {}
-    undecided: Counter[str] = Counter()
-    for op in ops:
-        for number, sample in enumerate(
-            itertools.islice(op.sample_inputs("cpu", torch.float64, requires_grad=True), samples)
-        ):
-
-            def call(x: Any, *args: Any, op: Any = op, sample: Any = sample, **kwargs: Any) -> Any:
-                return sample.output_process_fn_grad(op.gradcheck_wrapper(op.op, x, *args, **kwargs))
-
-            for seed in range(seeds):
-                report = gs.check(call, sample.input, *sample.args, kwargs=sample.kwargs, level="quick", seed=seed)
-                verdict = report.subjects[0].verdict
-                counts[verdict] += 1
-                if report.errors and op.formatted_name in EXCEPTIONS:
-                    excused[op.formatted_name] = excused.get(op.formatted_name, 0) + 1
-                elif report.errors:
-                    alarms.append(
-                        f"{op.formatted_name} sample {number} seed {seed}: {report.errors[0].rule}: {report.errors[0].message}"
-                    )
-                elif verdict == "unverified":
-                    undecided[report.subjects[0].reason.split("'")[0].strip()] += 1
-    print(
-        f"\n## torch's own operators: {len(ops)} operators of op_db, {samples} samples x {seeds} seeds, {sum(counts.values())} checks"
-    )
-    print(
-        f"verified {counts['verified']}, unverified {counts['unverified']}, refuted {counts['refuted']}; false alarms: {len(alarms)}"
-    )
-    for alarm in alarms:
-        print("  ALARM", alarm[:200])
-    print("exceptions, one by one:")
-    for name in sorted(excused):
-        print(f"  {name} ({excused[name]}): {EXCEPTIONS[name]}")
-    print("unverified, by reason:", dict(undecided.most_common(8)))
 
 
 # --- speed and memory ----------------------------------------------------------------------------------------------
@@ -416,23 +361,21 @@ def _torch_says(cls: Any, builders: list[Callable[[], Any]]) -> dict[str, bool]:
 
 
 def main() -> None:
-    words = [a for a in sys.argv[1:] if not a.startswith("-")] or [
-        "elements",
-        "operators",
-        "speed",
-        "memory",
-        "mutants",
-    ]
-    quick = "--quick" in sys.argv
-    if "elements" in words:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], metavar="PART", help=f"which tables, of {PARTS} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="a sample of each")
+    chosen = parser.parse_args()
+    quick: bool = chosen.quick
+    parts = chosen.parts or PARTS
+    if "elements" in parts:
         elements(8 if quick else 40)
-    if "operators" in words:
+    if "operators" in parts:
         operators(1 if quick else 4, 1 if quick else 3, 8 if quick else 1)
-    if "speed" in words:
+    if "speed" in parts:
         speed(2 if quick else 5)
-    if "memory" in words:
+    if "memory" in parts:
         memory()
-    if "mutants" in words:
+    if "mutants" in parts:
         mutants(1 if quick else 2)
 
 

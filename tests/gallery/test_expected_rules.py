@@ -20,12 +20,6 @@ EXPECTATIONS = [(path, rule) for path in broken_files() for rule in expected_rul
 LENSES = {name: rule.lenses for name, rule in catalog.rules().items()}
 SUBJECTS = sorted({(case.path, case.name) for case in cases()})
 
-GAPS = {  # what gradsmith does not name yet, and why; an entry that has come to pass is to be deleted
-    ("rnn_builtin_cell", "builtin-cell"): "lint follows the projection inside the loop, not yet one that was hoisted",
-    ("rnn_cat_in_loop", "cat-in-loop"): "not seen by lint in this form yet",
-    ("rnn_slot_write", "slot-write"): "not seen by lint in this form yet",
-}
-
 
 def named(findings: Iterable[Any]) -> Iterator[str]:
     """The rules of the findings and of everything folded under them."""
@@ -63,10 +57,8 @@ def test_which_expected_rules_are_still_missing() -> None:
     [(path, rule) for path, rule in EXPECTATIONS if rule in LENSES],
     ids=lambda v: v.stem if isinstance(v, Path) else v,
 )
-def test_the_rule_is_named(path: Path, rule: str, request: pytest.FixtureRequest) -> None:
+def test_the_rule_is_named(path: Path, rule: str) -> None:
     """By lint, or else by check: what a user sees who runs either on the file."""
-    if reason := GAPS.get((path.stem, rule)):
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=False))
     seen = set()
     if "lint" in LENSES[rule]:
         seen |= set(named(needs("lint_source")(path.read_text(), path=str(path)).findings))

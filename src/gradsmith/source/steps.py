@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gradsmith.source import knowledge as know
 from gradsmith.source.layer import LayerModel, Loop
 from gradsmith.source.loops import body_nodes, bound_names, carried, depends_on
-from gradsmith.source.walk import once
+from gradsmith.source.walk import nodes_under, once
 
 if TYPE_CHECKING:
     from gradsmith.source.method import Method
@@ -52,9 +52,16 @@ def _goes_through_parts(loop: Loop) -> bool:
     length = loop.method.resolve(loop.length) if loop.length is not None else None
     if isinstance(length, ast.Constant) and isinstance(length.value, int) and length.value <= _FEW:
         return True
-    if loop.iterated is not None and any(_is_self(n) for n in ast.walk(loop.iterated)):
+    if loop.iterated is not None and _holds_own_parts(loop.iterated):
         return True
     return _NOT_TIME.search(text) is not None
+
+
+def _holds_own_parts(iterated: ast.expr) -> bool:
+    """`self.layers`, `zip(self.layers, states)`, `self.children()`; not `self.project(x).unbind(0)`, which is a tensor."""
+    nodes = nodes_under(iterated)
+    called = {id(n.func) for n in nodes if isinstance(n, ast.Call) and n.args}
+    return any(_is_self(n) and id(n) not in called for n in nodes)
 
 
 def _is_self(node: ast.AST) -> bool:

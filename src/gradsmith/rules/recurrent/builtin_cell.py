@@ -160,8 +160,11 @@ class _Written:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
             sides = [self.linear_of(node.left), self.linear_of(node.right)]
             of_state = [isinstance(s, ast.Name) and s.id == state for s in sides]
-            inputs = [s for s, own in zip(sides, of_state) if not own]
-            return sum(of_state) == 1 and inputs[0] is not None and step_input(self.loop, inputs[0])
+            if sum(of_state) != 1:
+                return False
+            other = of_state.index(False)
+            given = sides[other]
+            return self.is_hoisted((node.left, node.right)[other]) if given is None else step_input(self.loop, given)
         inside = self.linear_of(node)
         joined = self.loop.method.resolve(inside) if inside is not None else None
         if not isinstance(joined, ast.Call) or self.loop.method.op(joined) not in ("cat", "concat") or not joined.args:
@@ -169,6 +172,20 @@ class _Written:
         parts = joined.args[0].elts if isinstance(joined.args[0], (ast.List, ast.Tuple)) else []
         own = [isinstance(p, ast.Name) and p.id == state for p in parts]
         return len(parts) == 2 and sum(own) == 1 and step_input(self.loop, parts[own.index(False)])
+
+    def is_hoisted(self, node: ast.expr) -> bool:
+        """One step of a projection made before the loop: `p` of `for p in self.w(x).unbind(0)`, or `projected[t]`."""
+        loop, method = self.loop, self.loop.method
+        if not step_input(loop, node):
+            return False
+        if isinstance(node, ast.Subscript):
+            whole: ast.expr | None = node.value
+        else:
+            whole = method.resolve(loop.iterated) if loop.iterated is not None and isinstance(node, ast.Name) else None
+            if isinstance(whole, ast.Call) and method.op(whole) == "unbind" and isinstance(whole.func, ast.Attribute):
+                of_torch = (method.dotted(whole.func) or "").startswith("torch.")
+                whole = whole.args[0] if of_torch and whole.args else whole.func.value
+        return whole is not None and self.linear_of(whole) is not None
 
     def linear_of(self, node: ast.expr) -> ast.expr | None:
         node = self.loop.method.resolve(node)
