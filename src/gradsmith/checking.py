@@ -13,6 +13,7 @@ from gradsmith.inputs.code import as_code
 from gradsmith.inputs.declared import built, declared
 from gradsmith.lab import Arguments, Lab, Settings, Target, resolve
 from gradsmith.lab.binding import Example, bound, moved_to, unusable
+from gradsmith.lab.foreign import interpreter_cell, interpreter_note
 from gradsmith.lab.state import preserved, seed_all
 from gradsmith.lab.surrogates import waived
 from gradsmith.lab.variations.judging import rejected
@@ -171,6 +172,7 @@ def examine(target: Target, examples: Sequence[Example], source: InputsFrom, opt
 
 def unverified(target: Target, reason: str, findings: Iterable[Finding] = ()) -> Report:
     subject = Subject(target.name, "unverified", reason, target.path, target.line)
+    subject = replace(subject, conditions=interpreter_cell(target, reason))
     return Report(findings=list(findings), subjects=[subject], functions=1, files=1)
 
 
@@ -211,10 +213,14 @@ def _examine_one(
         reason=trouble,
         verdict="unverified" if trouble else "verified",
         gradient=_meant(lab),
-        conditions=dict(lab.conditions),
+        conditions={**lab.conditions, **interpreter_cell(target, _raised(findings))},
         measured=measured,
     )
     return Report(findings=findings, subjects=[verdict], notes=_notes(lab))
+
+
+def _raised(findings: Sequence[Finding]) -> str:
+    return next((f.message for f in findings if f.rule in ("forward-raised", "backward-raised")), "")
 
 
 def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
@@ -273,7 +279,7 @@ def _verdict(worst: Subject, findings: Sequence[Finding]) -> Subject:
     if errors:
         names = ", ".join(dict.fromkeys(f.rule for f in errors))
         return replace(worst, verdict="refuted", reason=names)
-    if any(f.rule == "undeclared-surrogate" for f in mine):
+    if any(g.rule == "undeclared-surrogate" for f in mine for g in (f, *f.symptoms)):
         return replace(worst, verdict="unverified", reason="looks like a surrogate gradient; declare it")
     return worst
 
@@ -327,7 +333,7 @@ def worst_of_each(rows: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 
 def _notes(lab: Lab) -> list[str]:
-    notes = []
+    notes = interpreter_note(lab.target)
     judgement = lab.__dict__.get("gradient")
     if judgement is not None:
         for pair in judgement.pairs:

@@ -98,3 +98,9 @@ def test_they_are_not_tried_in_the_users_own_process() -> None:
     gs.check(Twice, torch.randn(4, 3, dtype=torch.float64, requires_grad=True))
     assert {1, 2, 4} <= seen
     assert 0 not in seen
+
+
+def test_a_crash_on_other_shapes_leaves_what_level_quick_can_say(tmp_path: Path) -> None:
+    report = report_on(tmp_path, guard="import os\n        x.shape == (4, 3) or os.abort()")
+    assert [f.severity for f in report.findings if f.rule == "crashed"] == ["warning"]
+    assert report.subjects[0].verdict == "verified"

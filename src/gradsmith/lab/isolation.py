@@ -105,7 +105,10 @@ class Zygote:
             return Report.from_dict(json.loads(result.read_text(encoding="utf-8")))
         rule = {"time": "timed-out", "memory": "out-of-memory"}.get(answer.get("killed", ""), "crashed")
         if rule == "crashed" and options.get("empty", True) and options.get("level") != "quick":
-            return _without_empty(self._check(job, name, line, {**options, "empty": False}), _death(answer))
+            return _survived(self._check(job, name, line, {**options, "empty": False}), _death(answer), "of size 0")
+        if rule == "crashed" and options.get("level") != "quick":
+            gentle = {**options, "level": "quick"}
+            return _survived(self._check(job, name, line, gentle), _death(answer), "other than the example's")
         return _unrun(rule, job, name, line, _death(answer) if rule == "crashed" else self._limit_text(rule))
 
     def _limit_text(self, rule: str) -> str:
@@ -208,19 +211,22 @@ def _unrun(rule_name: str, job: Job, name: str, line: int | None, reason: str) -
     where = job.path or job.module or ""
     message = f"{name} could not be examined: {reason}."
     finding = rule.stamped(Finding(message, function=name, path=where, line=line, column=0), "check")
-    subject = Subject(name, "unverified", f"{rule_name}: {reason}", where, line)
+    no_triton = rule_name == "import-failed" and "imports triton" in reason
+    conditions = {"triton interpreter": "not tried: triton is not installed"} if no_triton else {}
+    subject = Subject(name, "unverified", f"{rule_name}: {reason}", where, line, conditions=conditions)
     return Report(findings=[finding], subjects=[subject], functions=1)
 
 
-def _without_empty(report: Report, death: str) -> Report:
-    """A second try without tensors of size 0; if that one lives, they were what the subject died of."""
+def _survived(report: Report, death: str, without: str) -> Report:
+    """A second try without some tensors; if that one lives, they were what the subject died of."""
     if any(f.rule == "crashed" for f in report.findings):
         return report
     subject = report.subjects[0]
-    message = f"{subject.name}: {death}; without tensors of size 0 it did not, and so they were left out."
-    finding = Finding(message, function=subject.name, path=subject.path, line=subject.line, column=0)
-    stamped = find("crashed").stamped(replace(finding, severity="warning"), "check")
-    return replace(report, findings=[*report.findings, stamped])
+    message = f"{subject.name}: {death}; without tensors {without} it did not, and so they were left out."
+    finding = Finding(
+        message, severity="warning", function=subject.name, path=subject.path, line=subject.line, column=0
+    )
+    return replace(report, findings=[*report.findings, find("crashed").stamped(finding, "check")])
 
 
 def _death(answer: dict[str, Any]) -> str:

@@ -53,6 +53,7 @@ def main() -> None:
     from gradsmith.catalog import rules
 
     rules()
+    _interpret_triton()
     line = Line(int(sys.argv[1]), int(sys.argv[2]))
     line.reply(ready=True)
     warm = "--warm" in sys.argv
@@ -92,15 +93,13 @@ def _warm_up() -> None:
             continue
 
 
-def _interpret_triton(path: str | None) -> None:
-    """Without a GPU, kernels of a file that uses Triton run under its interpreter; it has to be told before import."""
+def _interpret_triton() -> None:
+    """Without a GPU, Triton kernels run under its interpreter; it has to be told before anything imports triton."""
     import importlib.util
 
     import torch
 
-    if torch.cuda.is_available() or path is None or importlib.util.find_spec("triton") is None:
-        return
-    if b"triton" in Path(path).read_bytes():
+    if not torch.cuda.is_available() and importlib.util.find_spec("triton") is not None:
         os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
@@ -111,7 +110,6 @@ def _keep(request: Message, line: Line) -> None:
     """
     from gradsmith.lab.importing import ImportFailed, import_dotted, import_file
 
-    _interpret_triton(request.get("path"))
     try:
         if request.get("module"):
             module = import_dotted(request["module"], request["stubs"])

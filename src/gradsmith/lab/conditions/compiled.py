@@ -27,6 +27,7 @@ from gradsmith.lab.conditions.outcome import (
     results,
     words,
 )
+from gradsmith.lab.foreign import interpreted, uses_triton
 from gradsmith.lab.lab import Lab
 
 _MOST_CALLS = 200  # some 10 s of tracing and more
@@ -86,6 +87,8 @@ def under(lab: Lab, backend: str, **options: Any) -> Outcome:
     """One graph first; where that breaks, the same with graph breaks: numbers have to be right in both cases."""
     if reason := examinable(lab) or ("forward draws random numbers" if lab.stochastic else ""):
         return Outcome("not tried", reason)
+    if interpreted() and uses_triton(lab.target):
+        return Outcome("not tried", "kernels under Triton's interpreter cannot be traced")
     if (calls := python_calls(lab)) > _MOST_CALLS:
         return Outcome("not tried", f"{calls} calls in one run, which dynamo would unroll one by one")
     with _quiet():

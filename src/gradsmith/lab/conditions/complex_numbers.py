@@ -13,11 +13,11 @@ import warnings
 import torch
 
 from gradsmith.lab.conditions.outcome import Outcome, column, examinable
+from gradsmith.lab.foreign import foreign
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.oracle import own_forward
 from gradsmith.lab.run import forward, normal_like
 from gradsmith.lab.variations.judging import Variation, outcome, worth_trying
-from gradsmith.lab.variations.precision import takes_pointers
 
 _MENTIONED = re.compile(r"conj|complex|fft|view_as_real|\.imag\b|\.mH\b|\.H\b")
 
@@ -80,6 +80,6 @@ def meant(lab: Lab) -> bool:
 def _unfit(lab: Lab) -> str:
     if lab.target.module is not None:
         return "the parameters of a module are real"
-    if takes_pointers(lab):
+    if foreign(lab):
         return "foreign code reads the memory as real numbers"
     return "" if worth_trying(lab) else "the gradient is right on a part of its domain only"

@@ -25,6 +25,7 @@ from gradsmith.lab.conditions.outcome import (
     results,
     words,
 )
+from gradsmith.lab.foreign import interpreted, uses_triton
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.run import flat_outputs, forward
 from gradsmith.lab.state import seed_all
@@ -95,6 +96,8 @@ def two_threads(lab: Lab) -> Outcome:
     if lab.target.module is not None:
         # functional_call swaps parameters in place: two at once leave the module with somebody else's tensors.
         return Outcome("not tried", "a module's parameters cannot be swapped by two threads at once")
+    if interpreted() and uses_triton(lab.target):
+        return Outcome("not tried", "Triton's interpreter serves one thread at a time")
     if reason := examinable(lab) or ("forward draws random numbers" if lab.stochastic else ""):
         return Outcome("not tried", reason)
     found: list[Results | BaseException] = []

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from gradsmith.lab.arguments import Arguments, Leaf
+from gradsmith.lab.foreign import foreign
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.variations.judging import Variation
 
@@ -21,20 +22,21 @@ _ABOUT_GRADIENTS = ("grad", "detach", "stop", "backward", "train", "inplace", "f
 def variations(lab: Lab) -> Iterator[Variation]:
     arguments = lab.precise[1]
     names = dict(_named(lab, arguments))
+    fixed = foreign(lab)  # other dims and strides make a kernel read elsewhere, which nothing checks
     for i, value in enumerate(arguments.flat):
         name = names.get(i)
         if name is None:
             continue
-        for other, words, doubtful in _others(name, value, arguments):
+        for other, words, doubtful in _others(name, value, arguments, fixed=fixed):
             yield Variation(f"with {words}", _with(arguments, i, other), "options", name, doubtful)
 
 
-def _others(name: str, value: Any, arguments: Arguments) -> Iterator[tuple[Any, str, bool]]:
+def _others(name: str, value: Any, arguments: Arguments, *, fixed: bool) -> Iterator[tuple[Any, str, bool]]:
     if isinstance(value, bool):
         if not any(word in name.lower() for word in _ABOUT_GRADIENTS):
             yield not value, f"{name}={not value}", True
     elif isinstance(value, int):
-        yield from _integers(name, value, arguments)
+        yield from () if fixed else _integers(name, value, arguments)
     elif isinstance(value, float):
         # At 0 and 1 a missing factor does not show.
         if value in (0.0, 1.0):

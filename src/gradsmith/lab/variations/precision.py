@@ -7,11 +7,11 @@ the yardstick.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from gradsmith.lab.foreign import takes_pointers
 from gradsmith.lab.lab import Lab, _cast_target
 from gradsmith.lab.oracle import OwnForward, own_forward
 from gradsmith.lab.run import Run, forward
@@ -49,14 +49,6 @@ def worth_measuring(lab: Lab) -> bool:
     if lab.surrogate or lab.approximate or lab.gradient.wrong or lab.gradient.noisy:
         return False
     return not takes_pointers(lab)
-
-
-def takes_pointers(lab: Lab) -> bool:
-    """Code that hands bare pointers to a library reads past the end of a tensor of a narrower type."""
-    if lab.target.path is None or not Path(lab.target.path).is_file():
-        return False
-    text = Path(lab.target.path).read_text(encoding="utf-8", errors="replace")
-    return "data_ptr" in text or "ctypes" in text
 
 
 def _measured(lab: Lab, dtype: torch.dtype) -> Precision:

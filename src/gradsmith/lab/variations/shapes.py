@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.lab.arguments import Arguments, Leaf
+from gradsmith.lab.foreign import foreign
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.variations.judging import Variation, refusal
 
@@ -48,7 +49,9 @@ def groups(lab: Lab) -> list[Group]:
             for dim, size in enumerate(leaf.tensor.shape):
                 if size > 1:
                     by_size.setdefault(size, []).append(Dimension(leaf.position, dim))
-        cached = [g for size, dims in by_size.items() for g in _split(lab, arguments, size, dims)]
+        # A kernel that gets addresses does not reject tensors that no longer fit each other: it reads past their end.
+        split = _together if foreign(lab) else _split
+        cached = [g for size, dims in by_size.items() for g in split(lab, arguments, size, dims)]
         lab.__dict__["_groups"] = cached
     return cached
 
@@ -61,7 +64,7 @@ def variations(lab: Lab) -> Iterator[Variation]:
             variation = _variation(arguments, group, size)
             if not _repeats_indices(arguments, variation.arguments):
                 yield variation
-    if wider := _extra_dimension(arguments):
+    if not foreign(lab) and (wider := _extra_dimension(arguments)):
         yield wider
     if lab.isolated and lab.empty:
         yield from (_emptied(arguments, group) for group in learned if not _points_into(arguments, group))
@@ -99,12 +102,22 @@ def _repeats_indices(before: Arguments, after: Arguments) -> bool:
     )
 
 
+def _together(lab: Lab, arguments: Arguments, size: int, dims: list[Dimension]) -> list[Group]:
+    """All dimensions of one size, or none."""
+    found = _accepted(lab, arguments, size, tuple(dims), _stated(arguments, size))
+    return [found] if found is not None else []
+
+
+def _stated(arguments: Arguments, size: int) -> tuple[int, ...]:
+    """Numbers among the arguments that state this size."""
+    return tuple(
+        i for i, v in enumerate(arguments.flat) if isinstance(v, int) and not isinstance(v, bool) and v == size
+    )
+
+
 def _split(lab: Lab, arguments: Arguments, size: int, dims: list[Dimension]) -> list[Group]:
     """Singles, then pairs, then all that is left: the smallest sets that forward takes at another size."""
-    numbers = tuple(
-        i for i, value in enumerate(arguments.flat) if isinstance(value, int) and not isinstance(value, bool)
-    )
-    stated = tuple(i for i in numbers if arguments.flat[i] == size)
+    stated = _stated(arguments, size)
     found: list[Group] = []
     left = list(dims)
     if len(left) <= _MOST_DIMENSIONS:
