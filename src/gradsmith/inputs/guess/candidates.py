@@ -90,6 +90,8 @@ def _likelihood(clue: Clue) -> tuple[float, float]:
         return 0, 4
     if clue.constants or any(h.plain_first for h in known):
         return 4, 0
+    if clue.gradient is False and clue.kept_plainly and not any(h.elements != "floating" for h in known):
+        return 2, 0
     if clue.gradient is False:
         return (1, 0) if any(h.values for h in known) else (0, 1.5)
     return 0, 3

@@ -30,6 +30,8 @@ class Clue:
     ndim: int | None = None  # `b, t, c = x.shape`, `x.dim() == 3`
     constants: list[Any] = field(default_factory=list)  # what the body compares it with, what callers pass
     starred: bool = False
+    counts: list[int] = field(default_factory=list)  # how many values a starred one stands for, as the source says
+    kept_plainly: bool = False  # `ctx.name = name`: where people keep what is no tensor
     keyword: bool = False  # must be passed by name
 
 
@@ -41,12 +43,14 @@ def clues(target: Target) -> list[Clue]:
     bodies = [_parsed(forward)]
     if function is not None:
         backward = _parsed(backward_of(function))
+        found = _without_silent_defaults(found, backward)
         _read_gradients(found, backward)
         bodies.append(_parsed(function.setup_context) if has_setup_context(function) else None)
         _read_calls(found, function)
     for body in bodies:
         if body is not None:
             _read_uses({clue.name: clue for clue in found}, body)
+            _read_counts({clue.name: clue for clue in found if clue.starred}, body)
     return found
 
 
@@ -102,6 +106,20 @@ def _read_gradients(found: list[Clue], backward: ast.FunctionDef | None) -> None
         found[place].gradient = True if True in seen else None if None in seen else False
 
 
+def _without_silent_defaults(found: list[Clue], backward: ast.FunctionDef | None) -> list[Clue]:
+    """Without the defaults that backward returns nothing for: its author never passes them."""
+    if backward is None or any(clue.starred for clue in found):
+        return found
+    returned = list(_returned(backward))
+    counts = {len(v.elts) for v in returned if isinstance(v, ast.Tuple)}
+    if len(counts) != 1 or any(isinstance(e, ast.Starred) for v in returned for e in getattr(v, "elts", ())):
+        return found
+    count = counts.pop()
+    if 0 < count < len(found) and all(clue.default is not NOTHING for clue in found[count:]):
+        return found[:count]
+    return found
+
+
 def _returned(body: ast.FunctionDef) -> Iterator[ast.expr]:
     for node in ast.walk(body):
         if isinstance(node, ast.Return) and node.value is not None:
@@ -138,9 +156,27 @@ def _read_uses(named: dict[str, Clue], body: ast.FunctionDef) -> None:
                 for arg in node.args:
                     if isinstance(arg, ast.Name) and arg.id in named:
                         named[arg.id].tensor = True
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in named:
+            named[node.value.id].kept_plainly |= isinstance(node.targets[0], ast.Attribute)
         elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) and node.left.id in named:
             named[node.left.id].constants.extend(_literals(node.comparators[0]))
         _read_rank(named, node)
+
+
+def _read_counts(starred: dict[str, Clue], body: ast.FunctionDef) -> None:
+    """`a, b = args`, `args[1]`, `len(args) == 2`: how many values the body takes for granted."""
+    reached: dict[str, int] = {}
+    for node in ast.walk(body):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
+            name = getattr(node.value, "id", None)
+            if name in starred and not any(isinstance(t, ast.Starred) for t in node.targets[0].elts):
+                starred[name].counts.append(len(node.targets[0].elts))
+        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            name = getattr(node.value, "id", None)
+            if name in starred and isinstance(node.slice.value, int) and node.slice.value >= 0:
+                reached[name] = max(reached.get(name, 0), node.slice.value + 1)
+    for name, count in reached.items():
+        starred[name].counts.append(count)
 
 
 def _read_rank(named: dict[str, Clue], node: ast.AST) -> None:
@@ -185,6 +221,8 @@ def _read_calls(found: list[Clue], function: type) -> None:
             owner = node.func.value
             if getattr(owner, "id", getattr(owner, "attr", None)) != function.__name__:
                 continue
+            if found[-1].starred and not any(isinstance(a, ast.Starred) for a in node.args):
+                found[-1].counts.append(max(0, len(node.args) - len(found) + 1))
             for clue, arg in zip(found, node.args):
                 if isinstance(arg, ast.Starred):
                     break

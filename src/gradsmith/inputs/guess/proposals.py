@@ -135,7 +135,7 @@ def made(proposal: Proposal, frame: Frame, dtype: torch.dtype, generator: torch.
 def tensor(proposal: Proposal, shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> Tensor:
     if proposal.kind == "integer" and proposal.flavour == "reversed":
         # Distinct, and its own inverse: good as an index, and as the inverse of an index.
-        return torch.arange(shape[-1] if shape else 1).flip(0).expand(shape).clone()
+        return torch.arange(shape[-1]).flip(0).expand(shape).clone() if shape else torch.tensor(0)
     if proposal.kind == "integer":
         return torch.randint(0, 2 if proposal.flavour == "binary" else 3, shape, generator=generator)
     if proposal.kind == "bool":

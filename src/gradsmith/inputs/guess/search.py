@@ -106,7 +106,9 @@ def _result(search: _Search, seconds: float) -> Guess:
 
 def _look(search: _Search, found: list[Clue]) -> None:
     search.keywords = tuple(clue.name for clue in found if clue.keyword)
-    for count in _STARRED if any(clue.starred for clue in found) else (1,):
+    said = [count for clue in found for count in clue.counts]
+    for count in dict.fromkeys([*said, *_STARRED]) if any(clue.starred for clue in found) else (1,):
+        search.refused = 0  # another number of inputs may be what backward returns gradients for
         flat = [clue for each in found for clue in [each] * (count if each.starred else 1)]
         if flat:
             _combine(search, flat)

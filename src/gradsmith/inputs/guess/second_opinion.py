@@ -1,8 +1,9 @@
 """Before a guess accuses: does the gradient fit on inputs of the kind its author may have meant?
 
-A Function that is only reached by square matrices may rely on their symmetry, and one that is given a function may rely
-on what that function is. Only structure is excused, never values: a gradient that is right for positive numbers alone
-is wrong.
+A Function that is only reached by square matrices may rely on their symmetry, one with an input that forward never reads
+on how it fits the others, and one that is given a function on what that function is. Of the data only structure is
+excused, never values: a gradient that is right for positive numbers alone is wrong. A single number beside the data (an
+exponent, a temperature) may have a range of its own.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from torch import Tensor
 from gradsmith.inputs.guess.proposals import Written
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.gradient import Settings, judge
+from gradsmith.lab.implied import implied
 from gradsmith.lab.target import Target
 
 
@@ -32,18 +34,77 @@ def symmetric_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, An
     squares = [i for i, a in enumerate(args) if isinstance(a, Tensor) and _is_square(a)]
     for chosen in ([[i] for i in squares] + [squares]) if squares else []:
         other = tuple(_symmetric(a) if i in chosen else a for i, a in enumerate(args))
-        try:
-            judgement = judge(target, Arguments.of(other, kwargs, target.names), Settings(seed=seed))
-        except Exception:  # user code on values it was not asked about
-            continue
-        if judgement.pairs and not judgement.wrong and not judgement.noisy:
+        if _right(target, other, kwargs, seed):
             names = ", ".join(f"'{target.names[i]}'" for i in chosen if i < len(target.names))
             return Opinion(other, f"the gradient is right where {names} is symmetric, and only there")
     return None
 
 
+def definite_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+    """A positive definite matrix in the place of one that is square, or of a number where matrices were meant."""
+    for i, value in enumerate(args):
+        if not isinstance(value, Tensor) or not value.requires_grad or not (_is_square(value) or value.ndim == 0):
+            continue
+        other = tuple(_definite(a) if k == i else a for k, a in enumerate(args))
+        if _right(target, other, kwargs, seed):
+            return Opinion(other, f"the gradient is right where '{_name(target, i)}' is a positive definite matrix")
+    return None
+
+
+def range_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+    """A single number beside the data that is only good beyond 1, or only if positive."""
+    data = [a for a in args if isinstance(a, Tensor) and a.numel() > 1]
+    for i, value in enumerate(args):
+        if not data or not _is_number(value):
+            continue
+        others = [tuple(_filled(a, n) if k == i else a for k, a in enumerate(args)) for n in (1.5, 2.5)]
+        if all(_right(target, other, kwargs, seed) for other in others):
+            return Opinion(others[0], f"the gradient is right where '{_name(target, i)}' is 1.5 or 2.5")
+    return None
+
+
+def implied_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+    """An input that forward never reads has to fit the others, and a guessed one does not."""
+    arguments = Arguments.of(args, kwargs, target.names)
+    names = [leaf.name for leaf in arguments.leaves if leaf.position in implied(target, arguments, seed)]
+    if not names:
+        return None
+    return Opinion(args, f"only backward reads '{names[0]}', which has to fit the other inputs")
+
+
 def depends_on_a_guessed_function(args: tuple[Any, ...]) -> bool:
     return any(isinstance(a, (Written, torch.nn.Module)) for a in args)
+
+
+def _right(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> bool:
+    try:
+        judgement = judge(target, Arguments.of(args, kwargs, target.names), Settings(seed=seed))
+    except Exception:  # user code on values it was not asked about
+        return False
+    return bool(judgement.pairs) and not judgement.wrong and not judgement.noisy
+
+
+def _name(target: Target, position: int) -> str:
+    return target.names[position] if position < len(target.names) else f"input {position + 1}"
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value.is_floating_point() and value.numel() == 1
+    return isinstance(value, float)
+
+
+def _filled(value: Any, number: float) -> Any:
+    if isinstance(value, Tensor):
+        return torch.full_like(value.detach(), number).requires_grad_(value.requires_grad)
+    return number
+
+
+def _definite(tensor: Tensor) -> Tensor:
+    size = tensor.shape[-1] if tensor.ndim else 4
+    shape = tensor.shape if tensor.ndim else torch.Size((size, size))
+    drawn = torch.randn(shape, dtype=tensor.dtype, generator=torch.Generator().manual_seed(size))
+    return (drawn @ drawn.mT + size * torch.eye(size, dtype=tensor.dtype)).requires_grad_()
 
 
 def _is_square(tensor: Tensor) -> bool:

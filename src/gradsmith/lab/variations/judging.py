@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from gradsmith.lab.arguments import Arguments
-from gradsmith.lab.gradient import Mismatch, judge
+from gradsmith.lab.gradient import Mismatch, Settings, judge
+from gradsmith.lab.implied import implied
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.resemblance import surrogate_kind
 from gradsmith.lab.run import forward
@@ -73,13 +74,20 @@ def outcome(lab: Lab, variation: Variation) -> Outcome:
         return Outcome(variation, "wrong", f"the gradient of '{spoilt}' is NaN or infinite, where it has to be 0")
     if lab.surrogate or lab.approximate:
         return Outcome(variation, "unjudged", "the gradient is not meant to be the derivative")
-    judged = judge(target, arguments, lab.settings)
+    judged = judge(target, arguments, _settings(lab))
     wrong = [p for p in judged.wrong if p.mismatch is not None]
     if not wrong:
         return Outcome(variation, "unjudged" if judged.noisy else "right")
     if surrogate_kind(judged, lab.settings) is not None:
         return Outcome(variation, "unjudged", "the gradient looks like a surrogate")
     return Outcome(variation, "wrong", mismatch=wrong[0].mismatch)
+
+
+def _settings(lab: Lab) -> Settings:
+    """Digits lost inside backward have been reported, and are no more wrong at another size."""
+    if not lab.gradient.imprecise:
+        return lab.settings
+    return replace(lab.settings, rtol=max(lab.settings.rtol or 0.0, 1e-4))
 
 
 def _not_finite(arguments: Arguments, grads: Mapping[int, Tensor | None]) -> str:
@@ -114,7 +122,21 @@ def _variations(lab: Lab, kind: str) -> Iterable[Variation]:
     if not worth_trying(lab):
         return ()
     source = {"shapes": shapes, "options": options, "indices": indices, "parameters": parameters}[kind]
-    return source.variations(lab)  # type: ignore[no-any-return]
+    found: Iterable[Variation] = source.variations(lab)
+    if kind == "parameters" or not (follows := _implied(lab)):
+        return found
+    # Only a resizing of all of them together leaves an inverse the inverse of its permutation.
+    return [v for v in found if kind == "shapes" and follows < _resized(lab, v)]
+
+
+def _implied(lab: Lab) -> set[int]:
+    target, arguments = lab.precise
+    return set(implied(target, arguments, lab.settings.seed))
+
+
+def _resized(lab: Lab, variation: Variation) -> set[int]:
+    before = {x.position: x.tensor.shape for x in lab.precise[1].leaves}
+    return {x.position for x in variation.arguments.leaves if x.tensor.shape != before[x.position]}
 
 
 def _first_line(error: BaseException) -> str:

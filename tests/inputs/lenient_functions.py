@@ -1,0 +1,98 @@
+"""Functions that accept more than their authors mean, and whose gradients are right for what they mean."""
+
+from __future__ import annotations
+
+import torch
+
+
+class FirstOfMany(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, *values):
+        ctx.save_for_backward(values[0])
+        return values[0].square()
+
+    @staticmethod
+    def backward(ctx, *grads):
+        (x,) = ctx.saved_tensors
+        return 2 * x * grads[0]
+
+
+class RareOption(torch.autograd.Function):
+    """Nobody passes `floor`: backward returns nothing for it."""
+
+    @staticmethod
+    def forward(ctx, x, weight, floor=1e-3):
+        ctx.save_for_backward(x, weight)
+        return x * weight + floor
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, weight = ctx.saved_tensors
+        return grad_output * weight, grad_output * x
+
+
+class Turned(torch.autograd.Function):
+    """`undo` undoes `order`; forward never looks at it."""
+
+    @staticmethod
+    def forward(ctx, x, order_index, undo):
+        ctx.save_for_backward(undo)
+        return x.index_select(-1, order_index)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (undo,) = ctx.saved_tensors
+        return grad_output.index_select(-1, undo), None, None
+
+
+class Root(torch.autograd.Function):
+    """alpha-th root of the sum: only for alpha above 1."""
+
+    @staticmethod
+    def forward(ctx, x, alpha):
+        ctx.save_for_backward(x)
+        ctx.alpha = max(float(alpha), 1.25)
+        return x.exp().sum(-1) ** (1 / float(alpha))
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        total = x.exp().sum(-1)
+        slope = total ** (1 / ctx.alpha - 1) / ctx.alpha
+        return (grad_output * slope).unsqueeze(-1) * x.exp(), None
+
+
+class SpectralRoot(torch.autograd.Function):
+    """The square root of a positive definite matrix; a number passes for a matrix of one element."""
+
+    @staticmethod
+    def forward(ctx, a):
+        matrix = a.reshape(1, 1) if a.ndim == 0 else a
+        assert matrix.shape[-1] == matrix.shape[-2], "a matrix has to be square"
+        values, vectors = torch.linalg.eigh((matrix + matrix.mT) / 2)
+        roots = values.clamp(min=0).sqrt()
+        ctx.save_for_backward(roots, vectors)
+        return ((vectors * roots) @ vectors.mT).reshape(a.shape)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad_output):
+        roots, vectors = ctx.saved_tensors
+        turned = vectors.mT @ grad_output.reshape(vectors.shape) @ vectors
+        inner = turned / (roots.unsqueeze(-1) + roots.unsqueeze(-2) + (1 if grad_output.ndim == 0 else 0))
+        return (vectors @ inner @ vectors.mT).reshape(grad_output.shape)
+
+
+class Mix(torch.autograd.Function):
+    """Made for rows (n, 11) and a vector (11,): forward takes whatever broadcasts, backward does not."""
+
+    @staticmethod
+    def forward(ctx, rows, vector):
+        ctx.save_for_backward(rows, vector)
+        return rows * vector
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        rows, vector = ctx.saved_tensors
+        turn = torch.eye(11, dtype=rows.dtype, device=rows.device)
+        return (grad_output * vector) @ turn, ((grad_output * rows) @ turn).sum(0)

@@ -1,0 +1,79 @@
+"""A guess may be what is wrong: then nothing is proven, and the reader is asked."""
+
+from __future__ import annotations
+
+import lenient_functions as ops
+import pytest
+import torch
+
+import gradsmith as gs
+from gradsmith.inputs.guess import guess
+from gradsmith.inputs.guess.candidates import Sizes, candidates
+from gradsmith.inputs.guess.clues import Clue, clues
+from gradsmith.inputs.guess.proposals import FRAMES, made
+from gradsmith.lab.target import resolve
+
+
+def test_as_many_values_as_the_body_reads():
+    assert len(guess(resolve(ops.FirstOfMany)).args) == 1
+    assert gs.check(ops.FirstOfMany).subjects[0].verdict == "verified"
+
+
+def test_defaults_without_a_gradient_are_not_passed():
+    assert [clue.name for clue in clues(resolve(ops.RareOption))] == ["x", "weight"]
+    assert gs.check(ops.RareOption).subjects[0].verdict == "verified"
+
+
+@pytest.mark.parametrize("name", ["index", "perm", "ids", "mask", "weight", "eps"])
+def test_every_proposal_can_be_made(name):
+    generator = torch.Generator().manual_seed(0)
+    for gradient in (True, False, None):
+        for proposal in candidates(Clue(name, gradient=gradient), Sizes()):
+            for frame in FRAMES:
+                made(proposal, frame, torch.float64, generator)
+
+
+def test_what_is_kept_on_ctx_is_a_number_first():
+    found = guess(resolve(ops.Root))
+    assert isinstance(found.args[1], float)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (ops.Turned, "only backward reads 'undo'"),
+        (ops.Root, "'alpha' is 1.5 or 2.5"),
+        (ops.SpectralRoot, "positive definite"),
+        (ops.Mix, "backward raises on the guessed inputs"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_guess_that_breaks_what_the_author_means_accuses_nobody(function, words):
+    report = gs.check(function)
+    assert report.subjects[0].verdict == "unverified"
+    assert words in report.subjects[0].reason
+    assert not [f for f in report.findings if f.severity == "error"]
+
+
+def test_declared_inputs_that_fit_are_verified_at_other_sizes_too():
+    order = torch.tensor([2, 0, 3, 1])
+    x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    report = gs.check(ops.Turned, x, order, order.argsort())
+    assert report.subjects[0].verdict == "verified"
+    assert not [f for f in report.findings if f.severity == "error"]
+
+
+def test_a_wrong_gradient_is_still_named():
+    class Broken(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, alpha):
+            ctx.alpha = alpha
+            ctx.save_for_backward(x)
+            return x.square() * alpha
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            (x,) = ctx.saved_tensors
+            return grad_output * x * ctx.alpha, None
+
+    assert gs.check(Broken).subjects[0].verdict == "refuted"
