@@ -271,9 +271,17 @@ def fold(findings: Sequence[Finding]) -> list[Finding]:
         deepest = [r for r in roots if not any(other.rule in explained_by(r.rule) for other in roots)]
         root = (deepest or roots)[0]
         symptoms = (*root.symptoms, replace(finding, symptoms=()), *finding.symptoms)
-        out[out.index(root)] = replace(root, symptoms=symptoms)
+        out[out.index(root)] = replace(root, symptoms=symptoms, severity=_demonstrated(root, finding))
         out.remove(finding)
     return out
+
+
+def _demonstrated(root: Finding, symptom: Finding) -> Severity | Literal[""]:
+    """What the source only suggests, and running shows to do harm, has the full weight of its rule."""
+    from gradsmith.catalog import find
+
+    doubted = root.lenses == ("lint",) and "check" in symptom.lenses and symptom.severity == "error"
+    return find(root.rule).severity if doubted else root.severity
 
 
 def explained_symptoms(finding: Finding) -> tuple[str, ...]:

@@ -2,19 +2,76 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from gradsmith.lab.gradient import Judgement, Pair, Settings, moved, typical_size
+from gradsmith.lab.intent import passes_a_step, said, tests_grad_output
 from gradsmith.lab.run import normal_like
 
 
+@dataclass(frozen=True)
+class Resemblance:
+    """The kind of surrogate a wrong gradient looks like, and what it is that looks so; `{}` stands for the inputs."""
+
+    kind: str
+    words: str
+
+
+_CONSTANT = "forward is locally constant in {}, and backward returns another gradient"
+_IDENTITY = "forward is the identity in {}, and backward returns another gradient"
+_ROUNDED = "forward rounds what it computes from {}, and backward passes a gradient through"
+_SMOOTH = "forward has only the slopes 0 and 1 in {}, and backward returns smooth ones between"
+_TESTED = "backward looks at the value of the gradient before it passes it on to {}"
+
+
 def surrogate_kind(judgement: Judgement, settings: Settings) -> str | None:
-    """The kind of surrogate that every wrong pair resembles: forward locally constant, or the identity."""
-    kinds = {_kind(judgement, settings, pair) for pair in judgement.wrong}
-    if len(kinds) != 1:
+    """The kind of surrogate that every wrong pair resembles."""
+    found = resemblance(judgement, settings)
+    return found.kind if found is not None else None
+
+
+def resemblance(judgement: Judgement, settings: Settings) -> Resemblance | None:
+    """What every wrong pair has of a surrogate: forward is flat, the identity or rounds; or the author says it is one."""
+    pairs = judgement.wrong
+    if not pairs:
         return None
-    return kinds.pop()
+    kinds = [_kind(judgement, settings, pair) for pair in pairs]
+    if None not in kinds and len(set(kinds)) == 1:
+        kind = str(kinds[0])
+        return Resemblance(kind, _CONSTANT if kind == "straight-through" else _IDENTITY)
+    if any(pair.missing for pair in pairs):
+        return None
+    run = judgement.run
+    if all(p.flat or passes_a_step(run.target, run.arguments, p.leaf.position, settings.seed) for p in pairs):
+        return Resemblance("straight-through", _ROUNDED)
+    if tests_grad_output(run.target):
+        return Resemblance("clip", _TESTED)
+    if words := said(run.target):
+        return Resemblance(
+            "custom", f"backward is not the derivative of forward in {{}}, and the source says `{words}`"
+        )
+    if all(_smooths(judgement, pair) for pair in pairs):
+        return Resemblance("custom", _SMOOTH)
+    return None
+
+
+def _smooths(judgement: Judgement, pair: Pair) -> bool:
+    """Elementwise, the derivative of forward is 0 or 1, and what backward returns is neither, nowhere."""
+    if (
+        judgement.oracle is None
+        or pair.claimed.is_complex()
+        or pair.claimed.shape != pair.v.shape
+        or pair.v.numel() < 2
+    ):
+        return False
+    truth = judgement.oracle.gradients(pair.output, pair.v)[pair.leaf.position]
+    slope, claimed = truth / pair.v, pair.claimed / pair.v
+    stepped = (slope == 0) | torch.isclose(slope, torch.ones_like(slope))
+    between = (claimed > -0.25) & (claimed < 1.25) & (claimed != 0) & (claimed != 1)
+    return bool(stepped.all()) and bool((slope == 0).any()) and bool((slope != 0).any()) and bool(between.all())
 
 
 def _kind(judgement: Judgement, settings: Settings, pair: Pair) -> str | None:

@@ -13,7 +13,8 @@ scaler, and training changes. gradcheck only ever passes one-hot grad_outputs of
 
 Known problems
 --------------
-Clipping, noise and sparsifying on purpose are surrogates: declare them (`# gradsmith: surrogate[clip]`).
+Clipping, noise and sparsifying on purpose are surrogates: declare them (`# gradsmith: surrogate[clip]`). Where the
+gradient looks like an undeclared one anyway, this is a warning.
 
 References
 ----------
@@ -54,6 +55,7 @@ GOOD = BAD.replace("grad_output.clamp(-0.1, 0.1)", "grad_output")
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.lab import same
+    from gradsmith.lab.resemblance import surrogate_kind
 
     run, a = lab.baseline.run, lab.baseline.v
     b = run.normal(lab.generator(6))
@@ -70,10 +72,12 @@ def probe(lab: Lab) -> Iterator[Finding]:
             continue
         wanted, got = 2 * ga - 3 * gb, gm
         at = int((wanted - got).abs().argmax())
+        meant = not lab.surrogate and not lab.approximate and surrogate_kind(lab.gradient, lab.settings) is not None
         yield lab.finding(
             f"{lab.target.name}.backward is not linear in grad_output: for '{leaf.name}', backward(2a - 3b) gives "
             f"{got.flatten()[at].item():.6g} where 2 backward(a) - 3 backward(b) gives {wanted.flatten()[at].item():.6g}.",
             argument=leaf.name,
+            severity="warning" if meant else None,
             advice="Use grad_output only as a factor; if the deviation is meant, declare it on the class line, "
             "e.g. `# gradsmith: surrogate[clip]`.",
         )

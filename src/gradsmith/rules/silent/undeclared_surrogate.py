@@ -2,8 +2,10 @@
 
 What it finds
 -------------
-forward is locally constant (sign, round, a spike, a mask) or the identity, and backward returns something else. That is
-the mark of a surrogate gradient: straight-through, reversal, scaling, clipping.
+forward is locally constant (sign, a spike, a mask), the identity, or rounds on the way, and backward returns something
+else than the derivative. That is the mark of a surrogate gradient: straight-through, reversal, scaling, clipping. So is
+a backward that looks at the value of grad_output, one that smooths the slopes 0 and 1 of forward, and a source that
+speaks of it (`straight-through`, `STE`, `surrogate`).
 
 Why it matters
 --------------
@@ -52,18 +54,16 @@ GOOD = BAD.replace("(torch.autograd.Function):", "(torch.autograd.Function):  # 
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.lab.resemblance import surrogate_kind
+    from gradsmith.lab.resemblance import resemblance
 
     if lab.approximate or not lab.gradient.wrong:
         return
-    kind = surrogate_kind(lab.gradient, lab.settings)
-    if kind is None:
+    found = resemblance(lab.gradient, lab.settings)
+    if found is None:
         return
-    names = ", ".join(dict.fromkeys(f"'{p.leaf.name}'" for p in lab.gradient.wrong))
-    what = "the identity" if kind != "straight-through" else "locally constant"
+    names, kind = ", ".join(dict.fromkeys(f"'{p.leaf.name}'" for p in lab.gradient.wrong)), found.kind
     yield lab.finding(
-        f"{lab.target.name}: forward is {what} in {names}, and backward returns another gradient: this looks like a "
-        f"surrogate ({kind}).",
+        f"{lab.target.name}: {found.words.format(names)}: this looks like a surrogate ({kind}).",
         argument=lab.gradient.wrong[0].leaf.name,
         advice=f"If it is meant, write `# gradsmith: surrogate[{kind}]` behind the class line; if not, return the "
         "derivative of forward.",

@@ -1,0 +1,100 @@
+"""Signs that a backward is meant to differ from the derivative: a step on the way, the author's words, a test on grad_output."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.run import forward
+from gradsmith.lab.target import Target, backward_of
+
+# What they return does not move with what they are given: a derivative through them is zero, and nobody trains with that.
+_STEPS = frozenset(
+    {
+        *("round", "floor", "ceil", "trunc", "fix", "sign", "sgn", "heaviside", "floor_divide"),
+        *("bernoulli", "multinomial", "argmax", "argmin", "one_hot"),
+        *("fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine"),
+    }
+)
+_CASTS = frozenset({"to", "type", "int", "long", "short", "char", "byte", "type_as"})
+_SAID = re.compile(
+    r"straight[\s_-]*through|surrogate|pseudo[\s_-]*(?:gradient|derivative)|"
+    r"grad(?:ient)?[\s_-]*(?:revers|scal|clip)\w*|custom gradient|"
+    r"approximat\w* (?:of )?(?:the )?(?:gradient|derivative)|(?:gradient|derivative)s? (?:is |are )?approximat",
+    re.IGNORECASE,
+)
+_ABBREVIATED = re.compile(r"(?<![A-Z])STE(?![a-z])")
+
+
+def said(target: Target) -> str:
+    """The words in which the author of a Function speaks of a surrogate: in its name, its comments, its docstring."""
+    if target.function is None:
+        return ""
+    try:
+        text = f"{inspect.getcomments(target.function) or ''}\n{inspect.getsource(target.function)}"
+    except (OSError, TypeError):
+        return ""
+    match = _SAID.search(text) or _ABBREVIATED.search(text)
+    return match.group() if match else ""
+
+
+def tests_grad_output(target: Target) -> bool:
+    """Whether backward asks how large a gradient is, or of which sign: `(x >= bound) | (grad_output < 0)`."""
+    if target.function is None:
+        return False
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(backward_of(target.function)))))
+    except (OSError, TypeError, SyntaxError):
+        return False
+    found = tree.body[0]
+    if not isinstance(found, ast.FunctionDef):
+        return False
+    grads = {a.arg for a in found.args.args[1:]}
+    return any(
+        isinstance(node, ast.Compare)
+        and all(isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) for op in node.ops)
+        and any(isinstance(side, ast.Name) and side.id in grads for side in (node.left, *node.comparators))
+        for node in ast.walk(found)
+    )
+
+
+def passes_a_step(target: Target, arguments: Arguments, position: int, seed: int) -> bool:
+    """Whether forward rounds, or takes the sign of, what it computes from this input."""
+    start = next(leaf.tensor for leaf in arguments.leaves if leaf.position == position)
+    watch = _Steps(start)
+    try:
+        with torch.no_grad(), watch:
+            forward(target, arguments, seed=seed, plain=True)
+    except Exception:  # what ran before still counts
+        pass
+    return watch.found
+
+
+class _Steps(TorchFunctionMode):
+    """Follows one tensor through torch's functions until it meets a step."""
+
+    def __init__(self, start: Tensor) -> None:
+        super().__init__()
+        self.found = False
+        self.alive = {id(start): start}  # ids are only good while the tensors live
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        given = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, Tensor) and id(t) in self.alive]
+        result = func(*args, **kwargs)
+        if given:
+            name = getattr(func, "__name__", "").rstrip("_")
+            made = [t for t in pytree.tree_leaves(result) if isinstance(t, Tensor)]
+            whole = any(not t.is_floating_point() and not t.is_complex() and t.dtype != torch.bool for t in made)
+            self.found |= name in _STEPS or (name in _CASTS and whole)
+            self.alive.update({id(t): t for t in made})
+        return result

@@ -1,0 +1,130 @@
+"""Gradients that are meant to differ from the derivative: recognised by a step, by words, by a test on grad_output."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import gradsmith as gs
+
+X = torch.linspace(-2.03, 2.29, 12, dtype=torch.float64).view(3, 4).requires_grad_()
+
+
+class Levels(torch.autograd.Function):
+    """Rounds to levels whose size depends on the data, so that forward is not flat."""
+
+    @staticmethod
+    def forward(ctx, x):
+        size = x.abs().mean() / 4
+        return (x / size).round() * size
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output
+
+
+class Truncated(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return (x * 8).to(torch.int32).to(x.dtype) * x.abs().max() / 8
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output.clamp(-1, 1)
+
+
+class Floor(torch.autograd.Function):
+    """max(x, floor), and a way back up for what lies below it."""
+
+    @staticmethod
+    def forward(ctx, x, floor):
+        ctx.save_for_backward(x)
+        ctx.floor = floor
+        return x.clamp(min=floor)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output * ((x >= ctx.floor) | (grad_output < 0)), None
+
+
+class ClampSTE(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.clamp(-1, 1)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output
+
+
+class SoftRamp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clamp(min=0)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output * torch.sigmoid(3 * x)
+
+
+MEANT = [(Levels, (X,)), (Truncated, (X,)), (Floor, (X, 0.5)), (ClampSTE, (X,)), (SoftRamp, (X,))]
+
+
+@pytest.mark.parametrize(("function", "inputs"), MEANT, ids=lambda v: getattr(v, "__name__", ""))
+def test_a_surrogate_is_asked_about_and_not_accused(function, inputs):
+    report = gs.check(function, *inputs)
+    assert report.subjects[0].verdict == "unverified"
+    assert "surrogate" in report.subjects[0].reason
+    rules = {g.rule for f in report.findings for g in (f, *f.symptoms)}
+    assert "undeclared-surrogate" in rules
+    assert not [f for f in report.findings if f.severity == "error"]
+
+
+class Ramp(torch.autograd.Function):
+    """A clamp whose backward forgot the mask: nothing says that this is meant."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clamp(min=0)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output
+
+
+class System(torch.autograd.Function):
+    """A SYSTEM, not an abbreviation."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return -grad_output * x.cos()
+
+
+@pytest.mark.parametrize("function", [Ramp, System])
+def test_a_mistake_is_still_an_error(function):
+    report = gs.check(function, X)
+    assert report.subjects[0].verdict == "refuted"
+    assert [f.rule for f in report.findings if f.severity == "error"] == ["wrong-gradient"]
+
+
+def test_harm_that_running_shows_gives_the_source_lens_its_full_weight():
+    from gradsmith import catalog
+    from gradsmith.findings import Finding, fold
+
+    suggested = catalog.find("ignored-grad-output").stamped(
+        Finding("Blind.backward never uses grad_output.", function="Blind", severity="warning"), "lint"
+    )
+    measured = catalog.find("wrong-gradient").stamped(Finding("Blind is wrong.", function="Blind"), "check")
+    (root,) = fold([suggested, measured])
+    assert (root.rule, root.severity) == ("ignored-grad-output", "error")
+    (alone,) = fold([suggested])
+    assert alone.severity == "warning"
