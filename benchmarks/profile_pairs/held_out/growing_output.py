@@ -6,19 +6,19 @@ CAUSES = ("cat-in-loop",)
 
 
 def slow(x, alpha):
-    level = x[:, 0]
+    level, keep = x[:, 0], 1 - alpha
     outputs = level.unsqueeze(1)
     for step in x.unbind(1)[1:]:
-        level = alpha * step + (1 - alpha) * level
+        level = alpha * step + keep * level
         outputs = torch.cat((outputs, level.unsqueeze(1)), dim=1)  # <-
     return outputs
 
 
 def fast(x, alpha):
-    level = x[:, 0]
+    level, keep = x[:, 0], 1 - alpha
     outputs = [level]
     for step in x.unbind(1)[1:]:
-        level = alpha * step + (1 - alpha) * level
+        level = alpha * step + keep * level
         outputs.append(level)
     return torch.stack(outputs, dim=1)
 

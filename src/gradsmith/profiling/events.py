@@ -29,6 +29,14 @@ class Access:
             n *= size
         return n
 
+    @property
+    def distinct(self) -> int:
+        """Elements in memory: a dimension that is only expanded has one."""
+        n = 1
+        for size, stride in zip(self.shape, self.strides):
+            n *= size if stride else 1
+        return n
+
 
 @dataclass
 class Event:
@@ -51,6 +59,7 @@ class Event:
     seconds: float
     flops: int = 0
     grad_mode: bool = True
+    built_in: str = ""  # the module of torch's own that called it: "LSTMCell"
     parent: int | None = None  # the event of forward whose node this one runs for
 
     @property

@@ -75,7 +75,18 @@ def _variants(title: str, layer: Any, weights: list[Tensor]) -> list[Way]:
     def last(*args: Any) -> Any:
         return states(*args)[-1]
 
-    return [(title, call), (f"{title}, last state", last)]
+    def batch_first(x: Tensor, *state: Any) -> Any:
+        return states(x.transpose(0, 1), *state).transpose(0, 1)
+
+    def batch_first_last(x: Tensor, *state: Any) -> Any:
+        return states(x.transpose(0, 1), *state)[-1]
+
+    return [
+        (title, call),
+        (f"{title}, last state", last),
+        (f"{title}, batch_first=True", batch_first),
+        (f"{title}, batch_first=True, last state", batch_first_last),
+    ]
 
 
 def _mode(cell: Any) -> dict[str, str]:

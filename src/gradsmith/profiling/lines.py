@@ -19,6 +19,7 @@ Position = tuple[int, int]
 
 _OURS = str(Path(gradsmith.__file__).parent)
 _TORCH = str(Path(torch.__file__).parent)
+_MODULES = str(Path(torch.nn.modules.__file__).parent)
 _LIBRARY = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 _BOUNDARY = str(Path(__file__).with_name("bench.py"))
 
@@ -55,17 +56,31 @@ class _Scope:
     loops: tuple[Loop, ...]
 
 
-def stack(home: str | None) -> list[FrameType]:
+def stack(home: str | None, above: int = 2) -> list[FrameType]:
     """The user's frames, innermost first, from the running operation up to where gradsmith called the subject."""
     import sys
 
     frames: list[FrameType] = []
-    frame: FrameType | None = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(above)
     while frame is not None and frame.f_code.co_filename != _BOUNDARY:
         if is_user_file(frame.f_code.co_filename, home):
             frames.append(frame)
         frame = frame.f_back
     return frames
+
+
+def built_in(home: str | None, above: int = 2) -> str:
+    """The class of torch's own module that runs the operation for the user's line (`LSTMCell`), or nothing."""
+    import sys
+
+    frame: FrameType | None = sys._getframe(above)
+    while frame is not None and not is_user_file(frame.f_code.co_filename, home):
+        if frame.f_code.co_filename.startswith(_MODULES) and frame.f_code.co_name == "forward":
+            return type(frame.f_locals.get("self")).__name__
+        if frame.f_code.co_filename == _BOUNDARY:
+            return ""
+        frame = frame.f_back
+    return ""
 
 
 @cache

@@ -31,6 +31,10 @@ from gradsmith.profiling.lines import Loop, Site
 _MASK_LIMIT = 1 << 22  # elements up to which a saved tensor is looked at for being a mask
 
 
+# From 3.12 on, switching a trace function on and off instruments all code anew.
+_CHEAP_TO_PAUSE = sys.version_info < (3, 12)
+
+
 class Stopped(BaseException):
     """The time is up; not an Exception, so that a user's `except Exception` does not swallow it."""
 
@@ -101,15 +105,26 @@ class Recorder(TorchDispatchMode):
             sys.settrace(before)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if not _CHEAP_TO_PAUSE:
+            return self._observed(func, args, kwargs)
+        following = sys.gettrace()
+        sys.settrace(None)  # the loops to be counted are the user's, not the recorder's own calls
+        try:
+            return self._observed(func, args, kwargs)
+        finally:
+            sys.settrace(following)
+
+    def _observed(self, func: Any, args: Any, kwargs: Any) -> Any:
         if self.deadline is not None and self.clock() > self.deadline:
             raise Stopped
         kwargs = kwargs or {}
-        frames = lines.stack(self.home)
+        frames = lines.stack(self.home, 3)
+        module = lines.built_in(self.home, 3) if frames else ""
         reads, arguments = self._inputs(args, kwargs)
         start = self.work_clock()
         out = func(*args, **kwargs)
         end = self.work_clock()
-        self._write_down(func, args, kwargs, frames, reads, arguments, out, start, end)
+        self._write_down(func, args, kwargs, frames, module, reads, arguments, out, start, end)
         return out
 
     def pack(self, tensor: Tensor) -> Tensor:
@@ -167,6 +182,7 @@ class Recorder(TorchDispatchMode):
         args: Any,
         kwargs: Any,
         frames: list[FrameType],
+        module: str,
         reads: tuple[Access, ...],
         arguments: Any,
         out: Any,
@@ -201,6 +217,7 @@ class Recorder(TorchDispatchMode):
             end - start,
             flops,
             torch.is_grad_enabled(),
+            module,
         )
         if self.phase == "forward":
             self._sequence.append(torch._C._autograd._get_sequence_nr())
@@ -258,7 +275,7 @@ class Recorder(TorchDispatchMode):
             tuple(tensor.shape),
             tensor.stride(),
             tensor.numel() * tensor.element_size(),
-            str(tensor.dtype).removeprefix("torch."),
+            _dtype(tensor.dtype),
         )
 
     def _on_call(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any] | None:
@@ -323,6 +340,11 @@ def _tensors(value: Any) -> list[Tensor]:
     if isinstance(value, (list, tuple)):
         return [t for v in value for t in _tensors(v)]
     return []
+
+
+@cache
+def _dtype(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 @cache

@@ -30,19 +30,25 @@ def duration(seconds: float) -> str:
     """
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
+            return f"{_short(seconds / scale)} {unit}"
     return f"{seconds / 1e-9:.3g} ns"
 
 
 def size(count: float) -> str:
     """
-    >>> size(512), size(3 << 20)
-    ('512 B', '3 MiB')
+    >>> size(512), size(3 << 20), size(1000 << 10)
+    ('512 B', '3 MiB', '1000 KiB')
     """
     for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if count >= scale:
-            return f"{count / scale:.3g} {unit}"
+            return f"{_short(count / scale)} {unit}"
     return f"{count:.0f} B"
+
+
+def _short(value: float) -> str:
+    """Three digits that count, and never an exponent."""
+    shown = f"{value:.3g}"
+    return f"{value:.0f}" if "e" in shown else shown
 
 
 def bar(share: float) -> str:

@@ -137,6 +137,10 @@ def profile(profile: Profile) -> Iterator[Finding]:
         mine = [e for e in cuts if e.site == site]
         back = [e for e in profile.with_backward(mine) if e.phase == "backward" and e.node.startswith(_NODES)]
         whole = [e for e in back if e.op.endswith("_backward") or e.op in ("zeros", "new_zeros", "index_put_")]
+        taking = {e.parent for e in whole}
+        mine = [e for e in mine if e.index in taking]  # what takes no gradient is filled by nobody
+        if not mine:
+            continue
         base, part = max(e.reads[0].bytes for e in mine), max(e.outputs[0].bytes for e in mine)
         if len(whole) < 4 or base < 4 * part or sum(e.written_bytes for e in whole) < 4 * base:
             continue

@@ -139,12 +139,28 @@ def profile(profile: Profile) -> Iterator[Finding]:
             cost = profile.seconds(events) * use.iterations / max(1, use.iterations - 1)
             share = cost / profile.total_s if profile.total_s else 0.0
             place = next((s for s in site if use.loop in s.loops), site[0])
+            cell = mine[0].built_in if mine[0].built_in.endswith("Cell") else ""
             yield profile.finding(
                 place,
-                f"a `{mine[0].op}` that does not depend on the state runs at {profile.place(place)} in each of the {use.iterations} steps "
+                f"{f'nn.{cell} projects its input step by step: a' if cell else 'a'} `{mine[0].op}` that does not depend on the state runs at {profile.place(place)} in each of the {use.iterations} steps "
                 f"({share:.0%} of the time).",
-                advice="Project all steps at once before the loop, then loop over `projected.unbind(0)`.",
+                advice=_for_cell(cell)
+                if cell
+                else "Project all steps at once before the loop, then loop over `projected.unbind(0)`.",
                 share=share,
                 gain=profile.gain(cost, profile.together(events)),
-                evidence={"steps": use.iterations, "flops": sum(e.flops for e in mine)},
+                evidence={
+                    "steps": use.iterations,
+                    "flops": sum(e.flops for e in mine),
+                    **({"cell": cell} if cell else {}),
+                },
             )
+
+
+def _for_cell(cell: str) -> str:
+    """The lines inside torch's own cell are not the user's to change; the layers that run whole sequences are."""
+    layer = cell.removesuffix("Cell")
+    return (
+        f"Use nn.{layer}, which projects the whole sequence at once, where nothing happens between the steps; otherwise "
+        f"`gs.Recurrent(cell)`, which runs any cell over a sequence."
+    )

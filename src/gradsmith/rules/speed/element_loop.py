@@ -25,6 +25,7 @@ https://docs.pytorch.org/docs/stable/notes/broadcasting.html
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -159,7 +160,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
             continue  # the outer loop is the one to name
         dimension = profile.grows_with(use.loop)
         sized = any(word in use.loop.over for word in (".shape", ".size(", ".numel("))
-        if dimension is None and not sized:
+        if dimension is None and not sized and not _slices(use):
             continue
         events = profile.with_backward([*use.events, *_gathers(profile, use)])
         cost = profile.seconds(events)
@@ -182,8 +183,24 @@ def profile(profile: Profile) -> Iterator[Finding]:
             share=share,
             gain=gain,
             severity=None if gain >= _GAIN else "info",
-            evidence={"ops": len(use.work), "iterations": use.iterations, "dimension": dimension},
+            evidence={
+                "ops": len(use.work),
+                "iterations": use.iterations,
+                "dimension": dimension,
+                "last_line": use.loop.end[0],
+            },
         )
+
+
+def _slices(use: LoopUse) -> bool:
+    """Every iteration takes its own part, of the same shape, out of the same tensor (heads, groups, channels)."""
+    parts: dict[tuple[int, tuple[int, ...]], set[int]] = defaultdict(set)
+    for event in use.events:
+        if event.is_view and event.reads and event.outputs:
+            part = event.outputs[0]
+            if part.bytes < event.reads[0].bytes:
+                parts[part.storage, part.shape].add(part.offset)
+    return any(len(offsets) >= use.iterations for offsets in parts.values())
 
 
 def _gathers(profile: Profile, use: LoopUse) -> list[Event]:

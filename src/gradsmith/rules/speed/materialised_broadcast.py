@@ -79,16 +79,16 @@ def profile(profile: Profile) -> Iterator[Finding]:
         out = event.outputs[0]
         if event.op == "repeat" and event.own_frames:
             chain, kind = [event, *_pointwise(profile, event)], "repeat"
-        elif event.op in ("mul", "sub") and out.numel >= _TIMES * max(
-            (a.numel for a in event.reads), default=out.numel
+        elif event.op in ("mul", "sub", "div") and out.numel >= _TIMES * max(
+            (a.distinct for a in event.reads), default=out.numel
         ):
-            chain, kind = _reduced(profile, event), event.op
+            chain, kind = _reduced(profile, event), "sub" if event.op == "sub" else "mul"
         else:
             continue
         if len(chain) < 2:
             continue
         seen.add((site.path, site.line))
-        events = profile.with_backward(chain)
+        events = profile.with_backward([*chain, *_as_large(profile, event)])
         share = profile.share(events)
         yield profile.finding(
             site,
@@ -122,6 +122,13 @@ def _reduced(profile: Profile, event: Event) -> list[Event]:
         if following[0].op not in _BETWEEN:
             return []
     return []
+
+
+def _as_large(profile: Profile, event: Event) -> list[Event]:
+    """What else the same line spreads out to the same size: F.cosine_similarity does it with both operands."""
+    size = event.outputs[0].numel
+    line = [e for e in profile.recording.of("forward") if e.site == event.site and not e.is_view]
+    return [e for e in line if any(a.numel == size for a in (*e.outputs, *e.reads))]
 
 
 def _pointwise(profile: Profile, event: Event) -> list[Event]:
