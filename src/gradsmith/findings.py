@@ -262,9 +262,8 @@ def fold(findings: Sequence[Finding]) -> list[Finding]:
 
     out = list(findings)
     for finding in sorted(findings, key=lambda f: len(explained_by(f.rule)), reverse=True):
-        roots = [
-            r for r in out if r is not finding and r.rule in explained_by(finding.rule) and _same_place(r, finding)
-        ]
+        known = explained_by(finding.rule)
+        roots = [r for r in out if r is not finding and r.rule in known and _explains(r, finding)]
         if not roots or finding not in out or finding.rule == roots[0].rule:
             continue
         # Two roots of which one explains the other: the symptom belongs to the deeper one, or it would be lost with it.
@@ -282,6 +281,17 @@ def _demonstrated(root: Finding, symptom: Finding) -> Severity | Literal[""]:
 
     doubted = root.lenses == ("lint",) and "check" in symptom.lenses and symptom.severity == "error"
     return find(root.rule).severity if doubted else root.severity
+
+
+def _explains(root: Finding, symptom: Finding) -> bool:
+    """Whether this very finding accounts for that one.
+
+    What goes wrong under a condition (compiled, in a thread) is a consequence of what was seen to be at least as wrong in
+    eager mode, never of a suspicion that only the source raises.
+    """
+    conditional = symptom.code.startswith("GS6")
+    seen = "check" in root.lenses and _RANK[root.severity or "info"] <= _RANK[symptom.severity or "info"]
+    return _same_place(root, symptom) and (seen or not conditional)
 
 
 def explained_symptoms(finding: Finding) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import warnings
 
 import torch
 
-from gradsmith.lab.conditions.outcome import Outcome, column, examinable
+from gradsmith.lab.conditions.outcome import Outcome, State, column, examinable
 from gradsmith.lab.foreign import foreign
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.oracle import own_forward
@@ -28,21 +28,23 @@ def complex_numbers(lab: Lab) -> Outcome:
     if reason := examinable(lab) or _unfit(lab):
         return Outcome("not tried", reason)
     if any(leaf.tensor.is_complex() for leaf in lab.arguments.differentiable):
-        return Outcome("works", "")  # the example itself is complex, and its gradient was judged
+        return Outcome("works")  # the example itself is complex, and its gradient was judged
     tried = variation(lab)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "casting complex values to real discards": the gradient then does so, too
         found = outcome(lab, tried)
     if found.status == "rejected":
         return Outcome("not supported", f"forward raises {found.detail}")
+    # Where nobody speaks of complex numbers, that forward takes them is an accident, and the gradient is for reals.
+    spoilt: State = "fails" if meant(lab) else "not supported"
     if found.status == "raises":
-        return Outcome("fails", f"backward raises {found.detail}")
+        return Outcome(spoilt, f"backward raises {found.detail}", "backward")
     if found.mismatch is None:
         right = found.status == "right"
         return Outcome("works") if right else Outcome("not tried", found.detail or "its gradient cannot be judged")
     name = found.mismatch.argument
     said = f"the gradient of '{name}' " + ("lacks a conj()" if lacks_conj(lab, tried, name) else "is wrong")
-    return Outcome("fails", said, said)
+    return Outcome(spoilt, said, said)
 
 
 def variation(lab: Lab) -> Variation:

@@ -75,7 +75,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
             )
             return
     spoken_of = meant(lab)
-    if outcome.state == "fails" and (spoken_of or lab.level == "deep"):
+    if outcome.differs and (spoken_of or lab.level == "deep"):
         yield lab.finding(
             f"{lab.target.name}, which takes complex numbers too: {outcome.detail}.",
             severity="warning" if spoken_of else "info",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 CODE = "GS308"
 SEVERITY = "error"
+EXPLAINS = ("compile-mismatch", "vmap-mismatch")
 BAD = '''
 import torch
 

@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.rules.transforms import MISMATCHES
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 CODE = "GS309"
 SEVERITY = "error"
 LEVEL = "standard"
+EXPLAINS = MISMATCHES
 BAD = '''
 import torch
 

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.rules.transforms import MISMATCHES
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -44,6 +45,10 @@ EXPLAINS = (
     "nondeterministic",
     "wrong-second-order",
     "ignored-grad-output",
+    "shape-dependent",
+    "low-precision",
+    "no-autocast",
+    *MISMATCHES,
 )
 BAD = """
 import torch

@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.rules.transforms import MISMATCHES
 
 if TYPE_CHECKING:
     from gradsmith.lab import Arguments, Lab
@@ -33,7 +34,15 @@ if TYPE_CHECKING:
 
 CODE = "GS216"
 SEVERITY = "error"
-EXPLAINS = ("wrong-gradient", "nonlinear-backward", "frozen-input", "layout-dependent", "not-repeatable")
+EXPLAINS = (
+    "wrong-gradient",
+    "nonlinear-backward",
+    "frozen-input",
+    "layout-dependent",
+    "not-repeatable",
+    "wrong-second-order",
+    *MISMATCHES,
+)
 BAD = """
 import torch
 

@@ -32,6 +32,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Edit, Finding
+from gradsmith.rules.transforms import MISMATCHES
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -46,6 +47,7 @@ EXPLAINS = (
     "layout-dependent",
     "nonlinear-backward",
     "wrong-second-order",
+    *MISMATCHES,
 )
 FIXABLE = True
 BAD = """

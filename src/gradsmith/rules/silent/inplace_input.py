@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from gradsmith.findings import Finding
+from gradsmith.rules.transforms import MISMATCHES
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 CODE = "GS204"
 SEVERITY = "error"
-EXPLAINS = ("wrong-gradient", "class-state")
+EXPLAINS = ("wrong-gradient", "class-state", "wrong-second-order", *MISMATCHES)
 BAD = """
 import torch
 

@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.rules.transforms import MISMATCHES
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -42,10 +43,7 @@ EXPLAINS = (
     "layout-dependent",
     "unused-output",
     "class-state",
-    "checkpoint-mismatch",
-    "hook-mismatch",
-    "compile-mismatch",
-    "thread-bound",
+    *MISMATCHES,
 )
 BAD = """
 import torch

@@ -2,7 +2,8 @@
 
 What it finds
 -------------
-backward is called twice with the same grad_output and `retain_graph=True`. The two gradients have to be equal.
+backward is called twice with the same grad_output and `retain_graph=True`. The two gradients have to be equal. A second
+call that raises is a warning: nobody gets a wrong number from it.
 
 Why it matters
 --------------
@@ -25,13 +26,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.rules.transforms import MISMATCHES
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
 
 CODE = "GS220"
 SEVERITY = "error"
-EXPLAINS = ("nonlinear-backward", "wrong-gradient", "frozen-input", "layout-dependent")
+EXPLAINS = ("nonlinear-backward", "wrong-gradient", "frozen-input", "layout-dependent", *MISMATCHES)
 BAD = """
 import torch
 
@@ -79,6 +81,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
         yield lab.finding(
             f"{lab.target.name}.backward works once: the second call with retain_graph=True raises "
             f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}",
+            severity="warning",  # loud, and some free their inputs on purpose
             advice="Do not free or pop what backward needs; PyTorch frees saved tensors itself.",
         )
         return

@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.rules.transforms import MISMATCHES
 from gradsmith.source.knowledge import RANDOM
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ EXPLAINS = (
     "class-state",
     "unused-output",
     "undeclared-surrogate",
+    *MISMATCHES,
 )
 BAD = """
 import torch
