@@ -48,3 +48,17 @@ def test_a_crash_would_be_seen(benchmarks: None, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(robustness.gs, "lint_source", broken, raising=False)
     assert "ZeroDivisionError" in (robustness.crash(b"x = 1", "x.py") or "")
+
+
+def test_a_backward_of_a_thousand_steps_stops_nobody(benchmarks: None) -> None:
+    """Rules follow a value through its assignments; one that is too long for that is skipped, with a word about it."""
+    from robustness import crash
+
+    from gradsmith.linting import lint_source
+
+    steps = "        g = g * 2 if g is not None else other(g)\n" * 1000
+    methods = "    @staticmethod\n    def forward(ctx, x):\n        return x\n\n    @staticmethod\n    def backward(ctx, g):\n"
+    text = f"import torch\n\n\nclass Long(torch.autograd.Function):\n{methods}{steps}        return g\n"
+    assert crash(text.encode(), "long.py") is None
+    (skipped,) = lint_source(text, "long.py").skipped
+    assert "too deeply" in skipped.reason

@@ -133,9 +133,11 @@ class Run:
         try:
             findings = [rule.stamped(finding, "lint") for finding in hook(subject)]
         except (SyntaxError, RecursionError) as error:
-            if not isinstance(subject, FileModel) or self.debug:
+            if self.debug:
                 raise
-            self.skipped.append(Skipped(file.path, _reason(error, file)))
+            trouble = Skipped(file.path, _reason(error, file))
+            if trouble not in self.skipped:  # every rule stumbles over the same thing
+                self.skipped.append(trouble)
             return
         except Exception as error:
             if self.debug:
@@ -151,6 +153,8 @@ class Run:
 
 
 def _reason(error: BaseException, file: FileModel) -> str:
+    if isinstance(error, RecursionError):
+        return "is nested, or builds one value upon another, too deeply for some rules"
     if not isinstance(error, SyntaxError):
         return f"cannot be parsed: {first_line(error)}"
     version = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
