@@ -237,3 +237,20 @@ def test_pip_install_into_an_empty_environment_brings_no_torch(tmp_path: Path) -
     assert "torch" not in listed
     (tmp_path / "ops.py").write_text(source(GOOD.format(name="Fine")))
     assert subprocess.run([python, "-m", "gradsmith", "lint", tmp_path / "ops.py"], check=False).returncode == 0
+
+
+def test_a_crash_on_guessed_inputs_is_no_accusation(tmp_path: Path) -> None:
+    body = with_forward("Kernel", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    (tmp_path / "ops.py").write_text(source(body).partition("gradsmith_inputs")[0])
+    report = as_json(gradsmith("check", "ops.py", "--format", "json", cwd=tmp_path))
+    (finding,) = [f for f in report["findings"] if f["rule"] == "crashed"]
+    assert finding["severity"] == "warning"
+    assert "on guessed inputs" in finding["message"]
+    assert [s["verdict"] for s in report["subjects"]] == ["unverified"]
+
+
+def test_a_package_that_is_missing_here_is_no_fault_of_the_function(tmp_path: Path) -> None:
+    (tmp_path / "ops.py").write_text("import a_package_for_the_cluster\n" + source(GOOD.format(name="F")))
+    report = as_json(gradsmith("check", "ops.py", "--format", "json", cwd=tmp_path))
+    found = [(f["rule"], f["severity"]) for f in report["findings"] if f["severity"] != "info"]
+    assert found == [("import-failed", "warning")]

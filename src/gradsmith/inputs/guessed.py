@@ -19,6 +19,7 @@ from gradsmith.inputs.guess.second_opinion import (
     symmetric_excuse,
 )
 from gradsmith.lab.eager import uncompiled
+from gradsmith.lab.stages import inputs_are_guessed
 from gradsmith.lab.state import preserved
 from gradsmith.lab.target import Target
 
@@ -29,6 +30,7 @@ _UNFIT = re.compile(r"shape|size|dimension|index \d+ is out of|must match|broadc
 
 def examine_guessed(target: Target, options: Options, device: Any = None) -> Report:
     """The report on guessed inputs, with the declaration that would keep them."""
+    inputs_are_guessed()
     found = guess(target, seed=options.seed, device=device)
     if found.args is None:
         return unverified(target, f"no inputs worked ({_tried(found)}); write {declaration(target)}")

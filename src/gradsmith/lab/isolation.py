@@ -18,10 +18,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from gradsmith.catalog import find
-from gradsmith.findings import Finding, GradsmithError, Report, Subject
+from gradsmith.findings import Finding, GradsmithError, Report, Severity, Subject
+from gradsmith.lab.stages import guessing_mark
 
 _POLL = 0.02
 
@@ -75,7 +76,9 @@ class Zygote:
         answer = self._reply(["imported", "keeper_exit"], keeper)
         if not answer.get("imported"):
             reason = answer.get("error") or _death(answer)
-            yield from (_unrun("import-failed", job, name, line, reason) for name, line in subjects)
+            # A package that is missing here is no fault of the Function.
+            weight: Severity | Literal[""] = "warning" if "not installed" in reason else ""
+            yield from (_unrun("import-failed", job, name, line, reason, weight) for name, line in subjects)
             self._until_free(answer)
             return
         known = {name.rpartition(".")[2] for name, _ in subjects}
@@ -88,6 +91,7 @@ class Zygote:
     def _check(self, job: Job, name: str, line: int | None, options: dict[str, Any]) -> Report:
         result = Path(self.folder.name) / "result.json"
         result.unlink(missing_ok=True)
+        guessing_mark(str(result)).unlink(missing_ok=True)
         self._send(
             subject=name,
             line=line,
@@ -109,7 +113,11 @@ class Zygote:
         if rule == "crashed" and options.get("level") != "quick":
             gentle = {**options, "level": "quick"}
             return _survived(self._check(job, name, line, gentle), _death(answer), "other than the example's")
-        return _unrun(rule, job, name, line, _death(answer) if rule == "crashed" else self._limit_text(rule))
+        reason = _death(answer) if rule == "crashed" else self._limit_text(rule)
+        if guessing_mark(str(result)).exists():
+            # Nobody asked for these values, and what they did to a kernel says nothing about it.
+            return _unrun(rule, job, name, line, f"{reason} on guessed inputs (declare inputs that fit)", "warning")
+        return _unrun(rule, job, name, line, reason)
 
     def _limit_text(self, rule: str) -> str:
         if rule == "timed-out":
@@ -206,11 +214,14 @@ def check_isolated(fn: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], opt
         return next(iter(zygote.run(job, chosen)))
 
 
-def _unrun(rule_name: str, job: Job, name: str, line: int | None, reason: str) -> Report:
+def _unrun(
+    rule_name: str, job: Job, name: str, line: int | None, reason: str, severity: Severity | Literal[""] = ""
+) -> Report:
     rule = find(rule_name)
     where = job.path or job.module or ""
     message = f"{name} could not be examined: {reason}."
-    finding = rule.stamped(Finding(message, function=name, path=where, line=line, column=0), "check")
+    found = Finding(message, function=name, path=where, line=line, column=0, severity=severity)
+    finding = rule.stamped(found, "check")
     no_triton = rule_name == "import-failed" and "imports triton" in reason
     conditions = {"triton interpreter": "not tried: triton is not installed"} if no_triton else {}
     subject = Subject(name, "unverified", f"{rule_name}: {reason}", where, line, conditions=conditions)

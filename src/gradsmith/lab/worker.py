@@ -7,7 +7,7 @@ from typing import Any
 from gradsmith.checking import Options, examine, examine_declared, unverified
 from gradsmith.findings import GradsmithError, Report, Subject, one_line
 from gradsmith.inputs.declared import built, from_text
-from gradsmith.lab import device
+from gradsmith.lab import device, stages
 from gradsmith.lab.importing import lookup
 from gradsmith.lab.state import seed_all
 from gradsmith.lab.target import resolve
@@ -16,6 +16,8 @@ from gradsmith.lab.target import resolve
 def report_on(module: Any, task: dict[str, Any]) -> Report:
     """The report on one subject; every foreseeable trouble is a verdict, not an exception."""
     name = task["subject"]
+    if task.get("result"):
+        stages.works_on(task["result"])
     options = Options(**{**task["options"], "isolated": True})
     try:
         target = resolve(lookup(module, name))

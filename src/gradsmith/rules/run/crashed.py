@@ -3,7 +3,8 @@
 What it finds
 -------------
 forward or backward ended the whole process: a segmentation fault in an extension, `os._exit`, or an abort in C++.
-Every subject runs in a process of its own, so the others are still checked.
+Every subject runs in a process of its own, so the others are still checked. On guessed inputs it is a warning: foreign
+code may not be made for what was guessed.
 
 Why it matters
 --------------

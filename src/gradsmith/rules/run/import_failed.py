@@ -3,7 +3,8 @@
 What it finds
 -------------
 Importing the file raised: a package that is not installed, a CUDA-only extension, or code at the top level that fails.
-The message names the line of your file. Lint results are not affected: they need no import.
+The message names the line of your file. Lint results are not affected: they need no import. A package that is missing
+here is a warning: it is no fault of the file.
 
 Why it matters
 --------------
