@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -19,6 +20,16 @@ from gradsmith.lab.state import seed_all
 
 _ROWS = 3
 _MOST_ENTRIES = 50_000  # of a Jacobian
+
+
+@contextlib.contextmanager
+def _without_advice() -> Iterator[None]:
+    """An op without a batching rule runs in a loop; torch advises on stderr to file an issue, which is not our user's."""
+    torch._C._functorch._set_vmap_fallback_warning_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._functorch._set_vmap_fallback_warning_enabled(True)
 
 
 def refuses(error: BaseException) -> bool:
@@ -108,7 +119,8 @@ def jacrev(lab: Lab) -> Outcome:
 
     def run() -> Results:
         chosen = torch.func.jacrev(lambda *xs: [function(*xs)[o] for o in v], argnums=tuple(range(len(values))))
-        rows = chosen(*values)
+        with _without_advice():
+            rows = chosen(*values)
         grads = [
             torch.stack([torch.tensordot(g, row[i], g.ndim) for g, row in zip(v.values(), rows)]).sum(0)
             for i in range(len(values))
@@ -134,8 +146,9 @@ def vmap(lab: Lab) -> Outcome:
     except Exception as error:
         return Outcome("not tried", f"the loop itself raises {words(error)}")
     try:
-        got = torch.func.vmap(lambda *xs: tuple(function(*xs)))(*stacked)
-        grads = _gradients(lambda *xs: torch.func.vmap(lambda *ys: tuple(function(*ys)))(*xs), stacked)
+        with _without_advice():
+            got = torch.func.vmap(lambda *xs: tuple(function(*xs)))(*stacked)
+            grads = _gradients(lambda *xs: torch.func.vmap(lambda *ys: tuple(function(*ys)))(*xs), stacked)
     except Exception as error:
         return Outcome("not supported" if refuses(error) else "fails", words(error))
     for name, a, b in zip(lab.baseline.run.output_names, expected, got):
