@@ -151,3 +151,23 @@ def test_unbind_has_one_backward_for_all_steps() -> None:
 def test_functorch_can_be_asked_for() -> None:
     assert not torch._C._are_functorch_transforms_active()
     assert torch.func.vmap(lambda x: x * torch._C._are_functorch_transforms_active())(torch.ones(2)).all()
+
+
+def test_a_function_can_be_marked_constant_without_importing_dynamo() -> None:
+    """in_graph.py sets the mark itself, because torch.compiler.assume_constant_result imports torch._dynamo."""
+
+    def constant() -> int:
+        return 1
+
+    assert torch.compiler.assume_constant_result(constant)._dynamo_marked_constant  # type: ignore[attr-defined]
+
+
+def test_whether_dynamo_looks_at_frames_can_be_asked() -> None:
+    from torch._C._dynamo.eval_frame import get_eval_frame_callback
+
+    assert not get_eval_frame_callback()
+
+
+def test_structures_can_be_written_as_json() -> None:
+    spec = pytree.tree_structure(({"a": 1}, [2, 3]))
+    assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec

@@ -75,9 +75,13 @@ class Engine:
             buffer = torch.empty((steps + 1 if whole else 2, *first.shape), dtype=first.dtype)
             buffer[0] = first
             states.append(buffer)
-        outputs = [self._empty(node, steps, batch) if s is None else None for node, s in zip(joint.y, self.y_in_state)]
+        outputs = [
+            self.empty_course(node, steps, batch) if s is None else None for node, s in zip(joint.y, self.y_in_state)
+        ]
         saved = [
-            values[node].contiguous() if node in self.hoisted_nodes else self._empty(node, steps if keep else 1, batch)
+            values[node].contiguous()
+            if node in self.hoisted_nodes
+            else self.empty_course(node, steps if keep else 1, batch)
             for node in self.parts.saved
         ]
         kernel = self.emitted.forward
@@ -161,7 +165,7 @@ class Engine:
             elif slot.role == "state":
                 tensor = kept.states[slot.position]
             elif slot.role == "export":
-                tensor = courses[slot.node] = self._empty(slot.node, steps, batch)
+                tensor = courses[slot.node] = self.empty_course(slot.node, steps, batch)
             elif slot.role == "late":
                 tensor = state[slot.position].new_empty((steps + 1, *state[slot.position].shape))
                 tensor[0] = state[slot.position]
@@ -241,7 +245,7 @@ class Engine:
         for i, (node, first) in enumerate(zip(joint.state, state)):
             whole = i in shared or (keep and node in self.parts.kept_states)
             result.append(first.new_empty((steps + 1 if whole else 2, *first.shape)))
-        result += [self._empty(node, steps, batch) for node, s in zip(joint.y, self.y_in_state) if s is None]
+        result += [self.empty_course(node, steps, batch) for node, s in zip(joint.y, self.y_in_state) if s is None]
         hoisted = set(self.parts.hoisted)
         for node in self.parts.saved if keep else []:
             rest = shape_of(node)[1:]
@@ -249,7 +253,7 @@ class Engine:
             result.append(
                 torch.empty((steps * batch * n, *rest), dtype=dtype_of(node))
                 if node in hoisted
-                else self._empty(node, steps, batch)
+                else self.empty_course(node, steps, batch)
             )
         return result
 
@@ -261,7 +265,8 @@ class Engine:
 
     # -- shared
 
-    def _empty(self, node: fx.Node, steps: int, batch: int) -> Tensor:
+    def empty_course(self, node: fx.Node, steps: int, batch: int) -> Tensor:
+        """Room for all time steps of a node."""
         return torch.empty((steps, batch, *_row(node, self.parts.joint.rows)), dtype=dtype_of(node))
 
     def _width(self, kernel: Kernel) -> int:

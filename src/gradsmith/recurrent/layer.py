@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,9 @@ from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 from torch.utils import _pytree as pytree
 
 from .fallback import Step
+from .in_graph import scan_in_graph
 from .masking import check_lengths, mask_steps, repack
+from .outside_compile import leave_graph
 from .plan import Plan
 from .scan import plan, scan
 from .structure import describe
@@ -90,7 +92,7 @@ class Recurrent(nn.Module):
         """
         time_first, _ = self._time_first(x)
         start = self._start(0, state if self.single else None, time_first, True)
-        found = plan(_step_of(self.cells[0]), time_first, start, backend=self.backend)
+        found = plan(step_of(self.cells[0]), time_first, start, backend=self.backend)
         print(found)
         return found
 
@@ -148,16 +150,28 @@ class Recurrent(nn.Module):
         return x, last[0] if self.single else last
 
     def _one(self, cell: nn.Module, x: Tensor, start: Any, lengths: Tensor | None, backwards: bool) -> tuple[Any, Any]:
-        step = _step_of(cell)
+        reason = "lengths and checkpoint_every are decided while it runs"
+        compiling = torch.compiler.is_compiling()
+        if compiling and lengths is None and self.checkpoint_every is None:
+            found = scan_in_graph(cell, step_of, x, start, backwards, self.backend)
+            if not isinstance(found, str):
+                return cast(tuple[Any, Any], found)
+            reason = found
+        step = step_of(cell)
         inputs: Any = x
         if lengths is not None:
             step, inputs = mask_steps(step, x, lengths)
-        return scan(
-            step, inputs, start, reverse=backwards, checkpoint_every=self.checkpoint_every, backend=self.backend
-        )
+        options: dict[str, Any] = {
+            "reverse": backwards,
+            "checkpoint_every": self.checkpoint_every,
+            "backend": self.backend,
+        }
+        if compiling:
+            return cast(tuple[Any, Any], leave_graph(reason, scan, step, inputs, start, (), **options))
+        return scan(step, inputs, start, **options)
 
 
-def _step_of(cell: nn.Module) -> Step:
+def step_of(cell: nn.Module) -> Step:
     """torch's own cells return the state only; the output is their h."""
     if isinstance(cell, nn.LSTMCell):
 

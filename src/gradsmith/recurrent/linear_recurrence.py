@@ -104,6 +104,7 @@ def _backward_as_recurrence(a: Tensor, b: Tensor, h0: Tensor, grad: Tensor) -> t
     return total * before, total, a[0] * total[0]
 
 
+@outside_compile
 def linear_recurrence(a: Tensor, b: Tensor, initial: Tensor | None = None) -> Tensor:
     """All states of `h_t = a_t * h_{t-1} + b_t`; time is the first dimension, `a` broadcasts to `b`.
 
@@ -139,7 +140,6 @@ def linear_recurrence(a: Tensor, b: Tensor, initial: Tensor | None = None) -> Te
     return _loop(a, b, start)
 
 
-@outside_compile
 def _apply(a: Tensor, b: Tensor, start: Tensor) -> Tensor:
     result: Tensor = _LinearRecurrence.apply(a, b, start)
     return result

@@ -30,8 +30,9 @@ _library.define(
 )
 
 
-def register(engine: Engine) -> int:
-    number = next(_numbers)
+def register(engine: Engine, number: int | None = None) -> int:
+    """The number by which operators know an engine, for as long as somebody holds it."""
+    number = next(_numbers) if number is None else number
     _engines[number] = engine
     return number
 
@@ -42,7 +43,7 @@ def _forward(engine: int, x: list[Tensor], state: list[Tensor], params: list[Ten
     return [*kept.states, *kept.outputs, *kept.saved]
 
 
-def _unpack(engine: Engine, tensors: Sequence[Tensor]) -> Kept:
+def unpack(engine: Engine, tensors: Sequence[Tensor]) -> Kept:
     n_states = len(engine.parts.joint.state)
     n_outputs = sum(shared is None for shared in engine.y_in_state)
     states, rest = list(tensors[:n_states]), list(tensors[n_states:])
@@ -60,7 +61,7 @@ def _backward(
 ) -> list[Tensor]:
     own = _engines[engine]
     with torch.autocast("cpu", enabled=False):
-        found = own.backward(x, state, params, _unpack(own, kept), grad_y, grad_state)
+        found = own.backward(x, state, params, unpack(own, kept), grad_y, grad_state)
     shapes = [*x, *state, *params]
     pairs = zip([*found.x, *found.state, *found.params], shapes)
     taken = {t.untyped_storage().data_ptr() for t in (*x, *state, *params, *kept, *grad_y, *grad_state)}
@@ -106,7 +107,7 @@ class RecurrentFunction(torch.autograd.Function):
     def forward(ctx: Any, engine: Engine, number: int, replay: Replay, n_x: int, n_state: int, *leaves: Tensor) -> Any:
         x, state, params = list(leaves[:n_x]), list(leaves[n_x : n_x + n_state]), list(leaves[n_x + n_state :])
         flat = torch.ops.gradsmith.recurrent_forward(number, x, state, params, True)
-        kept = _unpack(engine, flat)
+        kept = unpack(engine, flat)
         y, last = engine.results(kept, x[0].shape[0])
         last = [leaf.clone() for leaf in last]
         ctx.engine, ctx.number, ctx.replay, ctx.n_x, ctx.n_state, ctx.n_y = engine, number, replay, n_x, n_state, len(y)
@@ -154,5 +155,5 @@ def run_engine(
         return list(outputs[:n_y]), list(outputs[n_y:])
     with torch.no_grad():
         flat = torch.ops.gradsmith.recurrent_forward(number, x, state, params, False)
-        y, last = engine.results(_unpack(engine, flat), x[0].shape[0])
+        y, last = engine.results(unpack(engine, flat), x[0].shape[0])
     return y, [leaf.clone() for leaf in last]

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.utils import _pytree as pytree
@@ -14,8 +14,9 @@ from torch.utils.checkpoint import checkpoint
 
 from . import store
 from .fallback import Step
+from .in_graph import scan_in_graph
 from .ladder import Call, choose, execute, make_call, verify
-from .outside_compile import outside_compile
+from .outside_compile import leave_graph, untraced
 from .plan import Plan
 from .refused import Refused
 from .structure import Flat, describe, flatten
@@ -27,7 +28,6 @@ MOST_VERSIONS = 16
 BACKENDS = ("auto", "c", "torch", "loop")
 
 
-@outside_compile
 def scan(
     step: Step,
     x: Any,
@@ -53,6 +53,21 @@ def scan(
     >>> y.shape, last.shape
     (torch.Size([20, 4, 8]), torch.Size([4, 8]))
     """
+    if torch.compiler.is_compiling():
+        options = {"reverse": reverse, "checkpoint_every": checkpoint_every, "backend": backend}
+        reason = "only a module can be the step of a graph"
+        if isinstance(step, torch.nn.Module) and params == () and checkpoint_every is None:
+            found = scan_in_graph(step, _itself, x, state, reverse, backend)
+            if not isinstance(found, str):
+                return cast(tuple[Any, Any], found)
+            reason = found
+        return cast(tuple[Any, Any], leave_graph(reason, scan, step, x, state, params, **options))
+    return cast(tuple[Any, Any], untraced(_scan, step, x, state, params, reverse, checkpoint_every, backend))
+
+
+def _scan(
+    step: Step, x: Any, state: Any, params: Any, reverse: bool, checkpoint_every: int | None, backend: str
+) -> tuple[Any, Any]:
     flat_x = check_x(x, "scan")
     params = params if isinstance(params, tuple | list) else (params,)
     if backend not in BACKENDS:
@@ -66,6 +81,10 @@ def scan(
     else:
         y, last = run(step, flat_x, state, tuple(params), backend)
     return (pytree.tree_map(lambda leaf: leaf.flip(0), y) if reverse else y), last
+
+
+def _itself(cell: torch.nn.Module) -> Step:
+    return cell
 
 
 def check_x(x: Any, who: str) -> Flat:

@@ -174,6 +174,7 @@ class _SelectiveScan(torch.autograd.Function):
         return du, ddelta, da.sum(0), db, dc, dskip.sum(0), dh0
 
 
+@outside_compile
 def selective_scan(
     u: Tensor, delta: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor | None = None, initial: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -213,7 +214,6 @@ def selective_scan(
     return y.to(u.dtype), last.to(u.dtype)
 
 
-@outside_compile
 def _apply(*inputs: Tensor) -> tuple[Tensor, Tensor]:
     result: tuple[Tensor, Tensor] = _SelectiveScan.apply(*inputs)
     return result

@@ -95,9 +95,9 @@ class TorchEngine(Engine):
             whole = i in shared or (keep and node in self.parts.kept_states)
             states.append(first.new_empty((steps + 1 if whole else 2, *first.shape)))
             states[-1][0] = first
-        outputs = [self._empty(n, steps, batch).to(device) for n, s in zip(joint.y, self.y_in_state) if s is None]
+        outputs = [self.empty_course(n, steps, batch).to(device) for n, s in zip(joint.y, self.y_in_state) if s is None]
         hoisted = set(self.parts.hoisted)
-        saved = [values[n] if n in hoisted else self._empty(n, steps, batch).to(device) for n in self.parts.saved]
+        saved = [values[n] if n in hoisted else self.empty_course(n, steps, batch).to(device) for n in self.parts.saved]
         return Kept(states, outputs, saved if keep else [])
 
     def _looked_up(self) -> set[fx.Node]:
@@ -120,7 +120,7 @@ class TorchEngine(Engine):
         late = [values[n] for n in self.late]
         over_time = list(zip(*(self._as_traced(n, courses[n], batch).unbind(0) for n in self.time_inputs)))
         for node in parts.exports:
-            courses[node] = self._empty(node, steps, batch).to(x[0].device)
+            courses[node] = self.empty_course(node, steps, batch).to(x[0].device)
         current = list(grad_state)
         moving = [i for i, n in enumerate(joint.d_state) if n is not None]
         for t in range(steps - 1, -1, -1):
