@@ -8,9 +8,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 import gradsmith as gs
 from gradsmith.catalog import rules
@@ -106,3 +108,50 @@ def test_the_users_process_is_left_as_it_was() -> None:
     assert torch.equal(torch.get_rng_state(), state)
     assert not torch.equal(before, state)
     assert torch.equal(t.grad, torch.ones_like(t))
+
+
+class _SafeRoot(torch.autograd.Function):
+    """The square root with slope 0 at 0, where forward has none that is finite."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        y = x.clamp(min=0).sqrt()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> Tensor:
+        (y,) = ctx.saved_tensors
+        return torch.where(y > 0, grad_output / (2 * y.clamp(min=1e-30)), torch.zeros_like(grad_output))
+
+
+class _HalvedRoot(_SafeRoot):
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> Tensor:
+        return _SafeRoot.backward(ctx, grad_output) / 2
+
+
+def test_elements_without_a_finite_slope_do_not_hide_the_others() -> None:
+    x = torch.tensor([0.0, 1.0, 4.0, 0.0, 2.0], dtype=torch.float64, requires_grad=True)
+    assert gs.check(_SafeRoot, x, level="quick").subjects[0].verdict == "verified"
+    assert gs.check(_HalvedRoot, x, level="quick").subjects[0].verdict == "refuted"
+
+
+class _Gelu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x * 0.5 * (1 + torch.erf(x / 2**0.5))
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        density = torch.exp(-0.5 * x.float() ** 2) / (2 * torch.pi) ** 0.5
+        return grad_output * (0.5 * (1 + torch.erf(x / 2**0.5)) + x * density)
+
+
+def test_one_factor_in_float32_is_named() -> None:
+    """Too little for directional differences; the user's own forward under autograd sees it."""
+    x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    (finding,) = gs.check(_Gelu, x, level="quick").findings
+    assert (finding.rule, finding.cause, finding.severity) == ("wrong-gradient", "low-precision", "warning")

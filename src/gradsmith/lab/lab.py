@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from gradsmith.findings import Finding, Severity
-from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.arguments import Arguments, Leaf
 from gradsmith.lab.gradient import Judgement, Settings, judge, typical_size
 from gradsmith.lab.run import Run, forward
 from gradsmith.lab.target import Target, functions_behind, resolve
@@ -96,6 +96,12 @@ class Lab:
     def close(self, a: Tensor | None, b: Tensor | None) -> bool:
         """Equal up to what reordering sums may change."""
         return same(a, b, self.tolerance.rtol, self.tolerance.floor)
+
+    def is_rounding(self, leaf: Leaf, *gradients: Tensor | None) -> bool:
+        """Forward does not depend on this input, and its gradients are what cancellation leaves of nothing."""
+        still = all(pair.flat for pair in self.gradient.pairs if pair.leaf.position == leaf.position)
+        size = max((float(v.abs().max()) for v in self.baseline.v.values() if v.numel()), default=0.0)
+        return still and all(float(g.abs().max()) <= 1e-8 * size for g in gradients if g is not None and g.numel())
 
     @cached_property
     def classes(self) -> tuple[type[torch.autograd.Function], ...]:

@@ -17,11 +17,21 @@ from gradsmith.lab.target import Target
 _MOST_CORNERS = 24
 
 
-def confirm(target: Target, arguments: Arguments, settings: Settings, pair: Pair, truth: Tensor | None) -> None:
-    """Find the element behind a suspicion. Corners are judged by the subgradient interval and left out."""
+def confirm(
+    target: Target,
+    arguments: Arguments,
+    settings: Settings,
+    pair: Pair,
+    truth: Tensor | None,
+    among: Tensor | None = None,
+) -> None:
+    """Find the element behind a suspicion. Corners are judged by the subgradient interval and left out.
+
+    `among` is a mask of the elements to look at, where some are known to have no slope.
+    """
     generator = torch.Generator().manual_seed(settings.seed + 2)
     size = typical_size(pair.leaf.tensor)
-    live = torch.isfinite(pair.leaf.tensor.detach())
+    live = torch.isfinite(pair.leaf.tensor.detach()) if among is None else among.clone()
     suspicion = pair.status
     for _ in range(_MOST_CORNERS):
         index = _largest(pair, truth, live) if truth is not None else None

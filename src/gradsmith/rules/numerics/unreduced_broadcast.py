@@ -110,6 +110,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
                 f"{tuple(given.shape)}: the broadcast dimension is not summed.",
                 function=pair.function,
                 argument=pair.name,
+                severity="warning",  # seen, not only suspected: backward did return another shape than its input has
                 advice=f"Sum it down: `.sum_to_size({pair.name}.shape)`.",
                 evidence={"returned": list(returned.shape), "expected": list(given.shape)},
             )

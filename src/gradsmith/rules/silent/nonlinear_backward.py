@@ -70,6 +70,8 @@ def probe(lab: Lab) -> Iterator[Finding]:
         rtol, floor = max(1e-6, lab.tolerance.rtol), lab.tolerance.floor
         if same(2 * ga - 3 * gb, gm, rtol, floor) and (g0 is None or same(g0, g0 * 0, rtol, floor)):
             continue
+        if lab.is_rounding(leaf, ga, gb, gm):
+            continue
         wanted, got = 2 * ga - 3 * gb, gm
         at = int((wanted - got).abs().argmax())
         meant = not lab.surrogate and not lab.approximate and surrogate_kind(lab.gradient, lab.settings) is not None
