@@ -144,7 +144,7 @@ def test_a_subject_slower_than_the_budget_is_measured_and_said() -> None:
     profile = gs.profile(heavy, torch.randn(64, 64, requires_grad=True), budget=1e-3, on_progress=said.append)
     assert profile.forward_s > 0
     assert profile.rounds >= 1
-    assert said and "takes" in said[0]
+    assert any("takes" in text and "this will take about" in text for text in said)
     assert any("other sizes were left out" in note for note in profile.notes)
 
 
@@ -172,22 +172,20 @@ def test_a_constant_part_does_not_blur_the_exponent(sizes: list[int], values: li
     assert _exponent(sizes, values) == pytest.approx(power, abs=0.01)
 
 
-def test_out_of_memory_at_a_larger_size_keeps_the_smaller_ones() -> None:
+@pytest.mark.parametrize("real", [False, True], ids=["MemoryError", "torch's own"])
+def test_out_of_memory_at_a_larger_size_keeps_the_smaller_ones(real: bool) -> None:
     def limited(x: Tensor) -> Tensor:
         if x.shape[0] > 10:
-            raise MemoryError
+            if not real:
+                raise MemoryError
+            torch.empty(1 << 55)  # torch refuses: more than any address space
         return x * 2
 
     profile = gs.profile(limited, torch.randn(4, requires_grad=True), budget=1.0)
     (growth,) = profile.growth
     assert growth.stopped == "out of memory at x.shape[0] = 16"
-    assert len(growth.recordings) == 2
+    assert len(growth.recordings) == 2 and profile.forward_s > 0
     assert growth.stopped in profile.notes
-
-
-def test_no_inputs_says_what_to_write() -> None:
-    with pytest.raises(gs.GradsmithError, match="gradsmith_inputs"):
-        gs.profile(Cube)
 
 
 def test_json_and_trace_are_what_viewers_expect(tmp_path: Path) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ import click
 
 from gradsmith import MISSING_TORCH
 from gradsmith.cli.options import _color, split
+from gradsmith.cli.profile_process import profiled, status
 from gradsmith.findings import GradsmithError
 from gradsmith.report.profile_table import render
 from gradsmith.subjects import wanted
@@ -28,6 +26,7 @@ from gradsmith.subjects import wanted
 )
 @click.argument("targets", nargs=-1, required=True)
 @click.option("--inputs", metavar="CODE", help="Inputs as Python, evaluated in the user's module.")
+@click.option("--recorded", metavar="FILE", help="Inputs from `gradsmith record --save FILE`.")
 @click.option(
     "--reference", metavar="NAME", help="A callable of the same file that computes the same in plain PyTorch."
 )
@@ -66,13 +65,15 @@ def command(
     """
     if importlib.util.find_spec("torch") is None:
         raise GradsmithError(MISSING_TORCH.format(what="gradsmith profile"))
-    results = []
-    for job in wanted(targets):
-        names = [name for name, _ in job.subjects] or _declared(job.path)
-        results += [
-            _profiled({**_task(wishes, trace), "path": job.path, "module": job.module, "name": n}, timeout)
-            for n in names
-        ]
+    _possible(wishes["compare"], trace, flame, output)
+    task = _task(wishes, trace)
+    tasks = [
+        {**task, "path": job.path, "module": job.module, "name": name}
+        for job in wanted(targets)
+        for name in [name for name, _ in job.subjects] or _declared(job.path)
+    ]
+    with status() as say:
+        results = [profiled(task, timeout, say) for task in tasks]
     if not results:
         raise GradsmithError(f"nothing to profile in {' '.join(targets)}: no custom gradient found")
     as_json = format == "json" or (format is None and bool(output) and str(output).endswith(".json"))
@@ -89,28 +90,22 @@ def command(
     raise click.exceptions.Exit(1 if failing and not exit_zero else 0)
 
 
+def _possible(compare: str | None, *files: str | None) -> None:
+    """What can only fail at the end is looked at before the work begins."""
+    if compare is not None:
+        path, _, name = compare.partition("::")
+        if not name:
+            raise GradsmithError(f"--compare {compare}: write file.py::Name")
+        if not Path(path).is_file():
+            raise GradsmithError(f"no such file: {path}")
+    for file in files:
+        if file is not None and not Path(file).absolute().parent.is_dir():
+            raise GradsmithError(f"cannot write {file}: there is no such folder")
+
+
 def _task(wishes: dict[str, Any], trace: str | None) -> dict[str, Any]:
     task = {**wishes, "growth": not wishes["no_growth"], "trace": bool(trace)}
     return {**task, "select": split(wishes["select"]), "ignore": split(wishes["ignore"])}
-
-
-def _profiled(task: dict[str, Any], timeout: float) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="gradsmith-") as folder:
-        asked, answer = Path(folder) / "task.json", Path(folder) / "result.json"
-        asked.write_text(json.dumps(task), encoding="utf-8")
-        words = [sys.executable, "-m", "gradsmith.profiling.worker", str(asked), str(answer)]
-        try:
-            done = subprocess.run(words, timeout=timeout, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        except subprocess.TimeoutExpired:
-            text = f"{task['name']} did not finish within {timeout:g} s"
-            raise GradsmithError(f"{text}; give it smaller --inputs, or more time with --timeout") from None
-        if not answer.is_file():
-            last = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
-            raise GradsmithError(f"{task['name']} ended the process that profiled it: {last[0]}")
-        result: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
-    if "error" in result:
-        raise GradsmithError(result["error"])
-    return result
 
 
 def _declared(path: str | None) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gradsmith.findings import InputsFrom
 from gradsmith.lab.arguments import Arguments, fresh
 from gradsmith.lab.binding import positional
 from gradsmith.lab.run import flat_outputs
@@ -60,6 +61,7 @@ class Bench:
     seed: int = 0
     function: Callable[..., Any] | None = None  # instead of the target: a remedy to be measured on the same inputs
     through_clones: bool = False  # a Function that marks its input dirty may not be given a leaf
+    inputs_from: InputsFrom = "given"
     forward_only: bool = False  # backward fails: what forward costs is still worth knowing
     _grad_outputs: list[Tensor | None] = field(default_factory=list)
 

@@ -23,6 +23,7 @@ from gradsmith.profiling.recorder import record
 
 Dimension = tuple[int, int]  # position of the input, dimension of it
 _MOST_GROUPS = 6
+_MEASURABLE = 1 << 15  # elements of the largest input from which on kernels, not calls, take the time
 
 
 @dataclass
@@ -140,17 +141,43 @@ def _groups(bench: Bench) -> Iterator[tuple[str, list[Dimension]]]:
             yield _label(*group[0]), dimensions
 
 
-def _runs(bench: Bench, dimensions: Sequence[Dimension]) -> bool:
-    """Whether forward and backward work at the next size: half of it where that is possible, for speed."""
-    size = _size(bench.arguments, dimensions[0])
+def enlarged(bench: Bench, elements: int = _MEASURABLE, seconds: float = 0.05) -> Arguments:
+    """Inputs with something to measure: dimensions that can grow are doubled in turns, as long as a run stays short."""
+    clock = device.clock()
+    arguments = bench.arguments
+    growing = [dimensions for _, dimensions in _groups(bench)]
+    while growing and max((x.tensor.numel() for x in arguments.leaves), default=elements) < elements:
+        dimensions = growing.pop(0)
+        larger = resized(arguments, dimensions, 2 * _size(arguments, dimensions[0]))
+        start = clock()
+        if runs(bench.with_arguments(larger)) and clock() - start < seconds:
+            arguments = larger
+            growing.append(dimensions)
+    return arguments
+
+
+def runs(bench: Bench) -> bool:
+    """Whether forward and backward work on these inputs."""
     try:
-        own = bench.with_arguments(resized(bench.arguments, dimensions, size // 2 if size > 2 else size + 1))
-        call = own.first()
-        if call.has_backward and not own.forward_only:
+        call = bench.first()
+        if call.has_backward and not bench.forward_only:
             call.backward()
     except Exception:  # the shapes belong together in another way
         return False
-    return call.has_backward or own.forward_only
+    return call.has_backward or bench.forward_only
+
+
+def _runs(bench: Bench, dimensions: Sequence[Dimension]) -> bool:
+    """Whether the subject works at another size: half of it where that is possible, for speed, else twice."""
+    size = _size(bench.arguments, dimensions[0])
+    for other in (size // 2, 2 * size) if size > 2 else (size + 1,):
+        try:
+            arguments = resized(bench.arguments, dimensions, other)
+        except Exception:  # a tensor that cannot be cut, e.g. a quantised one
+            return False
+        if runs(bench.with_arguments(arguments)):
+            return True
+    return False
 
 
 def resized(arguments: Arguments, dimensions: Sequence[Dimension], size: int) -> Arguments:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gradsmith import catalog
-from gradsmith.findings import Finding, GradsmithError, fold
-from gradsmith.inputs.declared import built, declared
+from gradsmith.findings import Finding, fold
 from gradsmith.lab import Target, device, resolve
-from gradsmith.lab.state import preserved, seed_all
+from gradsmith.lab.state import preserved
 from gradsmith.profiling import attribution
 from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.clock import Spread, Timing, timed
@@ -21,10 +19,12 @@ from gradsmith.profiling.machine import machine
 from gradsmith.profiling.recorder import ready, record
 from gradsmith.profiling.result import Profile
 from gradsmith.profiling.roots import under_layers, under_loops
+from gradsmith.profiling.supply import Supply, supplied
 
 _REPEATS = 4
 _OBSERVING = 20  # times longer than unobserved, where operations are small (measured: 10 on a busy machine)
 _MANY_EVENTS = 20_000
+_ROUNDS = 6  # of a slow subject: the first, two to warm up, one or two on the clock, one observed
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Wishes:
     select: Sequence[str] = ()
     ignore: Sequence[str] = ()
     on_progress: Callable[[str], None] | None = None
+    on_measured: Callable[[Profile], None] | None = None  # told what is known before longer work begins
 
     def say(self, text: str) -> None:
         if self.on_progress is not None:
@@ -61,7 +62,7 @@ def profile(
     """Why is `fn` slow, and where did the memory go? Measures it and names line and remedy.
 
     `fn` is a Function class, its `.apply`, a custom op, an nn.Module or any callable; without inputs the declared ones
-    are used. `budget` is about how many seconds to spend. `try_remedies=True` also runs the alternatives: the plain
+    are used, else recorded, else guessed ones. `budget` is about how many seconds to spend. `try_remedies=True` also runs the alternatives: the plain
     composition (or `reference`), torch.compile of it, and the built-in or gradsmith's own recurrent layer.
 
     >>> import torch
@@ -75,27 +76,21 @@ def profile(
     target = resolve(fn)
     if inputs or kwargs:
         return profile_target(target, tuple(inputs), dict(kwargs or {}), wishes)
-    args, keywords = declared_example(target, seed)
-    return profile_target(target, args, keywords, wishes)
+    supply = supplied(target, seed)
+    return profile_target(supply.target, supply.args, supply.kwargs, wishes, supply)
 
 
-def declared_example(target: Target, seed: int, module: Any = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The first declared example of a subject, or an error that says what to write."""
-    from gradsmith.checking import declaration
-
-    home = module or sys.modules.get(getattr(target.function or target.original, "__module__", ""))
-    builders = declared(target.function or target.original, home, target.name)
-    if not builders:
-        raise GradsmithError(f"no inputs for {target.name}; write {declaration(target)}")
-    with preserved():
-        seed_all(seed)
-        return built(builders[0])
-
-
-def profile_target(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], wishes: Wishes) -> Profile:
+def profile_target(
+    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], wishes: Wishes, supply: Supply | None = None
+) -> Profile:
+    """Profile on these inputs; `supply` says where they come from, where the user did not give them."""
     with preserved(*args, *kwargs.values(), target.module):
         bench = Bench.of(target, args, kwargs, wishes.seed)
-        return _measured(bench, wishes)
+        if supply is not None:
+            bench.inputs_from = supply.source
+        result = _measured(bench, wishes)
+    result.notes += supply.notes if supply is not None else ()
+    return result
 
 
 def _measured(bench: Bench, wishes: Wishes) -> Profile:
@@ -103,6 +98,7 @@ def _measured(bench: Bench, wishes: Wishes) -> Profile:
     notes: list[str] = []
     trouble: list[Finding] = []
     start = clock()
+    wishes.say("first run")
     try:
         call = bench.first()
     except Exception as error:  # the user's forward: their error, in one line
@@ -120,15 +116,20 @@ def _measured(bench: Bench, wishes: Wishes) -> Profile:
     once = clock() - start
     del call
     if once > wishes.budget / 4:
-        wishes.say(f"one run takes {once:.1f} s; this will take about {_rounds(once, wishes.budget) * once:.0f} s")
+        wishes.say(f"one run takes {once:.2g} s; this will take about {_ROUNDS * once:.2g} s")
+    else:
+        wishes.say("timing")
     timing = timed(bench, wishes.budget / 4)
     once = max(timing.both, default=once)
     ready()
     deadline = clock() + max(wishes.budget, _OBSERVING * once)
+    enough = clock() + wishes.budget
+    if once <= wishes.budget / 4:
+        wishes.say("watching every operation")
     recordings = [record(bench, deadline)]
     if recordings[0].stopped and not trouble:
         notes.append(f"the attribution covers the part before it stopped: {recordings[0].stopped}")
-    while len(recordings) < _REPEATS and len(recordings[0].events) < _MANY_EVENTS and clock() + once < deadline:
+    while len(recordings) < _REPEATS and len(recordings[0].events) < _MANY_EVENTS and clock() + once < enough:
         recordings.append(record(bench))
     return _profile(bench, timing, recordings, wishes, trouble, notes)
 
@@ -166,10 +167,14 @@ def _profile(
         recording=recording,
         spent=spent,
         bench=bench,
+        inputs_from=bench.inputs_from,
     )
     if recordings and timing.forward:
+        if wishes.on_measured is not None:
+            result.findings = fold([*trouble, *_findings(result, wishes)])
+            wishes.on_measured(result)
         _deepen(result, bench, wishes)
-    result.findings = fold([*trouble, *under_layers(under_loops(_findings(result, wishes)))]) if recordings else trouble
+    result.findings = fold([*trouble, *_findings(result, wishes)]) if recordings else trouble
     return result
 
 
@@ -179,6 +184,7 @@ def _deepen(result: Profile, bench: Bench, wishes: Wishes) -> None:
 
     slow = min(result.both.low, result.total_s) > wishes.budget / 8
     if wishes.growth and not slow:
+        wishes.say("running at other sizes")
         result.growth = grow(bench, wishes.budget, result.recording)
         result.notes += [g.stopped for g in result.growth if g.stopped]
     elif wishes.growth:
@@ -195,11 +201,8 @@ def _findings(result: Profile, wishes: Wishes) -> list[Finding]:
         if rule.profile is not None:
             found += [rule.stamped(finding, "profile") for finding in rule.profile(result)]
     rank = {"error": 0, "warning": 1, "info": 2}
-    return sorted(found, key=lambda f: (rank[f.severity or "info"], -f.evidence.get("share", 0.0)))
-
-
-def _rounds(once: float, budget: float) -> int:
-    return 6 if once > budget / 4 else round(budget / once)
+    ranked = sorted(found, key=lambda f: (rank[f.severity or "info"], -f.evidence.get("share", 0.0)))
+    return under_layers(under_loops(ranked))
 
 
 def _raised(bench: Bench, rule: str, phase: str, error: Exception) -> Finding:

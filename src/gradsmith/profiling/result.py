@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import linecache
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -10,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gradsmith.findings import Finding, Report, Severity, Subject, jsonable
+from gradsmith.findings import Finding, InputsFrom, Report, Severity, Subject, jsonable
 from gradsmith.profiling.attribution import LineUse, OpUse, kernel_seconds
 from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.clock import Ratio, Spread
@@ -82,6 +83,7 @@ class Profile:
     spent: Sequence[float] = field(default=(), repr=False)
     bench: Bench | None = field(default=None, repr=False)
     plain: Plain | None = None
+    inputs_from: InputsFrom = "given"
 
     @property
     def forward_s(self) -> float:
@@ -198,7 +200,7 @@ class Profile:
     ) -> Finding:
         """A finding on a line: a warning where the share says that it matters, else information."""
         level: Severity = severity or ("warning" if share >= matters else "info")
-        text = site.text if site is not None else ""
+        text = site.text if site is not None else linecache.getline(self.path or "", self.line or 0)
         indent = len(text) - len(text.lstrip())
         return Finding(
             message=message,
@@ -231,7 +233,7 @@ class Profile:
 
     def report(self) -> Report:
         """The findings as a Report, for every format that reports have."""
-        subject = Subject(self.name, "verified", "measured", self.path, self.line, "given")
+        subject = Subject(self.name, "verified", "measured", self.path, self.line, self.inputs_from)
         return Report(findings=list(self.findings), subjects=[subject], functions=1, files=1, notes=list(self.notes))
 
     def to_dict(self) -> dict[str, Any]:
@@ -240,7 +242,13 @@ class Profile:
         return {
             "schema": SCHEMA,
             "gradsmith": __version__,
-            "subject": {"name": self.name, "path": self.path, "line": self.line, "inputs": self.inputs},
+            "subject": {
+                "name": self.name,
+                "path": self.path,
+                "line": self.line,
+                "inputs": self.inputs,
+                "inputs_from": self.inputs_from,
+            },
             "seconds": {"forward": asdict(self.forward), "backward": asdict(self.backward), "both": asdict(self.both)},
             "rounds": self.rounds,
             "ops": {"forward": self.forward_ops, "backward": self.backward_ops, "allocations": self.allocations},

@@ -8,46 +8,61 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradsmith.findings import GradsmithError
+
+if TYPE_CHECKING:
+    from gradsmith.profiling.result import Profile
 
 
 def main() -> None:
     task: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    answer = Path(sys.argv[2])
     try:
-        result = _work(task)
+        _write(answer, _work(task, answer))
     except GradsmithError as error:
-        result = {"error": str(error)}
-    partial = Path(sys.argv[2] + ".part")
+        _write(answer, {"error": str(error)})
+
+
+def _write(answer: Path, result: dict[str, Any]) -> None:
+    partial = answer.with_suffix(".part")
     partial.write_text(json.dumps(result, allow_nan=False), encoding="utf-8")
-    partial.rename(sys.argv[2])
+    partial.replace(answer)
 
 
-def _work(task: dict[str, Any]) -> dict[str, Any]:
+def _work(task: dict[str, Any], answer: Path) -> dict[str, Any]:
     import torch
 
+    def say(text: str) -> None:
+        """Progress for the process that waits; user code may write to stderr as well, so the lines are marked."""
+        print(f"{task['mark']}{text}", file=sys.stderr, flush=True)
+
     from gradsmith.findings import jsonable
-    from gradsmith.inputs.declared import built, from_text
     from gradsmith.lab import device, resolve
     from gradsmith.lab.state import seed_all
     from gradsmith.profiling.compare import compare
     from gradsmith.profiling.export import chrome_trace, flame
-    from gradsmith.profiling.measuring import Wishes, declared_example, profile_target
+    from gradsmith.profiling.measuring import Wishes, profile_target
+    from gradsmith.profiling.supply import supplied
 
     if task.get("threads"):
         torch.set_num_threads(task["threads"])
+    say("importing")
     module = _imported(task["path"], task["module"])
-    subject = _subject(module, task["name"])
-    target = resolve(subject)
+    target, supply = resolve(_subject(module, task["name"])), None
     seed_all(task["seed"])
     if task["inputs"]:
-        args, kwargs = built(from_text(task["inputs"], module))
+        args, kwargs = _given(task["inputs"], module)
+        target = resolve(_instance(target.original))
     else:
-        args, kwargs = declared_example(target, task["seed"], module)
+        supply = supplied(target, task["seed"], module, task["recorded"])
+        target, args, kwargs = supply.target, supply.args, supply.kwargs
     where = device.named(task["device"])
     if where is not None:
         args, kwargs = _moved(args, where), {k: _moved((v,), where)[0] for k, v in kwargs.items()}
+        if target.module is not None:
+            target.module.to(where)
     reference = _subject(module, task["reference"]) if task["reference"] else None
     wishes = Wishes(
         task["budget"],
@@ -57,16 +72,21 @@ def _work(task: dict[str, Any]) -> dict[str, Any]:
         task["seed"],
         tuple(task["select"]),
         tuple(task["ignore"]),
-        lambda text: print(text, file=sys.stderr, flush=True),
+        say,
+        lambda result: _write(answer, {**shown(result), "unfinished": True}),
     )
-    result = profile_target(target, args, kwargs, wishes)
-    out = {"profile": jsonable(result.to_dict()), "flame": flame(result)}
-    if task["trace"]:
-        out["trace"] = chrome_trace(result)
+
+    def shown(result: Profile) -> dict[str, Any]:
+        out = {"profile": jsonable(result.to_dict()), "flame": flame(result)}
+        return {**out, "trace": chrome_trace(result)} if task["trace"] else out
+
+    result = profile_target(target, args, kwargs, wishes, supply)
+    out = shown(result)
     if task["compare"]:
+        say(f"comparing with {task['compare']}")
         path, _, name = task["compare"].partition("::")
-        other = _subject(_imported(path, None), name)
-        out["comparison"] = str(compare(subject, other, *args, kwargs=kwargs, budget=task["budget"] / 2))
+        other = _instance(_subject(_imported(path, None), name))
+        out["comparison"] = str(compare(target.original, other, *args, kwargs=kwargs, budget=task["budget"] / 2))
     return out
 
 
@@ -80,22 +100,39 @@ def _imported(path: str | None, module: str | None) -> Any:
 
 
 def _subject(module: Any, name: str) -> Any:
-    """The subject of this name; a layer's class is built where it needs no arguments."""
-    import torch
-
     from gradsmith.lab.importing import lookup
 
     try:
         found = lookup(module, name)
     except AttributeError:
         raise GradsmithError(f"{name} is not reachable from the module's top level") from None
+    return found
+
+
+def _instance(found: Any) -> Any:
+    """A layer's class is built, where it needs no arguments."""
+    import torch
+
     if isinstance(found, type) and issubclass(found, torch.nn.Module):
+        name = found.__name__
         try:
             return found()
         except TypeError as error:
             text = f"{name} is a class, and building it needs arguments ({error}); write e.g. `layer = {name}(...)`"
             raise GradsmithError(f"{text} in the file and profile `layer`") from None
     return found
+
+
+def _given(text: str, module: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    from gradsmith.findings import one_line
+    from gradsmith.inputs.declared import built, from_text
+
+    try:
+        return built(from_text(text, module))
+    except GradsmithError:
+        raise
+    except Exception as error:  # evaluating the user's own expression
+        raise GradsmithError(f"--inputs raises {one_line(error)}") from None
 
 
 def _moved(values: tuple[Any, ...], where: Any) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from gradsmith.report.style import Style
 _BAR = 20
 _WIDTH = 110
 _LINES = 8
+_SAVED = 6
 _MARK = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 
@@ -62,7 +63,8 @@ def bar(share: float) -> str:
 def _head(profile: Mapping[str, Any], style: Style) -> str:
     subject, seconds, limits = profile["subject"], profile["seconds"], profile["limits"]
     place = f"  {shown_path(subject['path'])}:{subject['line']}" if subject["path"] else ""
-    rows = [f"{style.bold(subject['name'])}{style.dim(place)}  {style.dim(subject['inputs'])}"]
+    rows = [f"{style.bold(subject['name'])}{style.dim(place)}"]
+    rows.append(f"  {'inputs':<9} {subject['inputs_from']:>9}  {subject['inputs']}")
     for phase in ("forward", "backward"):
         spread, ops = seconds[phase], profile["ops"][phase]
         if spread["median"]:
@@ -115,21 +117,24 @@ def _by_op(profile: Mapping[str, Any], style: Style) -> str:
 
 
 def _memory(profile: Mapping[str, Any], style: Style) -> str:
-    entries: Sequence[Mapping[str, Any]] = profile["memory"]["saved"]
-    seen: set[int] = set()
-    rows = []
-    for s in sorted(entries, key=lambda s: -s["storage_bytes"]):
-        again = " (again)" if s["storage"] in seen else ""
-        seen.add(s["storage"])
+    groups: dict[str, dict[int, int]] = {}  # what a line saves -> bytes of each piece of memory
+    counts: dict[str, int] = {}
+    for s in profile["memory"]["saved"]:
         name = f" ctx.{s['attribute']}" if s["attribute"] else ""
         place = f" at {Path(s['site']).name}" if s["site"] else ""
-        rows.append(
-            f"  {size(s['bytes']):>9}  {s['role']} {tuple(s['shape'])} {s['dtype']}, {s['how']}{name}{place}{again}"
-        )
+        key = f"{s['role']} {tuple(s['shape'])} {s['dtype']}, {s['how']}{name}{place}"
+        groups.setdefault(key, {})[s["storage"]] = s["storage_bytes"]
+        counts[key] = counts.get(key, 0) + 1
+    ordered = sorted(groups.items(), key=lambda item: -sum(item[1].values()))
+    rows = []
+    for key, pieces in ordered[:_SAVED]:
+        times = f", {counts[key]} times" if counts[key] > 1 else ""
+        shared = ", all in one piece of memory" if counts[key] > 1 and len(pieces) == 1 else ""
+        rows.append(f"  {size(sum(pieces.values())):>9}  {key}{times}{shared}")
     if not rows:
         return ""
-    more = [f"  ... and {len(rows) - 6} more"] if len(rows) > 6 else []
-    return "\n".join([style.bold("saved for backward"), *rows[:6], *more])
+    more = [f"  ... and {len(ordered) - _SAVED} more"] if len(ordered) > _SAVED else []
+    return "\n".join([style.bold("saved for backward"), *rows, *more])
 
 
 def _growth(profile: Mapping[str, Any], style: Style) -> str:

@@ -75,6 +75,9 @@ class Sigmoid(torch.autograd.Function):
 gradsmith_inputs = {"Sigmoid": lambda: (torch.randn(256, 256, dtype=torch.float64, requires_grad=True),)}
 """
 
+_CREATION = frozenset(
+    {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
+)  # filled, not computed
 _NO_MORE = 1.1  # times the bytes saved now; the results may bring a small one along
 _SMALL = 64  # elements; below, one operation more or less is not worth a sentence
 
@@ -82,7 +85,14 @@ _SMALL = 64  # elements; below, one operation more or less is not worth a senten
 def profile(profile: Profile) -> Iterator[Finding]:
     values, events = profile.flow.values, profile.recording.events
     kept = {s.storage: "saved" for s in profile.saved} | dict.fromkeys(profile.recording.outputs, "the output")
-    had = {values[e.index]: (e, kept[s]) for e in events if e.phase == "forward" for s in e.fresh if s in kept}
+    overwritten = profile.flow.mutations
+    had = {
+        values[e.index]: (e, kept[s])
+        for e in events
+        if e.phase == "forward" and e.reads and e.op not in _CREATION
+        for s in e.fresh
+        if s in kept and s not in overwritten
+    }
     again = [
         e
         for e in events
@@ -113,7 +123,8 @@ def profile(profile: Profile) -> Iterator[Finding]:
 def _instead_of_inputs(profile: Profile) -> Iterator[Finding]:
     """Saved tensors that backward reads only to compute again what forward had: save the result, for the same memory."""
     values, events, readers = profile.flow.values, profile.recording.events, profile.flow.readers
-    had = {values[e.index]: e for e in events if e.phase == "forward" and e.fresh and not e.is_view}
+    computed = [e for e in events if e.phase == "forward" and e.reads and e.fresh and e.op not in _CREATION]
+    had = {values[e.index]: e for e in computed if not e.is_view}
     mine = [e for e in events if e.phase == "backward" and e.own_frames and not e.is_view]
     again = [e for e in mine if values[e.index] in had and sum(a.numel for a in e.outputs) >= _SMALL]
     redone = {e.index for e in again}

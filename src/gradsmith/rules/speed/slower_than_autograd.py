@@ -94,7 +94,9 @@ def profile(profile: Profile) -> Iterator[Finding]:
         None,
         f"{profile.name} is {plain.slower.value:.1f} times slower than its own forward under autograd "
         f"({ops} operations against {plain.ops}){memory}.",
-        advice="You do not need this Function: call what forward computes directly and let autograd differentiate it.",
+        advice="Where memory is not scarce, call what forward computes directly and let autograd differentiate it."
+        if thrifty
+        else "You do not need this Function: call what forward computes directly and let autograd differentiate it.",
         share=1 - 1 / plain.slower.value,
         gain=plain.slower.value,
         severity="info" if thrifty else None,
