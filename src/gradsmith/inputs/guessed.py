@@ -44,7 +44,7 @@ def examine_guessed(target: Target, options: Options, device: Any = None) -> Rep
     accused = any(s.verdict == "refuted" for s in report.subjects)
     if accused and any(f.rule == "wrong-gradient" for f in _all(report)):
         report = _reconsidered(report, target, found, options)
-    if any(f.rule == "backward-raised" for f in report.findings):
+    if any(f.rule in ("backward-raised", "unreduced-broadcast") for f in report.findings):
         report = _doubted(report, found)
     return replace(report, notes=[*report.notes, note])
 
@@ -68,15 +68,18 @@ def _reconsidered(report: Report, target: Target, found: Guess, options: Options
 
 
 def _doubted(report: Report, found: Guess) -> Report:
-    """backward met shapes that do not fit, and forward may only have been too lenient with a guess."""
+    """Shapes that do not fit in backward: forward may only have been too lenient with a guess."""
     several = sum(isinstance(a, Tensor) for a in found.args or ()) > 1
 
     def weighed(finding: Finding) -> Finding:
+        if finding.rule == "unreduced-broadcast":
+            return replace(finding, severity="info")
         doubtful = several and finding.rule == "backward-raised" and _UNFIT.search(finding.message)
         return replace(finding, severity="warning") if doubtful else finding
 
     findings = [weighed(f) for f in report.findings]
-    if findings == report.findings or any(f.severity == "error" for f in findings):
+    raises = any(f.rule == "backward-raised" for f in findings)
+    if not raises or any(f.severity == "error" for f in findings):
         return replace(report, findings=findings)
     reason = "backward raises on the guessed inputs; declare inputs to say which shapes are meant"
     return replace(report, findings=findings, subjects=[_unproven(s, reason) for s in report.subjects])

@@ -78,8 +78,9 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return
     if forward.inherited or backward.inherited or any(p.kind != "positional" for p in function.grad_outputs):
         return
-    counts = _output_counts(forward)
     most = len(function.grad_outputs)
+    # However many values forward returns, it returns one.
+    counts = _output_counts(forward) or ({1} if most == 0 else set())
     fewest = sum(p.default is None for p in function.grad_outputs)
     if not counts or any(fewest <= count <= most for count in counts):
         return

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 CODE = "GS110"
 SEVERITY = "error"
+EXPLAINS = ("backward-raised", "forward-raised")  # made for `Fn(options)(x)`, it misses what its __init__ kept
 FIXABLE = True
 BAD = """
 import torch

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding, plural
@@ -75,6 +76,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return
     yield from _out_of_range(function, backward)
     guarded = {p.index: _guarded_by(function, backward, p.index) for p in function.inputs}
+    said: dict[int, Finding] = {}  # by the test: several gradients under one test are one mistake
     for param in function.inputs:
         tested = guarded[param.index]
         if not tested or param.index in tested.indices or len(tested.indices) != 1:
@@ -86,7 +88,10 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         # When the other input's own gradient hangs on its own entry, this one may be computed along with it on purpose.
         own = guarded[other]
         swapped = own is None or other not in own.indices
-        yield function.at(
+        if id(tested.node) in said:
+            said[id(tested.node)] = _also(said[id(tested.node)], param.name)
+            continue
+        said[id(tested.node)] = function.at(
             tested.node,
             f"{function.name}.{backward.name} computes the gradient of '{param.name}' only if needs_input_grad[{other}] says "
             f"so, which is about '{asked.name}'.",
@@ -94,6 +99,11 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             argument=param.name,
             severity=None if swapped else "warning",
         )
+    yield from said.values()
+
+
+def _also(finding: Finding, name: str) -> Finding:
+    return replace(finding, message=finding.message.replace(" only if", f" and '{name}' only if", 1))
 
 
 class _Guarded:

@@ -21,7 +21,7 @@ https://github.com/pytorch/pytorch/issues/54346
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
@@ -60,8 +60,10 @@ def probe(lab: Lab) -> Iterator[Finding]:
     import torch
     from torch import Tensor
 
-    from gradsmith.lab.raw import raw_pairs
+    from gradsmith.lab.raw import observed_trace, raw_pairs
+    from gradsmith.lab.target import short_name
 
+    outputs = {short_name(call.cls): call.outputs for call in observed_trace(lab).forwards}
     for pair in raw_pairs(lab):
         given, returned = pair.given, pair.returned
         if not isinstance(returned, Tensor) or not isinstance(given, Tensor) or not pair.needed:
@@ -69,14 +71,25 @@ def probe(lab: Lab) -> Iterator[Finding]:
         if not (given.is_floating_point() and returned.is_floating_point()):
             continue
         if torch.finfo(returned.dtype).eps > torch.finfo(given.dtype).eps:
+            # A forward that returns float32 has lost the digits already: backward only follows it.
+            followed = _widest(outputs.get(pair.function, ())) == returned.dtype
             yield lab.finding(
                 f"{pair.function}.backward: the gradient of '{pair.name}' is {_short(returned)}, but '{pair.name}' is "
                 f"{_short(given)}; the engine casts it and the digits are gone.",
                 function=pair.function,
                 argument=pair.name,
+                severity="info" if followed else None,
                 advice=f"Create it with dtype={pair.name}.dtype (`torch.zeros_like`, `new_zeros`) and drop the cast.",
                 evidence={"returned": _short(returned), "expected": _short(given)},
             )
+
+
+def _widest(outputs: Iterable[object]) -> object:
+    import torch
+    from torch import Tensor
+
+    kinds = [o.dtype for o in outputs if isinstance(o, Tensor) and o.is_floating_point()]
+    return min(kinds, key=lambda k: torch.finfo(k).eps, default=None)
 
 
 def _short(tensor: object) -> str:

@@ -26,6 +26,7 @@ https://github.com/graphdeco-inria/gaussian-splatting/issues/551, https://github
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
@@ -97,10 +98,17 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
     of = f" through {m.output_name}" if several else ""
     ratio = f", {m.ratio:.4g}x" if m.true else ""
     kind = fit.words if fit is not None else "is wrong"
+    kept = fit is not None and fit.cause == "output-ignored" and _kept_for_backward(lab, m.output)
+    if fit is not None and kept:
+        advice = (
+            f"{m.output_name} is there for backward only: ctx.mark_non_differentiable(...) in setup_context says so."
+        )
+        fit = replace(fit, advice=advice)
     return lab.finding(
         f"{lab.target.name}.backward: gradient of '{m.argument}'{of} {kind}; at {m.argument}{at} backward says "
         f"{m.claimed:.6g}, the derivative of forward is {m.true:.6g}{ratio}.",
         argument=m.argument,
+        severity="warning" if kept else None,
         cause=fit.cause if fit is not None else None,
         line=fit.line if fit is not None else None,
         advice=fit.advice
@@ -108,3 +116,18 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
         else f"Derive the gradient of '{m.argument}' again and compare at this element.",
         evidence={"element": m.element, "claimed": m.claimed, "true": m.true, "error": m.error, "ratio": m.ratio},
     )
+
+
+def _kept_for_backward(lab: Lab, output: int) -> bool:
+    """setup_context can only save what forward returns, so that intermediates become outputs nobody else asks for."""
+    from torch import Tensor
+
+    from gradsmith.lab.target import has_setup_context
+
+    if output == 0 or lab.target.function is None or not has_setup_context(lab.target.function):
+        return False
+    for call in lab.observed.trace.forwards:
+        outputs = [o for o in call.outputs if isinstance(o, Tensor)]
+        if output < len(outputs) and any(t is outputs[output] for t in call.saved):
+            return True
+    return False

@@ -1,0 +1,149 @@
+"""Ways of writing that were met in the open: what is right is left alone, one mistake is said once."""
+
+from __future__ import annotations
+
+import torch
+
+import gradsmith as gs
+
+X = torch.randn(3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).requires_grad_()
+
+
+class Centred(torch.autograd.Function):
+    """setup_context can only save what forward returns, so the centre is an output as well."""
+
+    @staticmethod
+    def forward(x):
+        centre = x.square().mean(-1, keepdim=True)
+        return x * centre, centre
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0], output[1])
+
+    @staticmethod
+    def backward(ctx, grad_output, grad_centre):
+        x, centre = ctx.saved_tensors
+        return grad_output * centre + 2 * x * (grad_output * x).mean(-1, keepdim=True)
+
+
+def test_an_output_that_is_only_kept_for_backward_is_a_warning():
+    report = gs.check(Centred, X)
+    (finding,) = [f for f in report.findings if f.rule == "wrong-gradient"]
+    assert (finding.severity, finding.cause) == ("warning", "output-ignored")
+    assert "mark_non_differentiable" in finding.advice
+
+
+class Both(torch.autograd.Function):
+    """Here the second output is a result like the first."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.sin(), x.cos()
+
+    @staticmethod
+    def backward(ctx, grad_sine, grad_cosine):
+        (x,) = ctx.saved_tensors
+        return grad_sine * x.cos()
+
+
+def test_an_output_that_is_a_result_stays_an_error():
+    assert gs.check(Both, X).subjects[0].verdict == "refuted"
+
+
+class Single(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x.float()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return 2 * grad_output
+
+
+def test_backward_only_follows_a_forward_that_lost_the_digits():
+    found = [f for f in gs.check(Single, X).findings if f.rule == "gradient-dtype"]
+    assert [f.severity for f in found] == ["info"]
+
+
+def linted(source: str) -> list[tuple[str, str]]:
+    report = gs.lint_source("import torch\n" + source)
+    return [(f.rule, f.message) for f in report.findings if f.severity != "info"]
+
+
+def test_a_backward_without_a_gradient_never_fits():
+    ((rule, message),) = linted("""
+class Kernel(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        result = external.run(x)
+        ctx.save_for_backward(x)
+        return result
+
+    @staticmethod
+    def backward(ctx):
+        return external.run_back(*ctx.saved_tensors)
+""")
+    assert rule == "backward-arity"
+    assert "takes 0 gradients" in message
+
+
+def test_several_gradients_under_one_test_are_one_mistake():
+    ((rule, message),) = linted("""
+class Parts(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, a, b, c):
+        ctx.save_for_backward(x, a, b, c)
+        return x * a + x * b + x * c
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, a, b, c = ctx.saved_tensors
+        grad_x = grad_a = grad_b = grad_c = None
+        if ctx.needs_input_grad[0]:
+            grad_x = grad_output * (a + b + c)
+        if ctx.needs_input_grad[1]:
+            grad_a = grad_output * x
+            grad_b = grad_output * x
+            grad_c = grad_output * x
+        return grad_x, grad_a, grad_b, grad_c
+""")
+    assert rule == "needs-input-grad-index"
+    assert "'b' and 'c'" in message
+
+
+def test_an_old_style_call_explains_what_is_missing_on_ctx(tmp_path):
+    path = tmp_path / "reversal.py"
+    path.write_text("""
+from torch.autograd import Function
+
+
+class Reverse(Function):
+    def __init__(self, strength):
+        self.strength = strength
+
+    def forward(self, x):
+        return x.view_as(x)
+
+    def backward(self, grad_output):
+        return grad_output * -self.strength
+
+
+def reverse(x, strength=1.0):
+    return Reverse(strength)(x)
+""")
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location("reversal", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    import sys
+
+    sys.modules["reversal"] = module
+    try:
+        errors = [f for f in gs.check(module.Reverse, X).findings if f.severity == "error"]
+    finally:
+        del sys.modules["reversal"]
+    assert [f.rule for f in errors] == ["missing-apply"]
+    assert [s.rule for s in errors[0].symptoms] == ["backward-raised"]
