@@ -60,3 +60,22 @@ def test_rules_that_compare_clocks_stay_silent_where_there_is_nothing_to_compare
 def test_rules_that_compare_clocks_see_their_bad(rule: Rule, load: Callable[[str], ModuleType]) -> None:
     findings = [f for p in profiles(load(rule.bad), budget=4.0) for f in p.findings]
     assert rule.name in {f.rule for f in findings}
+
+
+@pytest.mark.deep
+def test_the_compiler_is_faster_than_the_bad_example_and_not_than_the_good_one(
+    load: Callable[[str], ModuleType],
+) -> None:
+    rule = rules()["slower-than-compile"]
+    (bad,) = profiles(load(rule.bad), budget=4.0, try_remedies=True)
+    (found,) = [f for f in bad.findings if f.rule == rule.name]
+    assert found.severity == "warning" and "torch.compile of the plain forward" in found.message
+    (good,) = profiles(load(rule.good), budget=4.0, try_remedies=True)
+    assert rule.name not in {f.rule for f in good.findings}
+    assert any(r.name == "torch.compile of it" and r.gain is not None for r in good.remedies)
+
+
+def test_the_compiler_is_only_asked_when_that_is_wanted(load: Callable[[str], ModuleType]) -> None:
+    (profile,) = profiles(load(rules()["slower-than-compile"].bad), budget=0.5, growth=False)
+    assert profile.remedies == []
+    assert "slower-than-compile" not in {f.rule for f in profile.findings}
