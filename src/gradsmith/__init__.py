@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gradsmith.linting import lint, lint_source
     from gradsmith.linting.fixing import fix, fix_source
     from gradsmith.linting.ignoring import add_ignores
+    from gradsmith.path_checking import check_paths
     from gradsmith.profiling import Profile, profile, profile_step
     from gradsmith.recording import record
     from gradsmith.recurrent import Recurrent, scan
@@ -40,6 +41,7 @@ __all__ = [
     "add_ignores",
     "assert_gradients",
     "check",
+    "check_paths",
     "example_inputs",
     "fix",
     "fix_source",
@@ -57,6 +59,7 @@ __all__ = [
 _LAZY = {
     "assert_gradients": "gradsmith.asserting",
     "check": "gradsmith.checking",
+    "check_paths": "gradsmith.path_checking",
     "gradcheck": "gradsmith.gradchecking",
     "example_inputs": "gradsmith.inputs.declared",
     "add_ignores": "gradsmith.linting.ignoring",

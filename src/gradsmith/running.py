@@ -14,7 +14,7 @@ from typing import Any
 
 from gradsmith import MISSING_TORCH
 from gradsmith.findings import GradsmithError, Report
-from gradsmith.subjects import Wanted, wanted
+from gradsmith.subjects import Wanted
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,6 @@ def run(work: Sequence[Wanted], how: Running, advance: Callable[[Report], None] 
         for report in done[number]:
             total = total.extended(report)
     return total
-
-
-def check_paths(*targets: str, level: str = "standard", jobs: int = 1, **options: Any) -> Report:
-    """`gradsmith check` from Python: files, folders, `file.py::Class` or `package.module:Class`, isolated.
-
-    `options` are those of `gs.check` (gradient, seed, select, ignore, second_order).
-    """
-    how = Running({"level": level, "lint": True, **options}, jobs=jobs)
-    work = wanted(targets)
-    return run(work, how) if work else Report()
 
 
 def _serve(

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import gradsmith as gs
+from gradsmith import check_paths
 from gradsmith.findings import Report
-from gradsmith.running import check_paths
 
 HEAD = """
 import torch

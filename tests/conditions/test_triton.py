@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from gradsmith import check_paths
 from gradsmith.findings import Report
-from gradsmith.running import check_paths
 
 INSTALLED = importlib.util.find_spec("triton") is not None
 needs_triton = pytest.mark.skipif(not INSTALLED, reason="triton is not installed")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 import click
 
 from gradsmith.cli.options import Output, configured, finish, report_options, split
 from gradsmith.cli.progress import Progress
-from gradsmith.findings import Report, plural
-from gradsmith.inputs.recorded_file import read
-from gradsmith.linting import lint
-from gradsmith.running import Running, run
-from gradsmith.subjects import Wanted, files_of, waiting, wanted
+from gradsmith.path_checking import linted_and_run, recorded_file
+from gradsmith.running import Running
+from gradsmith.subjects import files_of, wanted
 
 
 @click.command(
@@ -67,39 +64,20 @@ def command(
 
     TARGETS are files, folders, file.py::Class or package.module:Class. Each subject runs in a process of its own.
     """
-    if recorded:
-        read(Path(recorded))
     work = wanted(targets)
     config = configured(isolated, files_of(targets)[0] if files_of(targets) else None)
-    chosen, left_out = split(select) or config.select, (*split(ignore), *config.ignore)
-    source = lint(files_of(targets), select=chosen, ignore=left_out, config=config, debug=debug)
-    options = {"gradient": gradient, "level": level, "seed": seed, "select": chosen, "ignore": left_out, "lint": False}
-    options |= {"steps": steps, "second_order": second_order}
-    options["recorded"] = str(Path(recorded).absolute()) if recorded else None
-    how = Running({**options, "debug": debug}, timeout, int(memory_limit * 2**30), stub, inputs, device, jobs)
+    options: dict[str, Any] = {
+        "gradient": gradient,
+        "level": level,
+        "seed": seed,
+        "steps": steps,
+        "second_order": second_order,
+    }
+    options |= {"recorded": recorded_file(recorded), "debug": debug}
+    options |= {"select": split(select) or config.select, "ignore": (*split(ignore), *config.ignore)}
+    how = Running(options, timeout, int(memory_limit * 2**30), stub, inputs, device, jobs)
     shown = Output.of(format, output, fail_on, config, exit_zero=exit_zero, allow_unverified=allow_unverified)
     total = sum(len(item.subjects) for item in work)
     with Progress(total, tell=total > 1 and shown.format == "full") as progress:
-        report = run(work, how, progress.advance) if work else Report()
-    merged = waiting(_narrowed(source, work).extended(report), work)
-    finish(_with_note(merged), shown)
-
-
-def _narrowed(source: Report, jobs: list[Wanted]) -> Report:
-    """`file.py::Class` asks about one class: the rest of the file's lint findings stay out."""
-    singled = {(job.path, name) for job in jobs if not job.whole for name, _ in job.subjects}
-    if not singled:
-        return source
-    paths = {path for path, _ in singled}
-    kept = [f for f in source.findings if f.path not in paths or (f.path, f.function) in singled]
-    return replace(source, findings=kept)
-
-
-def _with_note(report: Report) -> Report:
-    """Where imports failed, say what was still done: "3 linted, 0 run: line 3 imports X"."""
-    failed = [s for s in report.subjects if s.reason.startswith("import-failed")]
-    if failed:
-        run = len(report.subjects) - len(failed)
-        reason = failed[0].reason.removeprefix("import-failed: ")
-        report.notes.append(f"{plural(report.functions, 'custom gradient')} linted, {run} run: {reason}")
-    return report
+        report = linted_and_run(targets, work, how, config, progress.advance)
+    finish(report, shown)

@@ -25,11 +25,12 @@ _MOST_ENTRIES = 50_000  # of a Jacobian
 @contextlib.contextmanager
 def _without_advice() -> Iterator[None]:
     """An op without a batching rule runs in a loop; torch advises on stderr to file an issue, which is not our user's."""
-    torch._C._functorch._set_vmap_fallback_warning_enabled(False)
+    functorch: Any = torch._C._functorch  # torch's stubs lack the switch
+    functorch._set_vmap_fallback_warning_enabled(False)
     try:
         yield
     finally:
-        torch._C._functorch._set_vmap_fallback_warning_enabled(True)
+        functorch._set_vmap_fallback_warning_enabled(True)
 
 
 def refuses(error: BaseException) -> bool:

@@ -1,0 +1,106 @@
+"""`gs.check_paths`: all that `gradsmith check` does, except for the rendering."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gradsmith.config import Config
+from gradsmith.findings import Report, plural
+from gradsmith.linting import lint
+from gradsmith.running import Running, run
+from gradsmith.subjects import Wanted, files_of, waiting, wanted
+
+Advance = Callable[[Report], None]
+
+
+def check_paths(
+    *targets: str | Path,
+    level: str = "standard",
+    gradient: str | None = None,
+    second_order: bool = False,
+    steps: bool = False,
+    inputs: str | None = None,
+    recorded: str | Path | None = None,
+    device: str | None = None,
+    seed: int = 0,
+    jobs: int = 1,
+    stubs: Sequence[str] = (),
+    timeout: float = 120.0,
+    memory: float = 8.0,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    config: Config | None = None,
+    debug: bool = False,
+) -> Report:
+    """`gradsmith check` from Python: files, folders, `file.py::Class` or `package.module:Class`, each one isolated.
+
+    `inputs` is Python code, evaluated in the user's module; `recorded` a file that `gradsmith record --save` wrote;
+    `stubs` names modules that a stand-in replaces. `timeout` (seconds) and `memory` (GiB) limit one subject. `jobs` files
+    are checked at the same time, and the report is the same for any number. What a pyproject.toml says counts only as
+    `config=gradsmith.config.load()`.
+
+    >>> check_paths().closing_line()
+    'nothing to check: no custom gradient found'
+    """
+    named = [str(target) for target in targets]
+    options = {
+        "level": level,
+        "gradient": gradient,
+        "seed": seed,
+        "second_order": second_order,
+        "steps": steps,
+        "recorded": recorded_file(recorded),
+        "select": tuple(select) or (config.select if config else ()),
+        "ignore": (*ignore, *(config.ignore if config else ())),
+        "debug": debug,
+    }
+    how = Running(options, timeout, int(memory * 2**30), stubs, inputs, device, jobs)
+    return linted_and_run(named, wanted(named), how, config)
+
+
+def linted_and_run(
+    targets: Sequence[str],
+    work: Sequence[Wanted],
+    how: Running,
+    config: Config | None = None,
+    advance: Advance | None = None,
+) -> Report:
+    """Both lenses on the targets, as one report; `advance` is told of every subject that is done."""
+    options: dict[str, Any] = {**how.options, "lint": False}  # the files are read once, here
+    chosen, left_out, debug = options["select"], options["ignore"], options["debug"]
+    source = lint(files_of(targets), select=chosen, ignore=left_out, config=config, debug=debug)
+    report = run(work, replace(how, options=options), advance) if work else Report()
+    return _with_note(waiting(_narrowed(source, work).extended(report), work))
+
+
+def recorded_file(given: str | Path | None) -> str | None:
+    """The absolute path of a recording, once it was found to be one."""
+    from gradsmith.inputs.recorded_file import read
+
+    if given is None:
+        return None
+    read(Path(given))
+    return str(Path(given).absolute())
+
+
+def _narrowed(source: Report, jobs: Sequence[Wanted]) -> Report:
+    """`file.py::Class` asks about one class: the rest of the file's lint findings stay out."""
+    singled = {(job.path, name) for job in jobs if not job.whole for name, _ in job.subjects}
+    if not singled:
+        return source
+    paths = {path for path, _ in singled}
+    kept = [f for f in source.findings if f.path not in paths or (f.path, f.function) in singled]
+    return replace(source, findings=kept)
+
+
+def _with_note(report: Report) -> Report:
+    """Where imports failed, say what was still done: "3 linted, 0 run: line 3 imports X"."""
+    failed = [s for s in report.subjects if s.reason.startswith("import-failed")]
+    if failed:
+        run = len(report.subjects) - len(failed)
+        reason = failed[0].reason.removeprefix("import-failed: ")
+        report.notes.append(f"{plural(report.functions, 'custom gradient')} linted, {run} run: {reason}")
+    return report

@@ -1,0 +1,81 @@
+"""`gs.check_paths` does what `gradsmith check` does, and its report does not depend on the number of jobs."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gradsmith as gs
+from gradsmith.cli.check_command import command
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+FILES = [
+    EXAMPLES / "first_gradient.py",
+    EXAMPLES / "broken" / "tanh_sign.py",
+    EXAMPLES / "broken" / "linear_too_few_gradients.py",
+    EXAMPLES / "gallery" / "elementwise" / "swish.py",
+    EXAMPLES / "broken" / "max_ties.py",
+]
+# What decides about rendering and exit, not about the check.
+ABOUT_OUTPUT = {"format", "output", "fail_on", "exit_zero", "allow_unverified", "isolated"}
+ELSEWHERE = {"stub": "stubs", "memory_limit": "memory"}
+
+
+def without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: without_times(v) for k, v in value.items() if k not in ("seconds", "elapsed", "cpu_seconds")}
+    return [without_times(v) for v in value] if isinstance(value, list) else value
+
+
+def as_json(report: gs.Report) -> Any:
+    return without_times(json.loads(report.to_json()))
+
+
+@pytest.mark.parametrize("level", ["quick", pytest.param("standard", marks=pytest.mark.deep)])
+def test_the_report_does_not_depend_on_the_number_of_jobs(level: str) -> None:
+    alone, together = (as_json(gs.check_paths(*FILES, level=level, jobs=jobs)) for jobs in (1, 3))
+    assert alone == together
+    assert [s["name"] for s in alone["subjects"]][:3] == ["Swish", "Linear", "LeakyClamp"]
+    assert {s["verdict"] for s in alone["subjects"]} == {"verified", "refuted"}
+
+
+def test_it_takes_whatever_the_command_line_takes() -> None:
+    options = {p.name for p in command.params} - ABOUT_OUTPUT - {"targets"}
+    assert {ELSEWHERE.get(name, name) for name in options} <= set(inspect.signature(gs.check_paths).parameters)
+
+
+def test_the_command_line_says_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "tanh_sign.py"
+    path.write_text(FILES[1].read_text(encoding="utf-8"), encoding="utf-8")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    call = [sys.executable, "-m", "gradsmith", "check", str(path), "--level", "quick", "--format", "json", "--isolated"]
+    said = subprocess.run(call, capture_output=True, text=True, env=environment, timeout=300, check=False)
+    assert said.returncode == 1
+    assert without_times(json.loads(said.stdout)) == as_json(gs.check_paths(path, level="quick"))
+
+
+def test_inputs_limits_and_stubs(tmp_path: Path) -> None:
+    path = tmp_path / "double.py"
+    path.write_text(
+        "import torch\nimport a_module_nobody_has\n\n\n"
+        "class Double(torch.autograd.Function):\n"
+        "    @staticmethod\n    def forward(ctx, x):\n        return 2 * x\n\n"
+        "    @staticmethod\n    def backward(ctx, grad_output):\n        return 2 * grad_output\n",
+        encoding="utf-8",
+    )
+    given = {"level": "quick", "inputs": "torch.randn(3, requires_grad=True)"}
+    assert "import-failed" in gs.check_paths(path, **given).subjects[0].reason
+    report = gs.check_paths(f"{path}::Double", stubs=["a_module_nobody_has"], **given)
+    assert report.subjects[0].verdict == "verified"
+    assert report.subjects[0].inputs_from == "given"
+    slow = path.with_name("slow.py")
+    slow.write_text(path.read_text().replace("return 2 * x", "\n        while True: pass"), encoding="utf-8")
+    report = gs.check_paths(slow, stubs=["a_module_nobody_has"], timeout=1.0, **given)
+    assert report.subjects[0].reason.startswith("timed-out")
