@@ -123,6 +123,7 @@ def memory_goals(shapes: list[str]) -> list[Goal]:
 def plan_all() -> dict[str, list[float]]:
     """In a process of its own: seconds until each cell has run once, and once more."""
     torch.set_num_threads(1)
+    gc.disable()  # a full collection of torch's own objects takes 80 ms, and would hit whichever cell is sixth
     taken = {}
     for name, make in CELLS.items():
         torch.manual_seed(0)
