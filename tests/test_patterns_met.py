@@ -147,3 +147,22 @@ def reverse(x, strength=1.0):
         del sys.modules["reversal"]
     assert [f.rule for f in errors] == ["missing-apply"]
     assert [s.rule for s in errors[0].symptoms] == ["backward-raised"]
+
+
+class Wrong(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.square()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        grad_scale = 3
+        return (grad_scale * x * grad_output).float()
+
+
+def test_a_narrow_gradient_excuses_rounding_only():
+    report = gs.check(Wrong, X)
+    assert report.subjects[0].verdict == "refuted"
+    assert {f.rule for f in report.findings if f.severity != "info"} == {"wrong-gradient", "gradient-dtype"}

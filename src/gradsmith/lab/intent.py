@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import io
 import re
 import textwrap
+import tokenize
 from typing import Any
 
 import torch
@@ -40,11 +42,21 @@ def said(target: Target) -> str:
     if target.function is None:
         return ""
     try:
-        text = f"{inspect.getcomments(target.function) or ''}\n{inspect.getsource(target.function)}"
-    except (OSError, TypeError):
+        source = textwrap.dedent(inspect.getsource(target.function))
+        text = f"{target.name}\n{inspect.getcomments(target.function) or ''}\n{_prose(source)}"
+    except (OSError, TypeError, SyntaxError, tokenize.TokenError):
         return ""
     match = _SAID.search(text) or _ABBREVIATED.search(text)
     return match.group() if match else ""
+
+
+def _prose(source: str) -> str:
+    """Comments and docstrings: a variable called grad_scale says nothing."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = [token.string for token in tokens if token.type == tokenize.COMMENT]
+    defined = (ast.FunctionDef, ast.ClassDef)
+    docs = [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(source)) if isinstance(node, defined)]
+    return "\n".join([*comments, *docs])
 
 
 def tests_grad_output(target: Target) -> bool:

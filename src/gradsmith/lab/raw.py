@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from gradsmith.lab.arguments import parameter_names
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.observe import BackwardCall, ForwardCall, Trace
@@ -47,6 +50,16 @@ def raw_pairs(lab: Lab) -> Iterator[RawPair]:
         for i, (given, returned) in enumerate(zip(forward.args, backward.returned)):
             needed = needs[i] if i < len(needs) else False
             yield RawPair(short_name(backward.cls), names[i], i, given, returned, needed)
+
+
+def narrowed(lab: Lab) -> dict[str, float]:
+    """By input: the rounding error of a gradient that is returned in a narrower type than the input has."""
+    found: dict[str, float] = {}
+    for pair in raw_pairs(lab):
+        kinds = [t.dtype for t in (pair.returned, pair.given) if isinstance(t, Tensor) and t.is_floating_point()]
+        if len(kinds) == 2 and torch.finfo(kinds[0]).eps > torch.finfo(kinds[1]).eps:
+            found[pair.name] = torch.finfo(kinds[0]).eps
+    return found
 
 
 def forward_of(trace: Trace, backward: BackwardCall) -> ForwardCall | None:

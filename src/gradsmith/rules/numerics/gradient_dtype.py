@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CODE = "GS303"
 SEVERITY = "warning"
-EXPLAINS = ("wrong-gradient", "nonlinear-backward", "layout-dependent", "frozen-input")
+EXPLAINS = ("layout-dependent", "frozen-input")
 BAD = """
 import torch
 

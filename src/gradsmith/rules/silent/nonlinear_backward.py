@@ -55,8 +55,10 @@ GOOD = BAD.replace("grad_output.clamp(-0.1, 0.1)", "grad_output")
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.lab import same
+    from gradsmith.lab.raw import narrowed
     from gradsmith.lab.resemblance import surrogate_kind
 
+    lost = narrowed(lab)
     run, a = lab.baseline.run, lab.baseline.v
     b = run.normal(lab.generator(6))
     of_a, of_b = lab.baseline.gradients, lab.gradients(b)
@@ -67,7 +69,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
         if ga is None or gb is None or gm is None:
             continue
         # 1e-6: rounding in a narrower type inside backward is another defect (wrong-gradient/low-precision).
-        rtol, floor = max(1e-6, lab.tolerance.rtol), lab.tolerance.floor
+        rtol, floor = max(1e-6, lab.tolerance.rtol, 1e3 * lost.get(leaf.name, 0.0)), lab.tolerance.floor
         if same(2 * ga - 3 * gb, gm, rtol, floor) and (g0 is None or same(g0, g0 * 0, rtol, floor)):
             continue
         if lab.is_rounding(leaf, ga, gb, gm):

@@ -62,10 +62,15 @@ GOOD = BAD.replace("grad_output * 3 * x", "grad_output * 3 * x**2").replace("who
 def probe(lab: Lab) -> Iterator[Finding]:
     if lab.surrogate or lab.approximate:
         return
+    from gradsmith.lab.raw import narrowed
+
+    # What a narrower type loses is the matter of gradient-dtype; what is beyond its digits is wrong.
+    lost = narrowed(lab)
     for pair in lab.gradient.wrong:
-        if pair.status == "wrong" and pair.mismatch is not None:
+        rounding = 1e3 * lost.get(pair.leaf.name, 0.0)
+        if pair.status == "wrong" and pair.mismatch is not None and pair.off >= rounding:
             yield _finding(lab, pair, pair.mismatch)
-    for pair in lab.gradient.imprecise:
+    for pair in (p for p in lab.gradient.imprecise if p.leaf.name not in lost):
         yield from _imprecise(lab, pair)
 
 
