@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
@@ -155,3 +156,36 @@ def test_one_factor_in_float32_is_named() -> None:
     x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
     (finding,) = gs.check(_Gelu, x, level="quick").findings
     assert (finding.rule, finding.cause, finding.severity) == ("wrong-gradient", "low-precision", "warning")
+
+
+class _Checkpointed(torch.autograd.Function):
+    """As many libraries have it: the layer, and its parameters once more, because only arguments get gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, run: Callable[[Tensor], Tensor], x: Tensor, *parameters: Tensor) -> Tensor:
+        ctx.run = run
+        ctx.save_for_backward(x, *parameters)
+        return run(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> Any:
+        x, *parameters = ctx.saved_tensors
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            y = ctx.run(x)
+        wanted = [t for t in (x, *parameters) if t.requires_grad]
+        found = dict(zip(map(id, wanted), torch.autograd.grad(y, wanted, grad_output)))
+        return (None, *(found.get(id(t)) for t in (x, *parameters)))
+
+
+@pytest.mark.parametrize("kind", ["module", "method", "closure", "partial"])
+def test_parameters_that_another_argument_holds_stay_the_same_tensors(kind: str) -> None:
+    layer = torch.nn.Linear(3, 2, dtype=torch.float64)
+    run = {
+        "module": layer,
+        "method": layer.forward,
+        "closure": lambda t: layer(t).tanh(),
+        "partial": functools.partial(torch.nn.functional.linear, weight=layer.weight, bias=layer.bias),
+    }[kind]
+    report = gs.check(_Checkpointed, run, x(), *layer.parameters(), level="quick")
+    assert report.subjects[0].verdict == "verified", report.findings

@@ -5,22 +5,28 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from gradsmith.lab.holders import holding, tensors_held
+
 
 @dataclass(frozen=True)
 class Leaf:
-    """One tensor among the inputs. `differentiable` means: its gradient is asked for."""
+    """One tensor among the inputs. `differentiable` means: its gradient is asked for.
+
+    `held` is the tensor as another argument holds it, where one does (a parameter of a module that is passed, too).
+    """
 
     name: str
     position: int
     tensor: Tensor
     differentiable: bool
+    held: Tensor | None = None
 
 
 @dataclass
@@ -37,8 +43,9 @@ class Arguments:
     @staticmethod
     def of(args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, names: Sequence[str] = ()) -> Arguments:
         pairs, spec = pytree.tree_flatten_with_path((tuple(args), dict(kwargs or {})))
+        held = set().union(*(tensors_held(value) for _, value in pairs))
         leaves = [
-            Leaf(_name(path, names), i, value, _wants_gradient(value))
+            Leaf(_name(path, names), i, value, _wants_gradient(value), value if id(value) in held else None)
             for i, (path, value) in enumerate(pairs)
             if isinstance(value, Tensor)
         ]
@@ -49,8 +56,9 @@ class Arguments:
         return [leaf for leaf in self.leaves if leaf.differentiable]
 
     def with_tensors(self, tensors: Mapping[int, Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """(args, kwargs) with the tensors at these positions replaced."""
-        flat = [tensors.get(i, value) for i, value in enumerate(self.flat)]
+        """(args, kwargs) with the tensors at these positions replaced, also where another argument holds them."""
+        twins = {id(x.held): tensors[x.position] for x in self.leaves if x.held is not None and x.position in tensors}
+        flat = [tensors[i] if i in tensors else holding(value, twins) for i, value in enumerate(self.flat)]
         args, kwargs = pytree.tree_unflatten(flat, self.spec)
         return args, kwargs
 
@@ -58,12 +66,12 @@ class Arguments:
         """The same arguments with other tensors (same roles). A tensor passed twice stays one tensor."""
         twins = {id(x.tensor): tensors[x.position] for x in self.leaves if x.position in tensors}
         tensors = {x.position: twins[id(x.tensor)] for x in self.leaves if id(x.tensor) in twins} | dict(tensors)
-        leaves = [Leaf(x.name, x.position, tensors.get(x.position, x.tensor), x.differentiable) for x in self.leaves]
+        leaves = [replace(x, tensor=tensors.get(x.position, x.tensor)) for x in self.leaves]
         return Arguments([tensors.get(i, v) for i, v in enumerate(self.flat)], self.spec, leaves)
 
     def only(self, positions: set[int]) -> Arguments:
         """The same values, but only these positions require grad."""
-        leaves = [Leaf(x.name, x.position, x.tensor, x.position in positions) for x in self.leaves]
+        leaves = [replace(x, differentiable=x.position in positions) for x in self.leaves]
         return Arguments(list(self.flat), self.spec, leaves)
 
     def cast(self, dtype: torch.dtype) -> Arguments:
@@ -73,9 +81,17 @@ class Arguments:
         for i, value in enumerate(flat):
             if isinstance(value, Tensor):
                 flat[i] = memo.setdefault(id(value), _cast(value, dtype))
-            elif isinstance(value, nn.Module):
-                flat[i] = memo.setdefault(id(value), copy.deepcopy(value).to(dtype))
-        leaves = [Leaf(x.name, x.position, flat[x.position], x.differentiable) for x in self.leaves]
+        twins = {id(x.held): flat[x.position] for x in self.leaves if x.held is not None}
+        for i, value in enumerate(flat):
+            if isinstance(value, nn.Module):
+                # Tensors stand in for parameters: `.to` leaves those alone that have the type already.
+                flat[i] = memo.setdefault(id(value), copy.deepcopy(value, dict(twins)).to(dtype))
+            elif twins:
+                flat[i] = holding(value, twins)
+        leaves = [
+            replace(x, tensor=flat[x.position], held=flat[x.position] if x.held is not None else None)
+            for x in self.leaves
+        ]
         return Arguments(flat, self.spec, leaves)
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from gradsmith.lab.arguments import Arguments, Leaf
+from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.foreign import foreign
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.variations.judging import Variation
@@ -70,6 +70,6 @@ def _named(lab: Lab, arguments: Arguments) -> Iterator[tuple[int, str]]:
 
 def _with(arguments: Arguments, position: int, value: Any) -> Arguments:
     flat = [value if i == position else v for i, v in enumerate(arguments.flat)]
-    kept = [Leaf(x.name, x.position, x.tensor, x.differentiable) for x in arguments.leaves if x.position != position]
+    kept = [leaf for leaf in arguments.leaves if leaf.position != position]
     # None is a leaf of torch's pytrees, so that the nesting keeps its places.
     return Arguments(flat, arguments.spec, kept)
