@@ -14,6 +14,7 @@ import pytest
 
 import gradsmith as gs
 from gradsmith.cli.check_command import command
+from gradsmith.lab.isolation import Limits, Zygote
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = [
@@ -79,3 +80,18 @@ def test_inputs_limits_and_stubs(tmp_path: Path) -> None:
     slow.write_text(path.read_text().replace("return 2 * x", "\n        while True: pass"), encoding="utf-8")
     report = gs.check_paths(slow, stubs=["a_module_nobody_has"], timeout=1.0, **given)
     assert report.subjects[0].reason.startswith("timed-out")
+
+
+def test_replies_that_overtake_each_other_are_not_lost() -> None:
+    """A keeper can be done importing before the zygote has said that it forked it; that once cost two minutes."""
+    zygote = Zygote(Limits())
+    zygote.replies, other_end = os.pipe()
+    zygote.buffer, zygote.unread = b"", []
+    os.write(other_end, b'{"imported": true}\n{"keeper": 17}\n{"worker"')
+    assert zygote._reply(["keeper"], None)["keeper"] == 17
+    assert zygote._reply(["imported"], None)["imported"]
+    os.write(other_end, b": 18}\n")
+    assert zygote._reply(["worker"], None)["worker"] == 18
+    os.close(other_end)
+    os.close(zygote.replies)
+    zygote.folder.cleanup()

@@ -146,6 +146,7 @@ class Zygote:
         os.close(request_read)
         os.close(reply_write)
         self.buffer = b""
+        self.unread: list[dict[str, Any]] = []
         self._reply(["ready"], None)
 
     def _stop(self) -> None:
@@ -167,11 +168,13 @@ class Zygote:
         deadline = time.monotonic() + self.limits.seconds if watched else None
         killed = ""
         while True:
-            while b"\n" in self.buffer:
-                text, _, self.buffer = self.buffer.partition(b"\n")
-                message: dict[str, Any] = json.loads(text)
-                if any(key in message for key in wanted):
-                    return {**message, "killed": killed}
+            *lines, self.buffer = self.buffer.split(b"\n")
+            self.unread += [json.loads(text) for text in lines]
+            # Not the next one only: a keeper may have imported before the zygote gets to say that it forked it.
+            found = next((m for m in self.unread if any(key in m for key in wanted)), None)
+            if found is not None:
+                self.unread.remove(found)
+                return {**found, "killed": killed}
             ready, _, _ = select.select([self.replies], [], [], _POLL)
             if ready:
                 piece = os.read(self.replies, 65536)
