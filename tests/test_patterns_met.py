@@ -166,3 +166,21 @@ def test_a_narrow_gradient_excuses_rounding_only():
     report = gs.check(Wrong, X)
     assert report.subjects[0].verdict == "refuted"
     assert {f.rule for f in report.findings if f.severity != "info"} == {"wrong-gradient", "gradient-dtype"}
+
+
+class ElsewhereOnly(torch.autograd.Function):
+    """What a machine without the device raises."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        raise AssertionError("Torch not compiled with CUDA enabled")
+
+
+def test_a_device_that_is_not_here_proves_nothing():
+    report = gs.check(ElsewhereOnly, X)
+    assert report.subjects[0].verdict == "unverified"
+    assert [(f.rule, f.severity) for f in report.findings if f.severity != "info"] == [("backward-raised", "warning")]

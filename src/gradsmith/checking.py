@@ -206,7 +206,8 @@ def _examine_one(
         findings, trouble = _probe(lab, options)
         if left_out := rejected(lab):
             measured["rejected variations"] = left_out
-    if not trouble and not any(f.severity == "error" for f in findings):
+    raises = any(f.rule == "backward-raised" for f in findings)
+    if not trouble and not raises and not any(f.severity == "error" for f in findings):
         trouble = _inconclusive(lab)
     verdict = replace(
         subject,
@@ -281,6 +282,8 @@ def _verdict(worst: Subject, findings: Sequence[Finding]) -> Subject:
         return replace(worst, verdict="refuted", reason=names)
     if any(g.rule == "undeclared-surrogate" for f in mine for g in (f, *f.symptoms)):
         return replace(worst, verdict="unverified", reason="looks like a surrogate gradient; declare it")
+    if any(f.rule == "backward-raised" for f in mine):
+        return replace(worst, verdict="unverified", reason="backward raises here, and so nothing was measured")
     return worst
 
 

@@ -279,8 +279,9 @@ def _demonstrated(root: Finding, symptom: Finding) -> Severity | Literal[""]:
     """What the source only suggests, and running shows to do harm, has the full weight of its rule."""
     from gradsmith.catalog import find
 
-    doubted = root.lenses == ("lint",) and "check" in symptom.lenses and symptom.severity == "error"
-    return find(root.rule).severity if doubted else root.severity
+    if root.lenses != ("lint",) or "check" not in symptom.lenses or symptom.severity != "error":
+        return root.severity
+    return "error" if symptom.rule == "wrong-gradient" else find(root.rule).severity
 
 
 def _explains(root: Finding, symptom: Finding) -> bool:

@@ -12,7 +12,8 @@ The error appears only once somebody trains with the Function, often far away fr
 
 Known problems
 --------------
-A Function that refuses backward on purpose (`raise NotImplementedError`) is reported as well: it has no gradient.
+A Function that refuses backward on purpose (`raise NotImplementedError`) is reported as well: it has no gradient. A
+backward that asks for a device this machine does not have is a warning: it proves nothing.
 
 References
 ----------
@@ -21,6 +22,7 @@ https://github.com/getkeops/keops/issues/327, https://github.com/huawei-noah/Add
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -53,6 +55,11 @@ gradsmith_inputs = {"Norm": lambda: (torch.randn(4, 3, dtype=torch.float64, requ
 GOOD = BAD.replace("x * (grad_output / length)", "x * (grad_output / length).unsqueeze(1)")
 
 
+NO_DEVICE = re.compile(
+    r"not compiled with CUDA|no NVIDIA driver|No (CUDA|HIP|XPU) (GPUs|devices)|no CUDA-capable", re.I
+)
+
+
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.findings import one_line
 
@@ -62,7 +69,11 @@ def probe(lab: Lab) -> Iterator[Finding]:
     try:
         run.gradients(run.normal(lab.generator()))
     except Exception as error:  # the user's backward may raise anything
+        missing = bool(NO_DEVICE.search(str(error)))
         yield lab.finding(
             f"{lab.target.name}.backward raises {one_line(error)} (forward was called with {lab.arguments.shapes()}).",
-            advice="Run backward on one small example and look at the shapes it multiplies.",
+            severity="warning" if missing else None,  # of this machine, not of the Function
+            advice="Run it where the device is; or create what backward needs on the device of its inputs."
+            if missing
+            else "Run backward on one small example and look at the shapes it multiplies.",
         )
