@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+import torch
 
+import gradsmith as gs
 from gradsmith.findings import Report
 
 SQUARE = """
@@ -62,3 +65,30 @@ def test_what_torch_func_refuses_is_no_finding(check_source: Callable[..., Repor
     report = checked(check_source, f"{RIGHT} if float(grad_output.sum()) else grad_output")
     assert report.subjects[0].conditions["jacrev"].startswith("not supported")
     assert report.ok
+
+
+class OwnBatching(torch.autograd.Function):
+    """Its vmap is right only where every input is batched, and in front."""
+
+    @staticmethod
+    def forward(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x * y
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[torch.Tensor, torch.Tensor], output: torch.Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x, y = ctx.saved_tensors
+        return grad_output * y, grad_output * x
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: torch.Tensor, y: torch.Tensor) -> Any:
+        return OwnBatching.apply(x, y), 0
+
+
+def test_a_vmap_that_ignores_in_dims_is_named() -> None:
+    inputs = [torch.randn(4, 5, dtype=torch.float64, requires_grad=True) for _ in range(2)]
+    errors = gs.check(OwnBatching, *inputs, select=["vmap-mismatch"]).errors
+    assert [f.rule for f in errors] == ["vmap-mismatch"]

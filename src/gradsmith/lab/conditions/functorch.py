@@ -160,6 +160,30 @@ def vmap(lab: Lab) -> Outcome:
             return Outcome(
                 "fails", f"another gradient of '{leaf.name}'", f"the gradient of '{leaf.name}' ({far(x, y)})"
             )
+    return _otherwise_batched(lab, function, stacked)
+
+
+def _otherwise_batched(lab: Lab, function: Callable[..., Any], stacked: list[Tensor]) -> Outcome:
+    """A vmap of the user's own has to heed in_dims: the batch may come last, and may be missing in some inputs."""
+    cls = lab.target.function
+    if cls is None or getattr(cls, "vmap", None) is torch.autograd.Function.vmap:
+        return Outcome("works")
+    last = [x.ndim - 1 for x in stacked]
+    some = [[0 if i == k else None for i in range(len(stacked))] for k in range(len(stacked))]
+    for dims in ([last] if any(last) else []) + (some if len(stacked) > 1 else []):
+        rows = [x if d is not None else x[0] for x, d in zip(stacked, dims)]
+        loop = [function(*(x[k] if d is not None else x for x, d in zip(rows, dims))) for k in range(_ROWS)]
+        moved = [x if d is None else x.movedim(0, d).contiguous() for x, d in zip(rows, dims)]
+        try:
+            with _without_advice():
+                got = torch.func.vmap(lambda *xs: tuple(function(*xs)), in_dims=tuple(dims))(*moved)
+        except Exception as error:
+            return Outcome("fails", f"in_dims={tuple(dims)}: {words(error)}")
+        for name, column_of, b in zip(lab.baseline.run.output_names, zip(*loop), got):
+            a = torch.stack(column_of)
+            if a.shape != b.shape or not lab.close(a, b):
+                how = f"shape {tuple(b.shape)}" if a.shape != b.shape else far(a.detach(), b.detach())
+                return Outcome("fails", f"another {name} with in_dims={tuple(dims)}", f"the output ({how})")
     return Outcome("works")
 
 

@@ -168,8 +168,18 @@ def _variation(arguments: Arguments, group: Group, size: int) -> Variation:
     shapes = {leaf.position: tuple(leaf.tensor.shape) for leaf in changed.leaves}
     touched = list(dict.fromkeys(m.position for m in group.members))
     words = ", ".join(f"'{names[p]}' of shape {shapes[p]}" for p in touched[:3])
-    doubtful = group.splits_square or (size > group.size and not group.shrinks)
+    doubtful = group.splits_square or _splits_twins(arguments, group) or (size > group.size and not group.shrinks)
     return Variation(f"with {words}", changed, "shapes", names[touched[0]], doubtful)
+
+
+def _splits_twins(arguments: Arguments, group: Group) -> bool:
+    """Two tensors of one shape no longer have it: that forward takes them may be an accident of broadcasting."""
+    shapes = {leaf.position: leaf.tensor.shape for leaf in arguments.leaves}
+    return any(
+        other != m.position and shape == shapes[m.position] and Dimension(other, m.dim) not in group.members
+        for m in group.members
+        for other, shape in shapes.items()
+    )
 
 
 def _emptied(arguments: Arguments, group: Group) -> Variation:
