@@ -184,3 +184,19 @@ def test_a_device_that_is_not_here_proves_nothing():
     report = gs.check(ElsewhereOnly, X)
     assert report.subjects[0].verdict == "unverified"
     assert [(f.rule, f.severity) for f in report.findings if f.severity != "info"] == [("backward-raised", "warning")]
+
+
+def test_reading_what_was_never_saved():
+    source = """
+class Angle(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, alpha=1.0):
+        ctx.alpha = alpha
+        return torch.atan(x * alpha)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * ctx.alpha / (1 + (ctx.alpha * ctx.saved_tensors[0]) ** 2), None
+"""
+    assert [rule for rule, _ in linted(source)] == ["unpack-count"]
+    assert not linted(source.replace("ctx.alpha = alpha", "ctx.alpha = alpha; keep(ctx, x)"))

@@ -78,8 +78,8 @@ def _doubted(report: Report, found: Guess) -> Report:
         return replace(finding, severity="warning") if doubtful else finding
 
     findings = [weighed(f) for f in report.findings]
-    raises = any(f.rule == "backward-raised" for f in findings)
-    if not raises or any(f.severity == "error" for f in findings):
+    doubted = [f for f, g in zip(findings, report.findings) if f.rule == "backward-raised" and f is not g]
+    if not doubted or any(f.severity == "error" for f in findings):
         return replace(report, findings=findings)
     reason = "backward raises on the guessed inputs; declare inputs to say which shapes are meant"
     return replace(report, findings=findings, subjects=[_unproven(s, reason) for s in report.subjects])

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Finding, plural
 
 if TYPE_CHECKING:
-    from gradsmith.source import FunctionModel
+    from gradsmith.source import FunctionModel, Method
 
 CODE = "GS103"
 SEVERITY = "error"
@@ -78,6 +78,8 @@ gradsmith_inputs = {
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
     saves, backward = function.saves, function.backward
+    if backward is not None and not saves and not function.ctx_escapes:
+        yield from _nothing_saved(function, backward)
     if backward is None or not saves or function.ctx_escapes or any(s.starred for s in saves):
         return
     counts = {len(s.exprs) for s in saves}
@@ -97,3 +99,18 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 f"saves {saved}.",
                 advice=f"Indices start at 0; line {saves[0].node.lineno} says what is saved.",
             )
+
+
+def _nothing_saved(function: FunctionModel, backward: Method) -> Iterator[Finding]:
+    """A saved tensor is read, and no way through forward saves one."""
+    methods = (function.forward, backward, *([function.setup_context] if function.setup_context else []))
+    if any(m is None or m.inherited for m in methods) or "save_for_backward" in function.file.source_of(function.node):
+        return
+    for unpack in function.unpacks:
+        if unpack.index is not None or (unpack.exact and unpack.targets):
+            yield function.at(
+                unpack.node,
+                f"{function.name}.{backward.name} reads a saved tensor, but forward saves none.",
+                advice="Call ctx.save_for_backward(...) in forward with what backward needs.",
+            )
+            return
