@@ -67,6 +67,15 @@ def test_first_calls_of_a_signature_are_kept_and_the_rest_counted():
     assert [(call.count, len(call.examples)) for call in tape.calls] == [(7, KEPT_CALLS), (7, KEPT_CALLS)]
 
 
+def test_a_signature_that_comes_late_is_kept_and_true_is_not_one():
+    with gs.record() as tape:
+        for _ in range(200):
+            ops.Parent.apply(torch.ones(2, requires_grad=True), 1)
+        ops.Parent.apply(torch.ones(2, requires_grad=True), True)
+        ops.Parent.apply(torch.ones(3, requires_grad=True), 1)
+    assert [(call.count, len(call.examples)) for call in tape.calls] == [(200, KEPT_CALLS), (1, 1), (1, 1)]
+
+
 def test_arguments_that_differ_at_every_call_do_not_fill_the_memory():
     with gs.record() as tape:
         for step in range(100):

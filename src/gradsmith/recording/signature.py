@@ -1,4 +1,4 @@
-"""What tells two calls of one Function apart, computed in a few microseconds because it runs at every call."""
+"""What tells two calls of one Function apart: two microseconds for two tensors, because it runs at every call."""
 
 from __future__ import annotations
 
@@ -8,19 +8,29 @@ from typing import Any
 import torch
 from torch import Tensor
 
+_VALUES = frozenset({type(None), bool, int, str})
+
 
 def signature(args: tuple[Any, ...]) -> Hashable:
     """Shapes, strides, dtypes, devices, requires_grad, and the small values; objects count by their type."""
-    return tuple([_part(value) for value in args])
+    # The index of the device, not the device: it is made and hashed in a third of the time.
+    return tuple(
+        [
+            (value.shape, value.stride(), value.dtype, value.requires_grad, value.get_device())
+            if type(value) is Tensor and value.layout is torch.strided
+            else _part(value)
+            for value in args
+        ]
+    )
 
 
 def _part(value: Any) -> Hashable:
     if isinstance(value, Tensor):
         if value.layout is not torch.strided:
             return (value.shape, value.layout, value.dtype, value.requires_grad)
-        return (value.shape, value.stride(), value.dtype, value.device, value.requires_grad)
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
+        return (value.shape, value.stride(), value.dtype, value.requires_grad, value.get_device())
+    if type(value) in _VALUES:
+        return (type(value), value)  # True is 1 for a dictionary, and not for a Function
     if isinstance(value, (list, tuple)):
         return (type(value), *[_part(item) for item in value])
     # A float may change at every step (a schedule, a temperature): its type is enough.

@@ -108,21 +108,24 @@ class Tape:
         _latest = weakref.ref(self)
 
     def _heard(self, cls: type, args: tuple[Any, ...]) -> None:
-        calls = self._calls.get(cls)
-        if calls is None:
-            calls = self._calls[cls] = {}
         try:
-            key = signature(args)
-            call = calls.get(key)
-        except (TypeError, RuntimeError):  # an argument without hash, or a tensor subclass without shape
-            key = "?"
-            call = calls.get(key)
-        if call is None:
-            key = key if len(calls) < KEPT_SIGNATURES else "..."
-            call = calls.setdefault(key, Call(cls))
+            call = self._calls[cls][signature(args)]
+        except (KeyError, TypeError, RuntimeError):
+            call = self._unknown(cls, args)
         call.count += 1
         if call.count <= KEPT_CALLS:
             _keep(call, args)
+
+    def _unknown(self, cls: type, args: tuple[Any, ...]) -> Call:
+        calls = self._calls.setdefault(cls, {})
+        try:
+            key = signature(args)
+            hash(key)
+        except (TypeError, RuntimeError):  # an argument without hash, or a tensor subclass without shape
+            key = "?"
+        if key not in calls and len(calls) >= KEPT_SIGNATURES:
+            key = "..."
+        return calls.setdefault(key, Call(cls))
 
 
 def latest() -> Tape | None:

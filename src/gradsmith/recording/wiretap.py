@@ -62,19 +62,21 @@ class Wiretap:
         original = own.__func__ if isinstance(own, (staticmethod, classmethod)) else own
         skip = 1 if isinstance(own, classmethod) else 0
         is_setup = name == "setup_context"
-        heard: dict[type, bool] = {}
+        # By the type of the ctx, which is made with the class: whose call to note, None for a parent's forward that a
+        # subclass calls (that is one call, of the subclass), or for no ctx at all.
+        callers: dict[type, type | None] = {}
 
         @functools.wraps(original)
         def method(*args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling():
+            if torch.compiler.is_compiling() or not self.listening or len(args) <= skip:
                 return original(*args, **kwargs)
-            cls = getattr(type(args[skip]), "_forward_cls", None) if len(args) > skip else None
-            # A subclass that calls its parent's forward is one call, of the subclass.
-            if cls is not None and self.listening:
-                if cls not in heard:
-                    heard[cls] = _definer(cls, name) is definer
-                if heard[cls]:
-                    self.listener(cls, tuple(args[skip + 1]) if is_setup else args[skip + 1 :])
+            context = type(args[skip])
+            try:
+                cls = callers[context]
+            except KeyError:
+                cls = callers[context] = _caller_class(context, name, definer)
+            if cls is not None:
+                self.listener(cls, tuple(args[skip + 1]) if is_setup else args[skip + 1 :])
             return original(*args, **kwargs)
 
         return type(own)(method) if isinstance(own, (staticmethod, classmethod)) else method
@@ -93,6 +95,11 @@ def subclasses(cls: type) -> Iterator[type]:
             seen.add(found)
             yield found
             stack.extend(type.__subclasses__(found))
+
+
+def _caller_class(context: type, name: str, definer: type) -> type | None:
+    cls: type | None = getattr(context, "_forward_cls", None)
+    return cls if cls is not None and _definer(cls, name) is definer else None
 
 
 def _definer(cls: type, name: str) -> type | None:
