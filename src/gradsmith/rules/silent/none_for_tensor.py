@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 CODE = "GS213"
 SEVERITY = "error"
-EXPLAINS = ("wrong-gradient", "undeclared-surrogate")
+EXPLAINS = ("undeclared-surrogate",)
 BAD = """
 import torch
 
