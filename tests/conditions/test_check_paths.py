@@ -44,7 +44,7 @@ def test_the_report_does_not_depend_on_the_number_of_jobs(level: str) -> None:
     alone, together = (as_json(gs.check_paths(*FILES, level=level, jobs=jobs)) for jobs in (1, 3))
     assert alone == together
     assert [s["name"] for s in alone["subjects"]][:3] == ["Swish", "Linear", "LeakyClamp"]
-    assert {s["verdict"] for s in alone["subjects"]} == {"verified", "refuted"}
+    assert {s["verdict"] for s in alone["subjects"]} >= {"verified", "refuted"}
 
 
 def test_it_takes_whatever_the_command_line_takes() -> None:

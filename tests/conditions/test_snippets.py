@@ -88,5 +88,10 @@ def test_scripts_show_the_error_and_pass_once_it_is_mended(load: Callable[[str],
 
 
 @pytest.mark.deep
+def test_scripts_of_level_deep_start_their_own_ranks(load: Callable[[str], ModuleType], tmp_path: Path) -> None:
+    reproduce([r for r in PROBED if r.level == "deep"], load, tmp_path)
+
+
+@pytest.mark.deep
 def test_scripts_of_the_slower_levels(load: Callable[[str], ModuleType], tmp_path: Path) -> None:
     reproduce([r for r in CALM if r not in SAMPLE], load, tmp_path)

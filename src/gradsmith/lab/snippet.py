@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from gradsmith.findings import Finding, Reproduction
 from gradsmith.inputs.code import as_code, exact_code
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.demonstrations import BODIES, BY_RULE, PRELUDE
+from gradsmith.lab.demonstrations.ranks import LAUNCHER
 from gradsmith.lab.importing import package_name
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.target import Target
@@ -58,6 +60,12 @@ def demonstration(
         BODIES[body],
     ]
     return Reproduction(seed, shown, "\n".join(line.strip("\n") for line in lines) + "\n")
+
+
+def on_two_ranks(lab: Lab, arguments: Arguments, batch: list[int], trained: list[int]) -> Reproduction:
+    """A script that starts two gloo ranks: the inputs at `batch` are split, those at `trained` are parameters."""
+    rank = demonstration(lab, arguments, "ranks", extra=f"batch, trained = {batch}, {trained}")
+    return replace(rank, snippet=LAUNCHER.replace("SCRIPT", rank.snippet)) if rank.snippet else rank
 
 
 _EARLY = frozenset({"forward-raised", "backward-raised"})  # found before anything else could be run

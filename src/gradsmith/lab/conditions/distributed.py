@@ -15,11 +15,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from gradsmith.findings import Reproduction
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.conditions.outcome import Outcome, column, examinable, words
 from gradsmith.lab.conditions.ranks import Layer, joined
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.run import forward
+from gradsmith.lab.snippet import on_two_ranks
 
 _SECONDS = 120.0
 
@@ -85,6 +87,13 @@ def doubled(lab: Lab, batch: list[int]) -> Arguments:
             other = plain * 1.25 if plain.is_floating_point() else plain.flip(0)
             tensors[leaf.position] = torch.cat([plain, other]).requires_grad_(leaf.differentiable)
     return arguments.replaced(tensors)
+
+
+def demonstration(lab: Lab) -> Reproduction:
+    """A script of plain PyTorch that starts two ranks on the same inputs."""
+    batch = batched(lab)
+    whole = doubled(lab, batch)
+    return on_two_ranks(lab, whole, batch, [x.position for x in whole.differentiable if x.position not in batch])
 
 
 def _separable(lab: Lab, batch: list[int]) -> bool:

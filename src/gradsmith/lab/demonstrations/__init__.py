@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gradsmith.lab.demonstrations import conditions, contract, numbers
+from gradsmith.lab.demonstrations import conditions, contract, numbers, ranks
 from gradsmith.lab.demonstrations.prelude import PRELUDE
 
-BODIES: Mapping[str, str] = {**numbers.BODIES, **contract.BODIES, **conditions.BODIES}
+BODIES: Mapping[str, str] = {**numbers.BODIES, **contract.BODIES, **conditions.BODIES, **ranks.BODIES}
 
 # Rules not listed here are shown by comparing the gradient with differences of forward.
 BY_RULE: Mapping[str, str] = {
@@ -18,7 +18,7 @@ BY_RULE: Mapping[str, str] = {
     "checkpoint-mismatch": "checkpoint",
     "class-state": "state",
     "compile-mismatch": "compile",
-    "distributed-mismatch": "none",  # needs a launcher; the finding names it
+    "distributed-mismatch": "none",  # brings a script of its own, with a launcher
     "forward-raised": "run",
     "frozen-input": "subsets",
     "gradient-shape": "run",

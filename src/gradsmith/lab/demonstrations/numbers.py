@@ -8,18 +8,18 @@ _GRADIENT = """
 outputs, leaves = call()
 v = normal(outputs)
 claimed = gradients(outputs, leaves, v)
-if focus >= 0:  # one element of one input
+if focus >= 0 and not leaves[focus].is_complex():  # one element of one input
     u = [torch.zeros_like(x) for x in leaves]
     u[focus][element] = 1
 else:
-    u = [torch.randn(x.shape, dtype=torch.float64).to(x.dtype) for x in leaves]
+    u = [torch.randn(x.shape, dtype=torch.complex128 if x.is_complex() else torch.float64).to(x.dtype) for x in leaves]
 differentiable = [o.requires_grad for o in outputs]
 def f(t):
     moved, _ = call([x.detach() + t * d for x, d in zip(leaves, u)])
-    return sum(float((a.double() * b.double()).sum()) for a, b in zip([o.detach() for o, d in zip(moved, differentiable) if d], v))
-h = 1e-5 if leaves[0].dtype == torch.float64 else 1e-2
+    return sum(dot(a, b) for a, b in zip([o.detach() for o, d in zip(moved, differentiable) if d], v))
+h = 1e-5 if leaves[0].dtype in (torch.float64, torch.complex128) else 1e-2
 left, right = (f(0) - f(-h)) / h, (f(h) - f(0)) / h
-says = sum(float((g.double() * d.double()).sum()) for g, d in zip(claimed, u))
+says = sum(dot(g, d) for g, d in zip(claimed, u))
 slack = 1e-3 * (abs(left) + abs(right) + abs(says)) / 2 + 1e-7
 print("backward says", says, "and forward moves by", left, "on the left and", right, "on the right")
 assert min(left, right) - slack <= says <= max(left, right) + slack, "the gradient is not the derivative"

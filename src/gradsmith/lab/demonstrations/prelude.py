@@ -40,6 +40,11 @@ def gradients(outputs, leaves, v, **options):
     found = torch.autograd.grad([o for o in outputs if o.requires_grad], asked, v, allow_unused=True, **options)
     return [torch.zeros_like(x) if g is None else g for x, g in zip(asked, found)]
 
+def dot(a, b):
+    """The real inner product: for complex numbers Re<a, b>, PyTorch's convention for gradients."""
+    both = [torch.view_as_real(t.to(torch.complex128)) if a.is_complex() or b.is_complex() else t.double() for t in (a, b)]
+    return float((both[0] * both[1]).sum())
+
 def close(a, b, tolerance=1e-4):
     size = max([float(x.detach().abs().max()) for x in a + b if x.numel()] + [1e-30])
     return all(torch.allclose(x, y.to(x.dtype), rtol=tolerance, atol=tolerance * size, equal_nan=True) for x, y in zip(a, b))

@@ -65,13 +65,16 @@ GOOD = BAD.replace(" / share", "").replace('        share = float(os.environ.get
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.lab.conditions.distributed import ddp, fsdp
+    from dataclasses import replace
+
+    from gradsmith.lab.conditions.distributed import ddp, demonstration, fsdp
 
     for name, outcome in (("DDP", ddp(lab)), ("FSDP2", fsdp(lab))):
         if outcome.state == "fails":
-            yield lab.finding(
+            found = lab.finding(
                 f"{lab.target.name} on two processes under {name}: {outcome.detail}",
                 severity=None if outcome.differs else "warning",
                 advice="Leave averaging to DDP and FSDP, and keep rank, world size and per-process state out of backward.",
             )
+            yield replace(found, reproduce=demonstration(lab))
             return
