@@ -165,3 +165,24 @@ def _finding(rule: str, line: int, gain: float, severity: str = "warning", **evi
         severity=severity,  # type: ignore[arg-type]
         evidence={"predicted_gain": gain, **evidence},
     )
+
+
+def test_putting_the_gradients_of_parts_together_goes_with_the_loop() -> None:
+    def parts(x: Tensor) -> Tensor:
+        return torch.stack([x[i].exp() for i in range(x.shape[0])])
+
+    profile = gs.profile(parts, torch.randn(8, 4, requires_grad=True), budget=0.5, growth=False)
+    events = profile.recording.events
+    sums = [e for e in events if e.node.startswith("SelectBackward") and e.op.startswith("add")]
+    assert sums  # autograd adds up eight gradients, each of the whole of x
+    assert profile.together(sums) == 0
+    assert profile.together([e for e in events if e.op == "exp"]) > 0
+
+
+def test_a_loop_over_large_chunks_is_there_to_bound_memory() -> None:
+    def chunked(q: Tensor, k: Tensor) -> Tensor:
+        return torch.cat([torch.softmax(part @ k.t(), dim=-1) @ k for part in q.split(256)])
+
+    q, k = torch.randn(1024, 32, requires_grad=True), torch.randn(512, 32, requires_grad=True)
+    profile = gs.profile(chunked, q, k, budget=2.0)
+    assert not [f for f in found(profile, "element-loop") if f.severity == "warning"]

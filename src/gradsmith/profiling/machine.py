@@ -23,6 +23,7 @@ class Machine:
 
     op_s: float  # a pointwise operation on one element, from Python, no graph
     graph_op_s: float  # the same with its part of backward
+    run_s: float  # forward and backward of a single smallest operation: less than that no subject takes
     observed_op_s: float  # what the attribution pass sees of such an operation
     setup_context_s: float  # what a setup_context adds to one call of a Function
     bandwidth: tuple[tuple[int, float], ...]  # (bytes, bytes/s) of reading and writing that much
@@ -54,7 +55,8 @@ def machine() -> Machine:
         op = _best(lambda: torch.mul(small, small), 200)
         observed = _best(lambda: add(small, small), 200)
     graph = _best(lambda: torch.autograd.grad(leaf * small * small * small * small, leaf, one), 50) / 4
-    return Machine(op, graph, observed, _setup_context(), _bandwidth(), _arithmetic())
+    run = _best(lambda: torch.autograd.grad(leaf * small, leaf, one), 50)
+    return Machine(op, graph, run, observed, _setup_context(), _bandwidth(), _arithmetic())
 
 
 def _bandwidth() -> tuple[tuple[int, float], ...]:

@@ -129,10 +129,13 @@ class Profile:
     @property
     def python_share(self) -> float:
         """The part of the time in which no kernel had anything to do: Python, dispatch, bookkeeping of the graph."""
-        events = self.recording.events
-        kernels = kernel_seconds(events, [e.seconds for e in events], self.machine)
-        busy = sum(min(k, s) for k, s in zip(kernels, self.spent))
+        busy = sum(min(k, s) for k, s in zip(self._kernels, self.spent))
         return max(0.0, 1 - busy / self.total_s) if self.total_s else 0.0
+
+    @cached_property
+    def _kernels(self) -> list[float]:
+        events = self.recording.events
+        return kernel_seconds(events, [e.seconds for e in events], self.machine)
 
     @cached_property
     def flow(self) -> Flow:
@@ -165,14 +168,16 @@ class Profile:
         """How many times faster the whole becomes when `removed` seconds go and `added` come.
 
         What comes is estimated from the machine's limits, which are best cases; on a busy machine it suffers like the rest.
+        What any run costs was spread over all operations, and stays when some of them go.
         """
         busy = max(1.0, self.total_s / self.best_s) if self.best_s else 1.0
-        left = max(self.total_s - removed + added * busy, 1e-3 * self.total_s)
+        stays = self.machine.run_s * removed / self.total_s if self.total_s else 0.0
+        left = max(self.total_s - removed + min(removed, added + stays) * busy, 1e-3 * self.total_s)
         return self.total_s / left if left else 1.0
 
     def together(self, events: Iterable[Event]) -> float:
         """Seconds these operations would take if each line did all its iterations at once: what vectorising leaves."""
-        return together(self.machine, events)
+        return together(self.machine, events, self._kernels)
 
     def grows_with(self, loop: Loop) -> str | None:
         """The dimension with which the number of iterations grows, if one was found."""
