@@ -184,6 +184,33 @@ def test_many_threads_at_once() -> None:
         torch.testing.assert_close(gradient, want, rtol=1e-4, atol=1e-5)
 
 
+def test_one_graph_and_many_threads_in_backward() -> None:
+    cell, x = LIFCell(I, H), torch.randn(T, B, I, requires_grad=True)
+    y, _ = scan(cell, x, cell.initial_state(B))
+    want = torch.autograd.grad(y.sum(), [x, *cell.parameters()], retain_graph=True)
+    found: list[Any] = []
+
+    def work() -> None:
+        found.append(torch.autograd.grad(y.sum(), [x, *cell.parameters()], retain_graph=True))
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 6
+    for gradients_of_thread in found:
+        torch.testing.assert_close(gradients_of_thread, want, rtol=0, atol=0)
+
+
+def test_inference_mode() -> None:
+    cell, x = TanhRNNCell(I, H), torch.randn(T, B, I)
+    with torch.inference_mode():
+        y, _ = scan(cell, x, cell.initial_state(B))
+    assert y.is_inference()
+    torch.testing.assert_close(y.clone(), scan(cell, x, cell.initial_state(B), backend="loop")[0])
+
+
 def test_results_do_not_depend_on_the_number_of_threads() -> None:
     cell, x = LayerNormLSTMCell(64, 64), torch.randn(60, 9, 64)
     before = torch.get_num_threads()

@@ -139,6 +139,14 @@ class TestBadInput:
         with pytest.raises(ValueError, match="whole numbers"):
             layer(x, lengths=torch.tensor([1.0, 2, 3, 4]))
 
+    def test_kinds(self) -> None:
+        with pytest.raises(TypeError, match="x must be a tensor or a PackedSequence, not list"):
+            Recurrent(nn.GRUCell(3, 5))([torch.randn(6, 4, 3)])  # type: ignore[arg-type]
+        with pytest.raises(
+            TypeError, match=r"cell must be an nn.Module, not function; for a function use gradsmith.scan"
+        ):
+            Recurrent(lambda x, h: (x, h))  # type: ignore[arg-type]
+
     def test_no_steps(self) -> None:
         with pytest.raises(ValueError, match="T must be at least 1"):
             Recurrent(nn.GRUCell(3, 5))(torch.randn(0, 4, 3))

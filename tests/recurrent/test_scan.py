@@ -245,6 +245,30 @@ class TestSteps:
         y, _ = scan(step, torch.ones(T, 50, H), torch.zeros(50, H))
         assert not torch.equal(y[0] == 0, y[1] == 0)
 
+    @pytest.mark.parametrize("every", [None, 2])
+    def test_random_numbers_are_the_same_in_backward(self, every: int | None) -> None:
+        def step(x: Tensor, h: Tensor) -> Any:
+            y = nn.functional.dropout(x, 0.5)
+            return y, h + y
+
+        x = torch.ones(T, 50, H, requires_grad=True)
+        y, _ = scan(step, x, torch.zeros(50, H), checkpoint_every=every)
+        (gradient,) = torch.autograd.grad(y.sum(), x)
+        torch.testing.assert_close(gradient, y.detach())
+        assert "draws random numbers" in str(plan(step, x, torch.zeros(50, H)))
+
+    def test_a_data_dependent_if_is_run_step_by_step(self) -> None:
+        def step(x: Tensor, h: Tensor) -> Any:
+            h = torch.tanh(x + h) if h.mean() > 0 else x - h
+            return h, h
+
+        x, h = torch.randn(T, B, H, requires_grad=True), torch.randn(B, H)
+        y, want = scan(step, x, h)[0], by_hand(step, x, h)[0]
+        torch.testing.assert_close(torch.autograd.grad(y.sin().sum(), x), torch.autograd.grad(want.sin().sum(), x))
+        chosen = plan(step, x, h)
+        assert chosen.backend == "loop"
+        assert "looks at values" in str(chosen)
+
     def test_numpy_inside_the_step_is_not_baked_in(self) -> None:
         def step(x: Tensor, h: Tensor) -> Any:
             h = torch.tanh(x + h * float(h.detach().numpy().mean()))
@@ -287,6 +311,47 @@ class TestBadInput:
     def test_state_that_changes_shape(self) -> None:
         with pytest.raises(ValueError, match=r"state has shape \(3, 5\), but step returned shape \(3, 10\)"):
             scan(lambda x, h: (x, torch.cat([h, x], -1)), torch.randn(T, B, H), torch.zeros(B, H))
+
+    @pytest.mark.parametrize("what", ["state", "y", "structure of y"])
+    def test_what_changes_late(self, what: str) -> None:
+        class Late(nn.Module):
+            calls = 0
+
+            def forward(self, x: Tensor, h: Tensor) -> Any:
+                self.calls += 1
+                if self.calls < 4:
+                    return x, h + x
+                y: Any = {"state": x, "y": x[:, :2], "structure of y": (x,)}[what]
+                return y, torch.cat([h, x], -1) if what == "state" else h
+
+        sentence = {
+            "state": r"state has shape \(3, 5\), but step returned shape \(3, 10\)",
+            "y": r"returned y of shape \(3, 5\) at first, but \(3, 2\) at step 3; y must keep its shape",
+            "structure of y": r"returned y of structure \* at first, but .*tuple.* at step 3",
+        }[what]
+        with pytest.raises(ValueError, match=sentence):
+            scan(Late(), torch.randn(T, B, H), torch.zeros(B, H), backend="loop")
+
+    def test_a_dict_filled_anew_is_a_new_state(self) -> None:
+        def step(x: Tensor, state: dict[str, Tensor]) -> Any:
+            state["h"] = torch.tanh(x + state["h"])
+            return state["h"], state
+
+        x, mine = torch.randn(T, B, H), {"h": torch.zeros(B, H)}
+        for backend in ("auto", "loop"):
+            y, last = scan(step, x, mine, backend=backend)
+            torch.testing.assert_close(y[-1], last["h"])
+            assert (mine["h"] == 0).all()
+
+    def test_a_step_that_is_none(self) -> None:
+        with pytest.raises(TypeError, match="step must be a function or a module, not NoneType"):
+            scan(None, torch.randn(T, B, H), torch.zeros(B, H))  # type: ignore[arg-type]
+
+    def test_no_sequences_is_no_error(self) -> None:
+        x = torch.randn(T, 0, H, requires_grad=True)
+        y, _ = scan(lambda x, h: (torch.tanh(x + h),) * 2, x, torch.zeros(0, H))
+        y.sum().backward()
+        assert y.shape == (T, 0, H)
 
     def test_state_that_changes_structure(self) -> None:
         with pytest.raises(ValueError, match="structure"):

@@ -62,13 +62,26 @@ def unbind_loop(step: Step, x: Flat, state: Any, params: tuple[Any, ...], who: s
     for t, x_t in enumerate(steps):
         if t == 0:
             y, state = call_step(step, list(x_t), state, params, x.spec, who)
-            check_state(before, flatten(state, "state", who), who)
         else:
             y, state = unpack(step(pytree.tree_unflatten(list(x_t), x.spec), state, *params), who)
+        # At every step, not at the end: a state that doubles would fill the memory before anybody looked.
+        check_state(before, flatten(state, "state", who), who)
         leaves = flatten(y, "y", who)
         if y_spec is None:
             y_spec = leaves.spec
+        elif leaves.spec != y_spec:
+            raise ValueError(f"{who}: step returned y of structure {y_spec} at first, but {leaves.spec} at step {t}.")
         outputs.append(leaves.leaves)
-    check_state(before, flatten(state, "state", who), who)
-    stacked = [torch.stack(column) for column in zip(*outputs)]
+    stacked = [_stack(column, who) for column in zip(*outputs)]
     return pytree.tree_unflatten(stacked, y_spec), state
+
+
+def _stack(column: tuple[torch.Tensor, ...], who: str) -> torch.Tensor:
+    first = column[0].shape
+    for t, y in enumerate(column):
+        if y.shape != first:
+            raise ValueError(
+                f"{who}: step returned y of shape {describe(column[0])} at first, but {describe(y)} at step {t};"
+                f" y must keep its shape over time."
+            )
+    return torch.stack(column)

@@ -48,6 +48,10 @@ class Recurrent(nn.Module):
         backend: str = "auto",
     ) -> None:
         super().__init__()
+        if not isinstance(cell, nn.Module):
+            raise TypeError(
+                f"Recurrent: cell must be an nn.Module, not {type(cell).__name__}; for a function use gradsmith.scan."
+            )
         if num_layers < 1:
             raise ValueError(f"Recurrent: num_layers must be at least 1, not {num_layers}.")
         if not 0 <= dropout <= 1:
@@ -100,6 +104,8 @@ class Recurrent(nn.Module):
         return f"num_layers={self.num_layers}, bidirectional={self.bidirectional}, batch_first={self.batch_first}"
 
     def _time_first(self, x: Tensor) -> tuple[Tensor, bool]:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"Recurrent: x must be a tensor or a PackedSequence, not {type(x).__name__}.")
         if x.dim() < 2:
             raise ValueError(
                 f"Recurrent: x of shape {describe(x)} has no time dimension; expected (time, batch, features) or (time, features)."

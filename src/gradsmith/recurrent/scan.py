@@ -68,6 +68,8 @@ def scan(
 def _scan(
     step: Step, x: Any, state: Any, params: Any, reverse: bool, checkpoint_every: int | None, backend: str
 ) -> tuple[Any, Any]:
+    if not callable(step):
+        raise TypeError(f"scan: step must be a function or a module, not {type(step).__name__}.")
     flat_x = check_x(x, "scan")
     params = params if isinstance(params, tuple | list) else (params,)
     if backend not in BACKENDS:
