@@ -177,7 +177,9 @@ class ElsewhereOnly(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_output):
+        grad = 2 * grad_output
         raise AssertionError("Torch not compiled with CUDA enabled")
+        return grad
 
 
 def test_a_device_that_is_not_here_proves_nothing():
@@ -200,3 +202,22 @@ class Angle(torch.autograd.Function):
 """
     assert [rule for rule, _ in linted(source)] == ["unpack-count"]
     assert not linted(source.replace("ctx.alpha = alpha", "ctx.alpha = alpha; keep(ctx, x)"))
+
+
+class ForwardOnly(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        """Only for inference."""
+        raise RuntimeError("this path has no gradient")
+
+
+def test_a_backward_that_refuses_on_purpose_is_no_error():
+    report = gs.check(ForwardOnly, X)
+    assert report.subjects[0].verdict == "unverified"
+    assert [(f.rule, f.severity) for f in report.findings if f.rule == "backward-raised"] == [
+        ("backward-raised", "info")
+    ]

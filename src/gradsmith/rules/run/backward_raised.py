@@ -12,7 +12,7 @@ The error appears only once somebody trains with the Function, often far away fr
 
 Known problems
 --------------
-A Function that refuses backward on purpose (`raise NotImplementedError`) is reported as well: it has no gradient. A
+A Function that refuses backward on purpose (nothing but a `raise`) is remarked upon: it has no gradient to verify. A
 backward that asks for a device this machine does not have is a warning: it proves nothing.
 
 References
@@ -22,6 +22,7 @@ https://github.com/getkeops/keops/issues/327, https://github.com/huawei-noah/Add
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -70,10 +71,28 @@ def probe(lab: Lab) -> Iterator[Finding]:
         run.gradients(run.normal(lab.generator()))
     except Exception as error:  # the user's backward may raise anything
         missing = bool(NO_DEVICE.search(str(error)))
+        refuses = lab.target.function is not None and _refuses(lab.target.function)
         yield lab.finding(
             f"{lab.target.name}.backward raises {one_line(error)} (forward was called with {lab.arguments.shapes()}).",
-            severity="warning" if missing else None,  # of this machine, not of the Function
+            # Neither what this machine lacks nor what was never promised is a fault of the Function.
+            severity="info" if refuses else "warning" if missing else None,
             advice="Run it where the device is; or create what backward needs on the device of its inputs."
             if missing
             else "Run backward on one small example and look at the shapes it multiplies.",
         )
+
+
+def _refuses(function: type) -> bool:
+    """backward does nothing but raise: whoever wrote that means it."""
+    import inspect
+    import textwrap
+
+    from gradsmith.lab.target import backward_of
+
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(backward_of(function))))
+    except (OSError, TypeError, SyntaxError):
+        return False
+    body = getattr(tree.body[0], "body", [])
+    said = [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    return bool(said) and all(isinstance(s, ast.Raise) for s in said)
