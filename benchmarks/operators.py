@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import multiprocessing
 import os
+import re
 import sys
 import warnings
 from collections import Counter
@@ -114,4 +115,4 @@ def _one(op: Any, sample: Any, name: str, seed: int, tally: Tally) -> None:
     elif report.errors:
         tally.alarms.append(f"{name}: {report.errors[0].rule}: {report.errors[0].message}")
     elif subject.verdict == "unverified":
-        tally.undecided[subject.reason.split("'")[0].strip()] += 1
+        tally.undecided[re.sub(r"'[^']*'", "'...'", subject.reason)[:120]] += 1
