@@ -29,6 +29,8 @@ from gradsmith.findings import Finding
 from gradsmith.rules.transforms import MISMATCHES
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from gradsmith.lab import Arguments, Lab
     from gradsmith.source import FunctionModel, Method
 
@@ -152,9 +154,15 @@ def probe(lab: Lab) -> Iterator[Finding]:
 
 
 def _in_between(lab: Lab, arguments: Arguments) -> Arguments | None:
-    """Other inputs for the forward in between: elements moved by one (which changes masks), else scaled."""
-    for move in (lambda t: t.flatten().roll(1).view(t.shape), lambda t: 0.75 * t):
-        moved = {x.position: move(x.tensor.detach()).clone().requires_grad_() for x in arguments.differentiable}
+    """Other inputs for the forward in between: elements moved by one (also those of masks), else scaled."""
+    import torch
+
+    def rolled(tensor: Tensor) -> Tensor:
+        return tensor.detach().flatten().roll(1).view(tensor.shape)
+
+    masks = {x.position: rolled(x.tensor) for x in arguments.leaves if x.tensor.dtype == torch.bool}
+    for move, others in ((rolled, masks), (rolled, {}), (lambda t: 0.75 * t.detach(), {})):
+        moved = {x.position: move(x.tensor).clone().requires_grad_() for x in arguments.differentiable} | others
         try:
             lab.precise_run(arguments.replaced(moved))
         except Exception:  # forward may refuse the values (a domain such as symmetric matrices)
