@@ -18,7 +18,7 @@ from torch import Tensor
 from gradsmith.findings import Reproduction
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.conditions.outcome import Outcome, column, examinable, words
-from gradsmith.lab.conditions.ranks import Layer, joined
+from gradsmith.lab.conditions.ranks import WORKS, Layer, joined
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.run import forward
 from gradsmith.lab.snippet import on_two_ranks
@@ -44,8 +44,8 @@ def _outcome(lab: Lab, name: str) -> Outcome:
     if isinstance(found, str):
         return Outcome("not tried", found)
     said = found.get(name, "")
-    if not said:
-        return Outcome("works")
+    if not said or said.startswith(WORKS):
+        return Outcome("works", said.removeprefix(f"{WORKS}: "))
     return Outcome("fails", said, said if said.startswith("another gradient") else "")
 
 
@@ -136,6 +136,7 @@ def _launched(lab: Lab) -> dict[str, str] | str:
             "name": function.__qualname__,
             "batch": batch,
             "trained": trained,
+            "names": {x.position: x.name for x in whole.leaves},
             "inputs": str(stored),
             "expected": str(expected),
             "result": str(result),

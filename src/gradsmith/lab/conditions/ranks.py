@@ -18,14 +18,21 @@ from torch import Tensor, nn
 from gradsmith.lab.importing import import_file, lookup
 from gradsmith.lab.run import flat_outputs
 
+Gradients = dict[str, Tensor | None]
+Names = dict[int, str]
+WORKS = "works"  # and yet there is something to say
+
 
 class Layer(nn.Module):
-    """The Function as a layer: inputs without a batch dimension are its parameters, and one scale that all have."""
+    """The Function as a layer: inputs without a batch dimension are its parameters or buffers; one scale all have."""
 
     def __init__(self, apply: Callable[..., Any], values: list[Any], batch: list[int], trained: list[int]) -> None:
         super().__init__()
         self.apply_function, self.values, self.batch = apply, values, batch
         self.trained = nn.ParameterDict({str(p): nn.Parameter(values[p].clone()) for p in trained})
+        self.kept = [i for i, v in enumerate(values) if isinstance(v, Tensor) and i not in (*batch, *trained)]
+        for i in self.kept:
+            self.register_buffer(f"buffer_{i}", values[i].clone())
         first = values[batch[0]]
         self.scale = nn.Parameter(torch.ones(4, dtype=first.dtype))  # FSDP2 shards the first dimension
 
@@ -34,6 +41,7 @@ class Layer(nn.Module):
         if given[self.batch[0]].is_floating_point():
             given[self.batch[0]] = given[self.batch[0]] * self.scale.mean()
         given.update({int(p): parameter for p, parameter in self.trained.items()})
+        given.update({i: self.get_buffer(f"buffer_{i}") for i in self.kept})
         outputs, _ = flat_outputs(self.apply_function(*[given.get(i, v) for i, v in enumerate(self.values)]))
         used = [o for o in outputs if o.requires_grad]
         # Weights that differ from element to element, so that no error cancels in the sum.
@@ -54,7 +62,7 @@ def main() -> None:
     rank = dist.get_rank()
     apply = lookup(import_file(Path(task["path"])), task["name"]).apply
     (values,) = torch.load(task["inputs"], weights_only=True)
-    batch, trained = task["batch"], task["trained"]
+    batch, trained, names = task["batch"], task["trained"], {int(p): name for p, name in task["names"].items()}
 
     def layer() -> Layer:
         return Layer(apply, values, batch, trained)
@@ -62,25 +70,63 @@ def main() -> None:
     expected = torch.load(task["expected"], weights_only=True)
     size = values[batch[0]].shape[0] // 2
     mine = [values[p][rank * size : (rank + 1) * size] for p in batch]
-    found = {"DDP": _ddp(layer(), mine, expected), "FSDP2": _fsdp(layer(), mine, expected)}
+    found = {"DDP": _ddp(layer(), mine, expected, names), "FSDP2": _fsdp(layer(), mine, expected, names)}
     if rank == 0:
         Path(task["result"]).write_text(json.dumps(found), encoding="utf-8")
     dist.barrier()
     dist.destroy_process_group()
 
 
-def _ddp(model: Layer, mine: list[Tensor], expected: dict[str, Tensor | None]) -> str:
+def _ddp(model: Layer, mine: list[Tensor], expected: Gradients, names: Names) -> str:
     from torch.nn.parallel import DistributedDataParallel
 
     try:
         wrapped = DistributedDataParallel(model)
         wrapped(*mine).sum().backward()
-    except Exception as error:  # the user's Function, or DDP's complaint about an unused parameter
+        if unused := _unused(wrapped, mine, expected, names):
+            return unused
+    except Exception as error:  # the user's Function, or DDP's own complaint
         return f"raises {type(error).__name__}: {str(error).splitlines()[0][:160]}"
-    return _compare({name: p.grad for name, p in model.named_parameters()}, expected)
+    return _compare({name: p.grad for name, p in model.named_parameters()}, expected, names) or _scattered(model, names)
 
 
-def _fsdp(model: Layer, mine: list[Tensor], expected: dict[str, Tensor | None]) -> str:
+def _unused(wrapped: nn.Module, mine: list[Tensor], expected: Gradients, names: Names) -> str:
+    """A parameter without a gradient: DDP waits for it, or, where backward returned None, makes it zeros.
+
+    Measured on torch 2.13: zeros, which an optimizer does not skip; in one process the gradient stays None.
+    """
+    name = next((_argument(name, names) for name, grad in expected.items() if grad is None), None)
+    if name is None:
+        return ""
+    try:
+        wrapped(*mine)  # what the first step leaves unfinished, the next forward complains about
+    except RuntimeError as error:
+        return (
+            f"'{name}' gets no gradient, and DDP waits for it ({str(error).partition('. ')[0]}): pass "
+            "find_unused_parameters=True, or do not register it as a parameter"
+        )
+    return (
+        f"{WORKS}: '{name}' gets None from backward, of which DDP makes zeros: an optimizer with weight decay or momentum "
+        "then moves it, though in one process it would skip it"
+    )
+
+
+def _scattered(model: Layer, names: Names) -> str:
+    """Buffers that forward writes: each process writes its own, and DDP then keeps those of rank 0 alone."""
+    for i in model.kept:
+        own = model.get_buffer(f"buffer_{i}").detach()
+        theirs = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+        dist.all_gather(theirs, own)
+        if not torch.equal(theirs[0], theirs[1]):
+            return (
+                f"forward writes into the buffer '{names.get(i, i)}', and each process writes another value; before the "
+                "next forward DDP overwrites them all with that of rank 0 (broadcast_buffers=True): average it with "
+                "dist.all_reduce, or pass broadcast_buffers=False"
+            )
+    return ""
+
+
+def _fsdp(model: Layer, mine: list[Tensor], expected: Gradients, names: Names) -> str:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
@@ -92,17 +138,29 @@ def _fsdp(model: Layer, mine: list[Tensor], expected: dict[str, Tensor | None]) 
         grads = {name: g.full_tensor() if g is not None else None for name, g in sharded.items()}
     except Exception as error:
         return f"raises {type(error).__name__}: {str(error).splitlines()[0][:160]}"
-    return _compare(grads, expected)
+    return _compare(grads, expected, names)
 
 
-def _compare(got: dict[str, Tensor | None], expected: dict[str, Tensor | None]) -> str:
+def _compare(got: Gradients, expected: Gradients, names: Names) -> str:
     for name, wanted in expected.items():
         grad = got.get(name)
         if wanted is None and grad is None:
-            return f"'{name}' gets no gradient at all: DDP needs find_unused_parameters=True"
+            continue  # FSDP2 leaves a parameter without a gradient alone
         if wanted is None or grad is None or not torch.allclose(wanted, grad, rtol=1e-6, atol=1e-9):
-            return f"another gradient of '{name}' than one process gives on the joined batch"
+            return f"another gradient of '{_argument(name, names)}' than one process gives on the joined batch"
     return ""
+
+
+def _argument(parameter: str, names: Names) -> str:
+    """The user's name for a parameter of the layer; its scale multiplies the first input of the batch."""
+    number = parameter.rpartition(".")[2]
+    return (
+        names.get(int(number), parameter)
+        if number.isdigit()
+        else "the first input"
+        if parameter == "scale"
+        else parameter
+    )
 
 
 if __name__ == "__main__":

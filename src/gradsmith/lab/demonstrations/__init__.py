@@ -39,7 +39,7 @@ BY_RULE: Mapping[str, str] = {
     "reference-cycle": "cycle",
     "return-count": "run",
     "surrogate-slope": "slope",
-    "tensor-on-ctx": "leak",
+    "tensor-on-ctx": "cycle",
     "thread-bound": "thread",
     "tie-gradient": "tie",
     "uninitialised-memory": "uninitialised",

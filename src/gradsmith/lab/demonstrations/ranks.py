@@ -44,7 +44,8 @@ for kind in ("DDP", "FSDP2"):
     (wrapped if kind == "DDP" else model)(*mine).sum().backward()
     for name, p in model.named_parameters():
         grad = p.grad.full_tensor() if kind == "FSDP2" and p.grad is not None else p.grad
-        assert grad is not None and close([expected[name]], [grad], 1e-6), f"{kind} gives another gradient of {name}"
+        assert grad is not None, f"{name} gets no gradient: DDP waits for it"
+        assert close([expected[name]], [grad], 1e-6), f"{kind} gives another gradient of {name}"
 dist.destroy_process_group()
 """,
 }

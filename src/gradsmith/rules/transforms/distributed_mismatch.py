@@ -6,6 +6,10 @@ At level deep, two processes are started by torch.distributed's launcher (gloo).
 batch, under DDP and under FSDP2 (`fully_shard`); the averaged gradient has to be the one a single process computes on
 the whole batch. It is tried only where the samples of a batch do not depend on each other.
 
+Two surprises are explained: a buffer that forward writes (every process writes its own, and DDP keeps that of rank 0) as
+a warning, and a parameter for which backward returns None (DDP makes zeros of it, which an optimizer does not skip) in
+the compatibility matrix.
+
 Why it matters
 --------------
 A Function that keeps state per process, reads the rank, or looks at the size of the world in backward trains another
