@@ -19,13 +19,15 @@ _LOOP_NODES = ("SelectBackward", "SliceBackward", "torch::autograd::CopySlices",
 # Measured on torch 2.13, one thread, 16,384 float32: how many times longer than copying the same bytes.
 _DEAR = {"exp": 7.0, "tanh": 21.0, "sigmoid": 6.3, "log": 8.2, "sin": 10.3, "cos": 10.7, "pow": 37.6, "erf": 10.2}
 
+_LONG = 20.0  # times the price of a call: a shorter kernel is mostly start-up, and many of them run better as one
+
 
 def together(machine: Machine, events: Iterable[Event], kernels: Sequence[float]) -> float:
     """Seconds when every line does the work of all its iterations in one operation.
 
     A line that takes views to cut its part out takes about as many to line up the whole: each costs a call, and moves
-    nothing. A call costs half of what an operation costs with its part of backward. Kernels that take longer than their
-    calls were measured (`kernels`, by event) and take as long when they run at once: a loop over large parts gains little.
+    nothing. A call costs half of what an operation costs with its part of backward. Kernels that take far longer than
+    their calls were measured (`kernels`, by event) and take as long when they run at once: large parts gain little.
     """
     groups: dict[tuple[object, ...], list[Event]] = defaultdict(list)
     for e in events:
@@ -39,7 +41,8 @@ def together(machine: Machine, events: Iterable[Event], kernels: Sequence[float]
         moved = sum(e.read_bytes + e.written_bytes for e in group)
         flops = sum(e.flops for e in group)
         usual = statistics.median(kernels[e.index] for e in group)
-        measured = len(group) * usual if usual > machine.observed_op_s else 0.0
+        # One large product uses the processor better than many small ones; its price is known from its arithmetic.
+        measured = len(group) * usual if usual > _LONG * machine.observed_op_s and not flops else 0.0
         expected = _DEAR.get(str(op), 1.0) * machine.seconds(moved, flops)
         total += calls * machine.graph_op_s / 2 + max(measured, expected)
     return total
