@@ -13,6 +13,7 @@ from gradsmith.inputs.code import as_code
 from gradsmith.inputs.declared import built, declared
 from gradsmith.lab import Arguments, Lab, Settings, Target, resolve
 from gradsmith.lab.binding import Example, bound, moved_to, unusable
+from gradsmith.lab.cells import cell_number
 from gradsmith.lab.foreign import interpreter_cell, interpreter_note
 from gradsmith.lab.state import preserved, seed_all
 from gradsmith.lab.surrogates import waived
@@ -164,6 +165,8 @@ def examine(target: Target, examples: Sequence[Example], source: InputsFrom, opt
     found = [f for report in reports for f in report.findings]
     findings = merge(sorted(found, key=lambda f: f.severity != "error"))  # of twins, the first gives the message
     findings = merge([*findings, *_source_findings(target, options)]) if options.lint else findings
+    if target.path is not None and (cell := cell_number(target.path)) is not None:
+        findings = [replace(f, cell=f.cell or cell) if f.path == target.path else f for f in findings]
     conditions = worst_of_each([report.subjects[0].conditions for report in reports])
     verdict = replace(_verdict(worst, fold(findings)), conditions=conditions)
     notes = list(dict.fromkeys(note for report in reports for note in report.notes))
@@ -356,7 +359,7 @@ def _source_findings(target: Target, options: Options) -> list[Finding]:
     """What the source lens says of this Function, where its source can be read."""
     if target.function is None or target.path is None:
         return []
-    from gradsmith.lab.cells import cell_number, cell_text
+    from gradsmith.lab.cells import cell_text
     from gradsmith.linting import lint, lint_source
 
     cell = cell_text(target.path)
@@ -367,5 +370,4 @@ def _source_findings(target: Target, options: Options) -> list[Finding]:
             report = lint([target.path], select=options.select, ignore=options.ignore)
     except GradsmithError:
         return []
-    number = cell_number(target.path) if cell else None
-    return [replace(f, cell=f.cell or number) for f in report.findings if f.function == target.name]
+    return [f for f in report.findings if f.function == target.name]

@@ -228,6 +228,10 @@ class Report:
 
         return f"<pre>{html.escape(str(self))}</pre>"
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What IPython's prompt shows: the report, not the dataclass."""
+        printer.text(str(self))
+
     def extended(self, other: Report) -> Report:
         """Both reports as one, with what two lenses saw of the same defect merged."""
         return Report(

@@ -42,10 +42,11 @@ def record(tmp_path: Path, ending: str, *options: str, args: tuple[str, ...] = (
         ("", 0),
         ("sys.exit(7)", 7),
         ("raise ValueError('mine')", 1),
-        ("raise KeyboardInterrupt", 130),
+        ("import signal; os.kill(os.getpid(), signal.SIGINT)", 130),
+        ("import signal; os.kill(os.getpid(), signal.SIGTERM)", 143),
         ("if os.fork() == 0: sys.exit(9)\nos.wait()", 0),
     ],
-    ids=["ends", "exits", "raises", "interrupted", "forks"],
+    ids=["ends", "exits", "raises", "interrupted", "terminated", "forks"],
 )
 def test_status_is_kept_and_what_was_seen_is_reported_once(tmp_path, ending, status):
     done = record(tmp_path, ending)
@@ -96,3 +97,25 @@ if __name__ == "__main__":
     done = record(tmp_path, ending)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("2 Functions ran: Swish once") == 2
+
+
+@pytest.mark.deep
+def test_torchrun_gives_one_report_for_each_rank(tmp_path):
+    ending = """
+import torch.distributed as dist
+dist.init_process_group("gloo")
+model = torch.nn.parallel.DistributedDataParallel(ops.Layer())
+for _ in range(4):
+    model(torch.randn(4, 3)).sum().backward()
+dist.barrier()
+dist.destroy_process_group()
+"""
+    (tmp_path / "train.py").write_text(TRAIN.format(here=str(HERE), ending=ending))
+    run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    call = [*run, "-m", "gradsmith", "record", "--level", "quick", "--save", "calls.json", "train.py"]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    for rank in (0, 1):
+        assert f"note: rank {rank}: 3 Functions ran: Own once (train.py:15), Swish 5 times" in done.stdout
+        assert json.loads((tmp_path / f"calls.rank{rank}.json").read_text())["calls"]
+    assert done.stdout.count("2 verified, 1 refuted") == 2

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import runpy
+import signal
 import sys
+import threading
 import traceback
 import types
 from collections.abc import Iterator, Sequence
@@ -39,7 +41,7 @@ def play(script: str, arguments: Sequence[str], *, as_module: bool = False) -> I
     kept_argv, kept_main, kept_path = sys.argv, sys.modules.get("__main__"), list(sys.path)
     sys.argv = [script, *arguments]
     try:
-        with tape, recorded_children():
+        with tape, recorded_children(), _ended_by_sigterm():
             if as_module:
                 sys.path.insert(0, os.getcwd())
                 status = _status(lambda: runpy.run_module(script, run_name="__main__", alter_sys=True))
@@ -51,6 +53,28 @@ def play(script: str, arguments: Sequence[str], *, as_module: bool = False) -> I
         sys.argv, sys.path[:] = kept_argv, kept_path
         if kept_main is not None:
             sys.modules["__main__"] = kept_main
+
+
+@contextlib.contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """`kill`, `timeout`, a cluster's scheduler, torchrun after another rank failed: an end like others, with a report.
+
+    A script that has its own handler keeps it.
+    """
+
+    def leave(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGTERM) is leave:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _as_main(path: Path) -> types.ModuleType:
@@ -67,7 +91,7 @@ def _code(path: Path) -> types.CodeType:
 
 
 def _status(run: Any) -> int:
-    """What the shell would have seen: 0, the code of SystemExit, 1 for an exception, 130 for Ctrl-C."""
+    """What the shell would have seen: 0, the code of SystemExit, 1 for an exception, 130 for Ctrl-C, 143 for SIGTERM."""
     try:
         run()
     except SystemExit as leaving:

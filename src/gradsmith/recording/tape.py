@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from gradsmith.lab.cells import cell_number
 from gradsmith.lab.target import short_name
 from gradsmith.recording.scaling import FULL, scaled
 from gradsmith.recording.signature import signature
@@ -98,6 +99,9 @@ class Tape:
 
         return f"<pre>{html.escape(self.summary())}</pre>"
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(self.summary())
+
     def __enter__(self) -> Tape:
         self._wiretap.start()
         return self
@@ -179,11 +183,12 @@ def _plain(tensor: Tensor) -> bool:
 
 
 def _caller() -> str:
-    """`train.py:12`: the innermost line outside torch, gradsmith and the Function's own file machinery."""
+    """`train.py:12`, or `cell 3:2` in a notebook: the innermost line outside torch, gradsmith and the Function's own file machinery."""
     for frame in _frames():
         path = frame.f_code.co_filename
         if not path.startswith(_OWN) and "/torch/" not in path:
-            return f"{Path(path).name}:{frame.f_lineno}"
+            cell = cell_number(path)
+            return f"{Path(path).name if cell is None else f'cell {cell}'}:{frame.f_lineno}"
     return "?"
 
 
