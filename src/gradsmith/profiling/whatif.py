@@ -41,8 +41,7 @@ def together(machine: Machine, events: Iterable[Event], kernels: Sequence[float]
         moved = sum(e.read_bytes + e.written_bytes for e in group)
         flops = sum(e.flops for e in group)
         usual = statistics.median(kernels[e.index] for e in group)
-        # One large product uses the processor better than many small ones; its price is known from its arithmetic.
-        measured = len(group) * usual if usual > _LONG * machine.observed_op_s and not flops else 0.0
+        measured = len(group) * usual if usual > _LONG * machine.observed_op_s else 0.0
         expected = _DEAR.get(str(op), 1.0) * machine.seconds(moved, flops)
         total += calls * machine.graph_op_s / 2 + max(measured, expected)
     return total
