@@ -59,11 +59,11 @@ def module_with(source: str = CELL, shift: float = 1.0) -> Any:
     made: Any = types.ModuleType("cell_of_a_user")
     settings: Any = types.ModuleType("settings")
     settings.shift = shift
-    sys.modules["settings"] = settings
+    sys.modules.update({"settings": settings, "cell_of_a_user": made})
     try:
         exec(compile(source, "somewhere.py", "exec"), vars(made))
     finally:
-        del sys.modules["settings"]
+        del sys.modules["settings"], sys.modules["cell_of_a_user"]
     return made
 
 
@@ -122,6 +122,30 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_whatever_can_change_the_result_changes_the_key(change: str) -> None:
     assert key_of(CHANGES[change]()) != key_of(module_with().Cell())
+
+
+SETTINGS = """
+import dataclasses, functools, types
+from torch import nn
+@dataclasses.dataclass
+class Settings:
+    leak: float = LEAK
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.settings = Settings()
+        self.space = types.SimpleNamespace(gain=2.0)
+    @functools.cached_property
+    def power(self):
+        return 2
+    def forward(self, x, h):
+        return x, h * self.settings.leak * self.space.gain ** self.power
+"""
+
+
+def test_settings_objects_are_seen_by_content() -> None:
+    keys = [key_of(module_with(SETTINGS.replace("LEAK", leak)).Cell()) for leak in ("0.5", "0.5", "0.6")]
+    assert keys[0] == keys[1] != keys[2]
 
 
 FUNCTION = "import torch, os, sys, time\nimport torch.distributed as dist\nfrom os import getenv\n"

@@ -45,7 +45,7 @@ _SAFE_BUILTINS = frozenset({
     "abs", "all", "any", "bool", "bytes", "callable", "classmethod", "complex", "dict", "divmod", "enumerate", "filter",
     "float", "frozenset", "getattr", "hasattr", "int", "isinstance", "issubclass", "iter", "len", "list", "map", "max",
     "min", "next", "object", "pow", "print", "property", "range", "repr", "reversed", "round", "set", "setattr", "slice",
-    "sorted", "staticmethod", "str", "sum", "super", "tuple", "type", "zip", "__name__", "__doc__", "__build_class__",
+    "sorted", "staticmethod", "str", "sum", "NotImplemented", "Ellipsis", "super", "tuple", "type", "zip", "__name__", "__doc__", "__build_class__",
 })  # fmt: skip
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size, range, type(...))
 

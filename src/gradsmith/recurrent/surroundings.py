@@ -208,6 +208,10 @@ class _Walk:
                     value = value.__func__
                 elif isinstance(value, property):
                     value = value.fget
+                elif isinstance(value, functools.cached_property):
+                    value = value.func
+                elif name == "__repr__" and hasattr(value, "__wrapped__") and "__dataclass_fields__" in vars(owner):
+                    continue  # made from the fields, and guarded against recursion by the id of its object
                 if isinstance(value, types.FunctionType) or not (name.startswith("__") or name in _CLASS_NOISE):
                     found.append((name, self.see(value, name, depth + 1)))
         return tuple(found)
