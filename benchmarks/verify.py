@@ -362,7 +362,9 @@ def _torch_says(cls: Any, builders: list[Callable[[], Any]]) -> dict[str, bool]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], metavar="PART", help=f"which tables, of {PARTS} (default: all)")
+    parser.add_argument(
+        "parts", nargs="*", choices=[[], *PARTS], metavar="PART", help=f"which tables, of {PARTS} (default: all)"
+    )
     parser.add_argument("--quick", action="store_true", help="a sample of each")
     chosen = parser.parse_args()
     quick: bool = chosen.quick
