@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -299,7 +300,8 @@ def test_nothing_is_shown_in_a_pipe_and_the_stages_on_a_terminal(folder: Path) -
         assert process.stdout is not None and b"Square" in process.stdout.read()
     os.close(ours)
     assert process.returncode == 0
-    assert b"Square: importing" in shown
+    # Which stages are seen depends on how long they last; that some are does not.
+    assert re.search(rb"Square: \w+", shown)
 
 
 def test_help_has_examples(folder: Path) -> None:
