@@ -70,6 +70,23 @@ def test_a_project_that_runs_no_function_gets_no_item_and_no_torch(project):
     project.runpytest_subprocess("-q", "--gradsmith").assert_outcomes(passed=1)
 
 
+def test_where_no_function_runs_little_of_gradsmith_is_loaded(project):
+    """Fixed costs: torch is there, a Function is defined, and none is called."""
+    project.makepyfile(
+        test_idle="""
+        import sys
+        import ops
+
+        def test_idle():
+            loaded = {m for m in sys.modules if m.startswith("gradsmith.")}
+            assert "gradsmith.recording.tape" in loaded
+            heavy = ("gradsmith.lab.", "gradsmith.checking", "gradsmith.rules", "gradsmith.source", "gradsmith.catalog")
+            assert {m for m in loaded if m.startswith(heavy)} <= {"gradsmith.lab.cells"}
+        """
+    )
+    project.runpytest_subprocess("-q", "--gradsmith").assert_outcomes(passed=1)
+
+
 def test_marker_fixture_and_one_line_test(project):
     project.makepyfile(
         test_one="""

@@ -16,7 +16,6 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from gradsmith.lab.cells import cell_number
-from gradsmith.lab.target import short_name
 from gradsmith.recording.scaling import FULL, scaled
 from gradsmith.recording.signature import signature
 from gradsmith.recording.wiretap import Wiretap
@@ -41,7 +40,7 @@ class Call:
 
     @property
     def name(self) -> str:
-        return short_name(self.cls)
+        return _short_name(self.cls)
 
 
 class Tape:
@@ -87,7 +86,7 @@ class Tape:
             n = self.count(cls)
             lines = sum((call.lines for call in self.of(cls)), Counter[str]())
             at = f" ({', '.join(line for line, _ in lines.most_common(3))})" if lines else ""
-            words.append(f"{short_name(cls)} {'once' if n == 1 else f'{n} times'}{at}")
+            words.append(f"{_short_name(cls)} {'once' if n == 1 else f'{n} times'}{at}")
         plural = "Function" if len(words) == 1 else "Functions"
         return f"{len(words)} {plural} ran: {', '.join(words)}"
 
@@ -190,6 +189,13 @@ def _caller() -> str:
             cell = cell_number(path)
             return f"{Path(path).name if cell is None else f'cell {cell}'}:{frame.f_lineno}"
     return "?"
+
+
+def _short_name(cls: type) -> str:
+    # Loaded when something ran: a test session in which nothing does pays for no more of gradsmith than this folder.
+    from gradsmith.lab.target import short_name
+
+    return short_name(cls)
 
 
 def _frames() -> Iterator[Any]:
