@@ -28,6 +28,7 @@ test-deep: lint
 
 bench: $(STAMP)
 	$(PY) benchmarks/verify.py
+	$(PY) benchmarks/first_verdict.py || true
 	$(PY) benchmarks/levels.py
 	$(PY) benchmarks/lint_speed.py
 	$(PY) benchmarks/survey.py
