@@ -73,7 +73,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.gradient import moved, typical_size
     from gradsmith.lab.run import normal_like
 
-    run = lab.baseline.run
+    run = lab.precise_run()
     silent = [o for o, out in enumerate(run.outputs) if not out.requires_grad and out.is_floating_point()]
     for leaf in run.arguments.differentiable if silent else []:
         step = normal_like(leaf.tensor, lab.generator(7)) * typical_size(leaf.tensor) * 1e-3
