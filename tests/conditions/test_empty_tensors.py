@@ -104,3 +104,19 @@ def test_a_crash_on_other_shapes_leaves_what_level_quick_can_say(tmp_path: Path)
     report = report_on(tmp_path, guard="import os\n        x.shape == (4, 3) or os.abort()")
     assert [f.severity for f in report.findings if f.rule == "crashed"] == ["warning"]
     assert report.subjects[0].verdict == "verified"
+
+
+def test_a_number_that_happens_to_equal_the_size_is_not_set_to_0(tmp_path: Path) -> None:
+    path = tmp_path / "bounded.py"
+    path.write_text(
+        "import torch\n\n\n"
+        "class Bounded(torch.autograd.Function):\n"
+        "    @staticmethod\n    def forward(ctx, x, high):\n        ctx.high = high\n        return x * high / 7\n\n"
+        "    @staticmethod\n    def backward(ctx, grad_output):\n"
+        "        return grad_output * (ctx.high**2 / 7 / ctx.high), None\n\n\n"
+        'gradsmith_inputs = {"Bounded": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True), 3)}\n',
+        encoding="utf-8",
+    )
+    report = check_paths(path)
+    assert [f.rule for f in report.findings if f.severity != "info" or "(4, 0)" in f.message] == []
+    assert report.subjects[0].verdict == "verified"

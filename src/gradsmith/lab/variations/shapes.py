@@ -67,7 +67,9 @@ def variations(lab: Lab) -> Iterator[Variation]:
     if not foreign(lab) and (wider := _extra_dimension(arguments)):
         yield wider
     if lab.isolated and lab.empty:
-        yield from (_emptied(arguments, group) for group in learned if not _points_into(arguments, group))
+        # A number that happens to equal the size (a bound of 3 beside 3 columns) may not follow it to 0.
+        free = [group for group in learned if not group.numbers and not _points_into(arguments, group)]
+        yield from (_emptied(arguments, group) for group in free)
 
 
 def resized(arguments: Arguments, group: Group, size: int) -> Arguments:
@@ -168,6 +170,8 @@ def _variation(arguments: Arguments, group: Group, size: int) -> Variation:
     shapes = {leaf.position: tuple(leaf.tensor.shape) for leaf in changed.leaves}
     touched = list(dict.fromkeys(m.position for m in group.members))
     words = ", ".join(f"'{names[p]}' of shape {shapes[p]}" for p in touched[:3])
+    if group.numbers:
+        words += f" and {size} for the number {group.size}"
     doubtful = group.splits_square or _splits_twins(arguments, group) or (size > group.size and not group.shrinks)
     return Variation(f"with {words}", changed, "shapes", names[touched[0]], doubtful)
 
