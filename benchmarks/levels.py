@@ -23,6 +23,7 @@ def measured(level: str, part: str, *, cpu: bool) -> dict[str, float]:
     """Seconds per subject of the gallery at one level; with `cpu` those of the processor, for a machine that is shared."""
     seconds: dict[str, float] = {}
     with Zygote(Limits(seconds=600.0), warm=level != "quick") as zygote:
+        zygote.until_ready()
         for item in wanted([str(GALLERY)]):
             if item.path is None or part not in item.path:
                 continue

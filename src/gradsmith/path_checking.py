@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from gradsmith.config import Config
 from gradsmith.findings import Report, plural
 from gradsmith.linting import lint
-from gradsmith.running import Running, run
+from gradsmith.running import Running, run, started
 from gradsmith.subjects import Wanted, files_of, waiting, wanted
 
 Advance = Callable[[Report], None]
@@ -71,8 +72,11 @@ def linted_and_run(
     """Both lenses on the targets, as one report; `advance` is told of every subject that is done."""
     options: dict[str, Any] = {**how.options, "lint": False}  # the files are read once, here
     chosen, left_out, debug = options["select"], options["ignore"], options["debug"]
-    source = lint(files_of(targets), select=chosen, ignore=left_out, config=config, debug=debug)
-    report = run(work, replace(how, options=options), advance) if work else Report()
+    how = replace(how, options=options)
+    # Reading the source takes less time than importing torch, and both can be done at once.
+    with started(how) if work else contextlib.nullcontext() as zygote:
+        source = lint(files_of(targets), select=chosen, ignore=left_out, config=config, debug=debug)
+        report = run(work, how, advance, zygote) if work else Report()
     return _with_note(waiting(_narrowed(source, work).extended(report), work))
 
 

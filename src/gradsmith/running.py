@@ -5,16 +5,20 @@ The report does not depend on their number: what came out is put together in the
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import queue
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradsmith import MISSING_TORCH
 from gradsmith.findings import GradsmithError, Report
 from gradsmith.subjects import Wanted
+
+if TYPE_CHECKING:
+    from gradsmith.lab.isolation import Zygote
 
 
 @dataclass(frozen=True)
@@ -30,27 +34,42 @@ class Running:
     jobs: int = 1
 
 
-def run(work: Sequence[Wanted], how: Running, advance: Callable[[Report], None] | None = None) -> Report:
-    """Check every subject of every file; `advance` gets the report of each one that is done."""
+def started(how: Running) -> Zygote:
+    """A zygote that is importing torch while the caller does something else. Hand it to `run`."""
+    from gradsmith.lab.isolation import Limits, Zygote
+
     if importlib.util.find_spec("torch") is None:
         raise GradsmithError(MISSING_TORCH.format(what="gradsmith check"))
+    return Zygote(Limits(how.seconds, how.bytes), warm=how.options.get("level", "standard") != "quick")
+
+
+def run(
+    work: Sequence[Wanted],
+    how: Running,
+    advance: Callable[[Report], None] | None = None,
+    first: Zygote | None = None,
+) -> Report:
+    """Check every subject of every file; `advance` gets the report of each one that is done.
+
+    `first` is a zygote that was started before; with several jobs the others start their own.
+    """
     waiting: queue.SimpleQueue[tuple[int, Wanted]] = queue.SimpleQueue()
     for item in enumerate(work):
         waiting.put(item)
     done: dict[int, list[Report]] = {}
     troubles: list[BaseException] = []
 
-    def serve() -> None:
+    def serve(zygote: Zygote | None) -> None:
         try:
-            _serve(waiting, how, done, advance)
+            _serve(waiting, how, done, advance, zygote)
         except BaseException as error:  # raised again in the caller's thread
             troubles.append(error)
 
     count = max(1, min(how.jobs, len(work)))
     if count == 1:
-        _serve(waiting, how, done, advance)
+        _serve(waiting, how, done, advance, first)
     else:
-        threads = [threading.Thread(target=serve, daemon=True) for _ in range(count)]
+        threads = [threading.Thread(target=serve, args=(first if i == 0 else None,), daemon=True) for i in range(count)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -69,11 +88,11 @@ def _serve(
     how: Running,
     done: dict[int, list[Report]],
     advance: Callable[[Report], None] | None,
+    running: Zygote | None,
 ) -> None:
-    from gradsmith.lab.isolation import Job, Limits, Zygote
+    from gradsmith.lab.isolation import Job
 
-    warm = how.options.get("level", "standard") != "quick"
-    with Zygote(Limits(how.seconds, how.bytes), warm=warm) as zygote:
+    with contextlib.nullcontext(running) if running is not None else started(how) as zygote:
         while True:
             try:
                 number, item = waiting.get_nowait()

@@ -71,6 +71,7 @@ class Zygote:
     def run(self, job: Job, options: dict[str, Any]) -> Iterator[Report]:
         """One report per subject, as they are finished."""
         subjects = list(job.subjects)
+        self.until_ready()
         self._send(path=job.path, module=job.module, stubs=job.stubs, log=self.log)
         keeper = self._reply(["keeper"], None)["keeper"]
         answer = self._reply(["imported", "keeper_exit"], keeper)
@@ -147,7 +148,13 @@ class Zygote:
         os.close(reply_write)
         self.buffer = b""
         self.unread: list[dict[str, Any]] = []
-        self._reply(["ready"], None)
+        self.ready = False
+
+    def until_ready(self) -> None:
+        """Wait for its imports, which take as long as `import torch`; a caller may have other things to do meanwhile."""
+        if not self.ready:
+            self._reply(["ready"], None)
+            self.ready = True
 
     def _stop(self) -> None:
         if self.process is None:
