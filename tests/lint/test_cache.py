@@ -165,7 +165,9 @@ def test_in_a_large_folder_only_what_promises_something_is_read_again(
     monkeypatch.setattr(Run, "report", watched)
     assert [f.rule for f in gs.lint(project, cache=True).findings] == ["inplace-grad"]
     assert {type(s).__name__ for s in seen if s.path.endswith("large.py")} == {"Unpromising"}
-    assert {type(s).__name__ for s in seen if s.path.endswith("ops.py")} == {"SourceFile"}  # written just now: read at once, to know its bytes
+    assert {type(s).__name__ for s in seen if s.path.endswith("ops.py")} == {
+        "SourceFile"
+    }  # written just now: read at once, to know its bytes
 
 
 def test_processes_find_what_one_finds(tmp_path: Path) -> None:
