@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +17,11 @@ import torch
 from gradsmith.findings import Report
 
 _COUNT = itertools.count()
+
+# A shell that starts tests in the background has them ignore Ctrl-C, and every process they start would inherit that;
+# a handler is not inherited.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

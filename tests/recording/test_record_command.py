@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -35,11 +33,7 @@ print("argv", sys.argv[1:], __name__)
 def record(tmp_path: Path, ending: str, *options: str, args: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     (tmp_path / "train.py").write_text(TRAIN.format(here=str(HERE), ending=ending))
     call = [sys.executable, "-m", "gradsmith", "record", *options, "train.py", *args]
-    # A shell that starts tests in the background has them ignore SIGINT, and they would hand that on.
-    heeding = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    return subprocess.run(
-        call, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False, preexec_fn=heeding
-    )
+    return subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
 
 
 @pytest.mark.parametrize(
