@@ -88,5 +88,7 @@ def test_check_has_nothing_against_the_gallery(path: Path, name: str, level: str
     makers = module.gradsmith_inputs[name]
     for make in makers if isinstance(makers, list) else [makers]:
         report = check(getattr(module, name), *make(), level=level)
-        assert [f"{f.rule}: {f.message}" for f in report.findings if f.severity != "info"] == []
+        # What PyTorch itself does wrong (mark_dirty under compile, say) is said, and is nothing against the Function.
+        against = [f for f in report.findings if f.severity != "info" and f.blame == "user"]
+        assert [f"{f.rule}: {f.message}" for f in against] == []
         assert [f"{s.verdict}: {s.reason}" for s in report.subjects if s.verdict != "verified"] == []
