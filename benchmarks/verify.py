@@ -369,16 +369,18 @@ def main() -> None:
     chosen = parser.parse_args()
     quick: bool = chosen.quick
     parts = chosen.parts or PARTS
+    quiet = True
     if "elements" in parts:
         elements(8 if quick else 40)
     if "operators" in parts:
-        operators(1 if quick else 4, 1 if quick else 3, 8 if quick else 1)
+        quiet = operators(1 if quick else 4, 1 if quick else 3, 8 if quick else 1)
     if "speed" in parts:
         speed(2 if quick else 5)
     if "memory" in parts:
         memory()
     if "mutants" in parts:
         mutants(1 if quick else 2)
+    raise SystemExit(not quiet)
 
 
 if __name__ == "__main__":

@@ -134,7 +134,9 @@ class _HalvedRoot(_SafeRoot):
 
 def test_elements_without_a_finite_slope_do_not_hide_the_others() -> None:
     x = torch.tensor([0.0, 1.0, 4.0, 0.0, 2.0], dtype=torch.float64, requires_grad=True)
-    assert gs.check(_SafeRoot, x, level="quick").subjects[0].verdict == "verified"
+    report = gs.check(_SafeRoot, x, level="quick")
+    assert report.subjects[0].verdict == "verified"
+    assert any("no finite slope at x[0], x[3]: left out" in note for note in report.notes), report.notes
     assert gs.check(_HalvedRoot, x, level="quick").subjects[0].verdict == "refuted"
 
 

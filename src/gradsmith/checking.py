@@ -352,6 +352,9 @@ def _notes(lab: Lab) -> list[str]:
         corners = sum(len(p.corners) for p in judgement.pairs)
         if corners:
             notes.append(f"{lab.target.name}: {corners} corner(s) judged by the interval of their one-sided slopes")
+        if singular := [f"{p.leaf.name}{list(at)}" for p in judgement.pairs for at in sorted(p.singular)]:
+            told = ", ".join(dict.fromkeys(singular[:5]))
+            notes.append(f"{lab.target.name}: forward has no finite slope at {told}: left out, the others were judged")
     return notes
 
 

@@ -65,6 +65,7 @@ class Pair:
     truth: Tensor | None = None  # dense, where the exact oracle was confirmed
     explained: str = ""  # a constrained domain on which the gradient is right
     corners: list[tuple[int, ...]] = field(default_factory=list)
+    singular: list[tuple[int, ...]] = field(default_factory=list)  # no finite slope there: not judged
     flat: bool = False  # forward did not move along any direction
     dtype: torch.dtype = torch.float64  # the precision in which it can be judged
 
@@ -87,7 +88,11 @@ class Judgement:
         return [
             p
             for p in self.pairs
-            if p.status == "right" and not p.corners and not p.explained and (_rounded(p) or _lost_digits(p))
+            if p.status == "right"
+            and not p.corners
+            and not p.singular
+            and not p.explained
+            and (_rounded(p) or _lost_digits(p))
         ]
 
     @property

@@ -38,7 +38,7 @@ def without_singular_points(target: Target, arguments: Arguments, settings: Sett
         live.view(-1)[index] = False
         if not bool(live.any()):
             return
-        pair.corners.append(tuple(int(i) for i in torch.unravel_index(torch.tensor(index), x.shape)))
+        pair.singular.append(tuple(int(i) for i in torch.unravel_index(torch.tensor(index), x.shape)))
         u = normal_like(x, generator) * typical_size(x) * live
         slope, scale = _measured(target, arguments, settings, pair, u)
         if slope.error <= _LIMIT * scale:
