@@ -7,8 +7,9 @@ import pytest
 import torch
 
 import gradsmith as gs
+from gradsmith.recording.call import KEPT_CALLS
 from gradsmith.recording.scaling import scaled
-from gradsmith.recording.tape import KEPT_CALLS, KEPT_SIGNATURES
+from gradsmith.recording.tape import KEPT_SIGNATURES
 
 
 def names(tape: gs.recording.Tape) -> list[str]:  # type: ignore[name-defined]
@@ -74,6 +75,46 @@ def test_a_signature_that_comes_late_is_kept_and_true_is_not_one():
         ops.Parent.apply(torch.ones(2, requires_grad=True), True)
         ops.Parent.apply(torch.ones(3, requires_grad=True), 1)
     assert [(call.count, len(call.examples)) for call in tape.calls] == [(200, KEPT_CALLS), (1, 1), (1, 1)]
+
+
+def test_signatures_that_take_turns_are_counted_each_for_itself():
+    class Total(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, dim):
+            return x.sum()
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            return None, None
+
+    different = [
+        (torch.ones(2, 3, requires_grad=True), -1),
+        (torch.ones(2, 3, requires_grad=True), -2),  # Python hashes -1 and -2 alike
+        (torch.ones(2, 3), -2),
+        (torch.ones(2, 3, dtype=torch.float64), -2),
+        (torch.ones(3, 2).t(), -2),
+        (torch.ones(2, 3).to_sparse(), -2),
+        (torch.ones(2, 3), None),
+    ]
+    with gs.record() as tape:
+        for turn in range(5):
+            for args in different[:: 1 if turn % 2 else -1]:
+                Total.apply(*args)
+    assert [call.count for call in tape.calls] == [5] * len(different)
+
+
+def test_two_classes_with_one_forward_are_told_apart():
+    class First(ops.Swish):
+        pass
+
+    class Second(ops.Swish):
+        pass
+
+    with gs.record() as tape:
+        for _ in range(6):
+            for cls in (First, Second, Second):
+                cls.apply(torch.ones(2, requires_grad=True), torch.tensor(1.0))
+    assert {call.name.rpartition(".")[2]: call.count for call in tape.calls} == {"First": 6, "Second": 12}
 
 
 def test_arguments_that_differ_at_every_call_do_not_fill_the_memory():

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from gradsmith.recording.tape import Call, Tape
+    from gradsmith.recording.call import Call
+    from gradsmith.recording.tape import Tape
 
 SCHEMA = 1
 _LISTED = 64  # elements; larger tensors are described, not listed

@@ -18,6 +18,7 @@ True
 
 from __future__ import annotations
 
-from gradsmith.recording.tape import Call, Tape, record
+from gradsmith.recording.call import Call
+from gradsmith.recording.tape import Tape, record
 
 __all__ = ["Call", "Tape", "record"]

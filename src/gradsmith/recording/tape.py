@@ -2,45 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 import weakref
 from collections import Counter
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor
-from torch.utils import _pytree as pytree
 
-from gradsmith.lab.cells import cell_number
-from gradsmith.recording.scaling import FULL, scaled
+from gradsmith.recording.call import Call
 from gradsmith.recording.signature import signature
 from gradsmith.recording.wiretap import Wiretap
 
 if TYPE_CHECKING:
     from gradsmith.findings import Report
 
-KEPT_CALLS = 3  # of each signature; later ones are only counted
 KEPT_SIGNATURES = 24  # of each Function: arguments that differ at every step must not fill the memory
-_SMALL = 1 << 14  # elements; of larger calls only the first is kept
-
-
-@dataclass
-class Call:
-    """One way in which a Function was called: its class, how often, from where, and copies of the first inputs."""
-
-    cls: type[torch.autograd.Function]
-    count: int = 0
-    lines: Counter[str] = field(default_factory=Counter)
-    examples: list[tuple[Any, ...]] = field(default_factory=list)
-    scaled: str = ""  # how large inputs were made smaller, for the reader
-
-    @property
-    def name(self) -> str:
-        return _short_name(self.cls)
 
 
 class Tape:
@@ -48,7 +25,7 @@ class Tape:
 
     def __init__(self) -> None:
         self._calls: dict[type, dict[Hashable, Call]] = {}
-        self._wiretap = Wiretap(self._heard)
+        self._wiretap = Wiretap(self._find)
 
     @property
     def calls(self) -> list[Call]:
@@ -86,7 +63,7 @@ class Tape:
             n = self.count(cls)
             lines = sum((call.lines for call in self.of(cls)), Counter[str]())
             at = f" ({', '.join(line for line, _ in lines.most_common(3))})" if lines else ""
-            words.append(f"{_short_name(cls)} {'once' if n == 1 else f'{n} times'}{at}")
+            words.append(f"{self.of(cls)[0].name} {'once' if n == 1 else f'{n} times'}{at}")
         plural = "Function" if len(words) == 1 else "Functions"
         return f"{len(words)} {plural} ran: {', '.join(words)}"
 
@@ -110,25 +87,20 @@ class Tape:
         global _latest
         _latest = weakref.ref(self)
 
-    def _heard(self, cls: type, args: tuple[Any, ...]) -> None:
-        try:
-            call = self._calls[cls][signature(args)]
-        except (KeyError, TypeError, RuntimeError):
-            call = self._unknown(cls, args)
-        call.count += 1
-        if call.count <= KEPT_CALLS:
-            _keep(call, args)
-
-    def _unknown(self, cls: type, args: tuple[Any, ...]) -> Call:
+    def _find(self, cls: type, context: type, args: tuple[Any, ...]) -> Call:
+        """The entry of a call with these arguments, old or new."""
         calls = self._calls.setdefault(cls, {})
+        known_as: int | None
         try:
             key = signature(args)
-            hash(key)
+            known_as = hash(key)
         except (TypeError, RuntimeError):  # an argument without hash, or a tensor subclass without shape
-            key = "?"
+            key, known_as = "?", None
         if key not in calls and len(calls) >= KEPT_SIGNATURES:
-            key = "..."
-        return calls.setdefault(key, Call(cls))
+            key, known_as = "...", None
+        if key not in calls:
+            calls[key] = Call(cls, context=context, known_as=known_as)
+        return calls[key]
 
 
 def latest() -> Tape | None:
@@ -147,63 +119,4 @@ def record() -> Tape:
     return Tape()
 
 
-def _keep(call: Call, args: tuple[Any, ...]) -> None:
-    call.lines[_caller()] += 1
-    leaves = [v for v in pytree.tree_leaves(list(args)) if isinstance(v, Tensor)]
-    if any(not _plain(t) for t in leaves):
-        return
-    elements = sum(t.numel() for t in leaves)
-    if call.examples and elements > _SMALL:
-        return
-    with torch.no_grad(), contextlib.suppress(RuntimeError):  # out of memory: the call stays counted
-        if elements > FULL:
-            args, call.scaled = scaled(args)
-        seen: dict[int, Tensor] = {}
-        call.examples.append(tuple(_copied(value, seen) for value in args))
-
-
-def _copied(value: Any, seen: dict[int, Tensor]) -> Any:
-    """Tensors by value, also in lists and dicts; modules and other objects stay what they are: they live on."""
-
-    def copy(item: Any) -> Any:
-        if not isinstance(item, Tensor):
-            return item
-        if id(item) not in seen:
-            seen[id(item)] = item.detach().clone().requires_grad_(item.requires_grad)
-        return seen[id(item)]
-
-    return pytree.tree_map(copy, value)
-
-
-def _plain(tensor: Tensor) -> bool:
-    if type(tensor) is not Tensor and not isinstance(tensor, torch.nn.Parameter):
-        return False
-    return not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
-
-
-def _caller() -> str:
-    """`train.py:12`, or `cell 3:2` in a notebook: the innermost line outside torch, gradsmith and the Function's own file machinery."""
-    for frame in _frames():
-        path = frame.f_code.co_filename
-        if not path.startswith(_OWN) and "/torch/" not in path:
-            cell = cell_number(path)
-            return f"{Path(path).name if cell is None else f'cell {cell}'}:{frame.f_lineno}"
-    return "?"
-
-
-def _short_name(cls: type) -> str:
-    # Loaded when something ran: a test session in which nothing does pays for no more of gradsmith than this folder.
-    from gradsmith.lab.target import short_name
-
-    return short_name(cls)
-
-
-def _frames() -> Iterator[Any]:
-    frame: Any = sys._getframe(2)
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
 _latest: weakref.ref[Tape] | None = None
-_OWN = str(Path(__file__).parents[1])

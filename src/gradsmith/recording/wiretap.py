@@ -10,19 +10,22 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import torch
 from torch.autograd import Function
 from torch.autograd.function import FunctionMeta, _SingleLevelFunction
+from torch.compiler import is_compiling
 
-# (class, arguments of forward): called before forward runs, after it for Functions with a setup_context.
-Listener = Callable[[type, tuple[Any, ...]], None]
+from gradsmith.recording.call import Call
+from gradsmith.recording.ear import Ear
+
+# (class, type of its ctx, arguments of forward) -> where the call is noted.
+Find = Callable[[type, type, tuple[Any, ...]], Call]
 
 
 class Wiretap:
     """Wrappers around every custom Function while `start` ... `stop`."""
 
-    def __init__(self, listener: Listener) -> None:
-        self.listener = listener
+    def __init__(self, find: Find) -> None:
+        self.find = find
         self.undo: list[Callable[[], None]] = []
         self.listening = False
 
@@ -58,28 +61,41 @@ class Wiretap:
             self.undo.append(functools.partial(setattr, cls, name, own))
 
     def _listening(self, definer: type, name: str, own: Any) -> Any:
-        """The same kind of method (static, class, plain) with an ear in it."""
+        """The same kind of method (static, class, plain) with an ear in it: told before forward, after a setup_context."""
         original = own.__func__ if isinstance(own, (staticmethod, classmethod)) else own
-        skip = 1 if isinstance(own, classmethod) else 0
-        is_setup = name == "setup_context"
-        # By the type of the ctx, which is made with the class: whose call to note, None for a parent's forward that a
-        # subclass calls (that is one call, of the subclass), or for no ctx at all.
-        callers: dict[type, type | None] = {}
+        ear = Ear(original, functools.partial(self._find, definer, name))
 
         @functools.wraps(original)
-        def method(*args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling() or not self.listening or len(args) <= skip:
-                return original(*args, **kwargs)
-            context = type(args[skip])
-            try:
-                cls = callers[context]
-            except KeyError:
-                cls = callers[context] = _caller_class(context, name, definer)
-            if cls is not None:
-                self.listener(cls, tuple(args[skip + 1]) if is_setup else args[skip + 1 :])
-            return original(*args, **kwargs)
+        def forward(ctx: Any, /, *args: Any, **kwargs: Any) -> Any:
+            if not is_compiling():
+                ear.hear(type(ctx), args)
+            return ear.original(ctx, *args, **kwargs)
 
+        @functools.wraps(original)
+        def class_forward(cls: Any, ctx: Any, /, *args: Any, **kwargs: Any) -> Any:
+            if not is_compiling():
+                ear.hear(type(ctx), args)
+            return ear.original(cls, ctx, *args, **kwargs)
+
+        @functools.wraps(original)
+        def setup_context(*args: Any, **kwargs: Any) -> Any:
+            if not is_compiling():
+                ctx, inputs = args[-3:-1]  # after a cls, maybe
+                ear.hear(type(ctx), tuple(inputs))
+            return ear.original(*args, **kwargs)
+
+        if name == "setup_context":
+            method: Callable[..., Any] = setup_context
+        else:
+            method = class_forward if isinstance(own, classmethod) else forward
         return type(own)(method) if isinstance(own, (staticmethod, classmethod)) else method
+
+    def _find(self, definer: type, name: str, context: type, args: tuple[Any, ...]) -> Call | None:
+        """None for a parent's forward that a subclass calls (that is one call, of the subclass), or for no ctx at all."""
+        cls: type | None = getattr(context, "_forward_cls", None)
+        if not self.listening or cls is None or _definer(cls, name) is not definer:
+            return None
+        return self.find(cls, context, args)
 
 
 def has_own_setup(cls: type) -> bool:
@@ -95,11 +111,6 @@ def subclasses(cls: type) -> Iterator[type]:
             seen.add(found)
             yield found
             stack.extend(type.__subclasses__(found))
-
-
-def _caller_class(context: type, name: str, definer: type) -> type | None:
-    cls: type | None = getattr(context, "_forward_cls", None)
-    return cls if cls is not None and _definer(cls, name) is definer else None
 
 
 def _definer(cls: type, name: str) -> type | None:
