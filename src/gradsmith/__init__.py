@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradsmith.findings import Edit, Finding, GradientError, GradsmithError, Report, Subject
-
 if TYPE_CHECKING:
     from gradsmith import recurrent
     from gradsmith.asserting import assert_gradients
     from gradsmith.checking import check
+    from gradsmith.findings import Edit, Finding, GradientError, GradsmithError, Report, Subject
     from gradsmith.gradchecking import gradcheck
     from gradsmith.inputs.declared import example_inputs
     from gradsmith.lab.surrogates import surrogate
@@ -56,7 +55,14 @@ __all__ = [
     "surrogate",
 ]
 
+# Findings, too: pytest loads this file in every project where gradsmith is installed, wanted there or not.
 _LAZY = {
+    "Edit": "gradsmith.findings",
+    "Finding": "gradsmith.findings",
+    "GradientError": "gradsmith.findings",
+    "GradsmithError": "gradsmith.findings",
+    "Report": "gradsmith.findings",
+    "Subject": "gradsmith.findings",
     "assert_gradients": "gradsmith.asserting",
     "check": "gradsmith.checking",
     "check_paths": "gradsmith.path_checking",
@@ -89,6 +95,8 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
+        from gradsmith.findings import GradsmithError
+
         raise GradsmithError(MISSING_TORCH.format(what=f"gradsmith.{name}")) from None
 
 

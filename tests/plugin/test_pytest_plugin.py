@@ -72,19 +72,21 @@ def test_a_project_that_runs_no_function_gets_no_item_and_no_torch(project):
 
 def test_where_no_function_runs_little_of_gradsmith_is_loaded(project):
     """Fixed costs: torch is there, a Function is defined, and none is called."""
-    project.makepyfile(
-        test_idle="""
+    project.makeconftest(
+        """
         import sys
-        import ops
 
-        def test_idle():
-            loaded = {m for m in sys.modules if m.startswith("gradsmith.")}
-            assert "gradsmith.recording.tape" in loaded
-            heavy = ("gradsmith.lab.", "gradsmith.checking", "gradsmith.rules", "gradsmith.source", "gradsmith.catalog")
-            assert {m for m in loaded if m.startswith(heavy)} <= {"gradsmith.lab.cells"}
+        def pytest_unconfigure():
+            print("LOADED", *sorted(m for m in sys.modules if m.startswith("gradsmith.")))
         """
     )
-    project.runpytest_subprocess("-q", "--gradsmith").assert_outcomes(passed=1)
+    project.makepyfile(test_idle="import ops\n\ndef test_idle():\n    pass\n")
+    result = project.runpytest_subprocess("-q", "-s", "--gradsmith")
+    result.assert_outcomes(passed=1)
+    loaded = {name for line in result.outlines if line.startswith("LOADED") for name in line.split()[1:]}
+    others = {m for m in loaded if not m.startswith("gradsmith.recording")}
+    assert "gradsmith.recording.tape" in loaded
+    assert others <= {"gradsmith.pytest_plugin", "gradsmith.lab", "gradsmith.lab.cells"}
 
 
 def test_marker_fixture_and_one_line_test(project):
