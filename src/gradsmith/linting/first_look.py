@@ -9,27 +9,36 @@ from functools import partial
 from gradsmith.catalog import Rule
 from gradsmith.findings import Skipped
 from gradsmith.linting import pool
-from gradsmith.source import scan
+from gradsmith.source import FileModel, notebook, scan
+from gradsmith.source.encoding import decoded
 
 # Up to this many bytes every file is parsed whole, so that a syntax error anywhere is reported; beyond it only the
 # classes that matter are (the torch package: 0.13 s instead of 6 s).
 PARSE_WHOLE_BELOW = 1_000_000
+_ALIKE = 5  # letters
 PAYS_FROM = 500  # files to read, from which a second process pays
 
 
 @dataclass(frozen=True)
-class LookedAt:
-    """A file, and what its bytes mention."""
+class Promise:
+    """What the bytes of a file mention."""
 
-    source: scan.SourceFile
     function: bool
     layer: bool
     words: frozenset[str]
-    whole: bool = False
+    named: bool
 
-    @property
-    def promises(self) -> bool:
-        return self.function or self.layer or bool(self.words) or self.source.named
+    def __bool__(self) -> bool:
+        return self.function or self.layer or bool(self.words) or self.named
+
+
+@dataclass(frozen=True)
+class LookedAt:
+    """A file worth more than a look."""
+
+    file: FileModel
+    promise: Promise
+    whole: bool = False
 
 
 @dataclass
@@ -39,6 +48,7 @@ class FirstLook:
     kept: list[LookedAt] = field(default_factory=list)
     unpromising: list[str] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
+    notebooks: dict[str, notebook.Notebook] = field(default_factory=dict)
     count: int = 0
     bytes: int = 0
 
@@ -53,39 +63,60 @@ class FirstLook:
             self.bytes += source.size
             self.unpromising.append(source.path)
             return
-        seen = wanted.in_bytes(source)
-        if not seen.promises:
+        promise = wanted.in_bytes(source)
+        if not promise:
             self.unpromising.append(source.path)
-        if seen.promises or self.bytes <= PARSE_WHOLE_BELOW:
-            self.kept.append(seen)
+        if promise or self.bytes <= PARSE_WHOLE_BELOW:
+            file = self._opened(source)
+            if file is not None:
+                self.kept.append(LookedAt(file, promise))
         self.bytes += len(source.data)
+
+    def _opened(self, source: scan.SourceFile) -> FileModel | None:
+        try:
+            if not source.path.endswith(notebook.ENDING):
+                return FileModel(source.path, decoded(source.data))
+            read = notebook.read(source.data)
+        except (UnicodeDecodeError, LookupError, SyntaxError) as error:
+            self.skipped.append(Skipped(source.path, f"cannot be decoded: {first_line(error)}"))
+            return None
+        except (ValueError, RecursionError) as error:
+            self.skipped.append(Skipped(source.path, f"cannot be read as a notebook: {error}"))
+            return None
+        self.skipped += [Skipped(source.path, trouble) for trouble in read.trouble]
+        self.notebooks[source.path] = read
+        return FileModel(source.path, read.text)
 
     def settled(self) -> FirstLook:
         """With much to read, only what promises something is kept; otherwise every file is parsed whole."""
         if self.bytes > PARSE_WHOLE_BELOW:
-            return replace(self, kept=[seen for seen in self.kept if seen.promises])
+            return replace(self, kept=[seen for seen in self.kept if seen.promise])
         return replace(self, kept=[replace(seen, whole=True) for seen in self.kept])
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the rules look for."""
+    """What the rules look for. Words that begin alike are looked for by their beginning first."""
 
-    words: dict[bytes, str]
+    words: dict[bytes, dict[bytes, str]]
     layers: bool
 
     @staticmethod
     def by(rules: Sequence[Rule]) -> Wanted:
-        words = {word.encode(): word for rule in rules for word in rule.triggers}
-        return Wanted(words, any(rule.lint_layer for rule in rules))
+        words: dict[bytes, dict[bytes, str]] = {}
+        for word in dict.fromkeys(word for rule in rules for word in rule.triggers):
+            words.setdefault(word.encode()[:_ALIKE], {})[word.encode()] = word
+        alone = {(beginning if len(group) > 1 else next(iter(group))): group for beginning, group in words.items()}
+        return Wanted(alone, any(rule.lint_layer for rule in rules))
 
-    def in_bytes(self, source: scan.SourceFile) -> LookedAt:
+    def in_bytes(self, source: scan.SourceFile) -> Promise:
         data = source.data
-        return LookedAt(
-            source,
+        groups = [group for beginning, group in self.words.items() if beginning in data]
+        return Promise(
             scan.mentions_function(data),
             self.layers and scan.mentions_layer(data),
-            frozenset(word for raw, word in self.words.items() if raw in data),
+            frozenset(word for group in groups for raw, word in group.items() if len(group) == 1 or raw in data),
+            source.named,
         )
 
 
@@ -102,6 +133,7 @@ def look_at(sources: Iterable[scan.Seen], rules: Sequence[Rule]) -> FirstLook:
         whole.kept += look.kept
         whole.unpromising += look.unpromising
         whole.skipped += look.skipped
+        whole.notebooks.update(look.notebooks)
         whole.count += look.count
         whole.bytes += look.bytes
     return whole.settled()
@@ -111,4 +143,13 @@ def _look(sources: Sequence[scan.Seen], wanted: Wanted) -> FirstLook:
     look = FirstLook()
     for source in sources:
         look.add(source, wanted)
+    for seen in look.kept:  # here, because here are several processes
+        if seen.promise.function:
+            assert seen.file.direct_functions is not None
     return look
+
+
+def first_line(error: BaseException) -> str:
+    """An error in one line: its type and the first line of what it says."""
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__

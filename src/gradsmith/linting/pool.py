@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gradsmith.findings import Finding, Skipped
-from gradsmith.linting.settle import Found, Subject
+from gradsmith.linting.settle import Found
 from gradsmith.source import FileModel
 
 if TYPE_CHECKING:
@@ -85,46 +85,39 @@ class _Child(Generic[T]):
 
 @dataclass(frozen=True)
 class _Sent:
-    """A `Found` as it travels: models by their place in lists that both processes have."""
+    """A `Found` as it travels: files by their place in a list that both processes have."""
 
     finding: Finding
     file: int
-    kind: str
-    subject: int
+    stands_in: int
+    is_own: bool
+    header: range
 
 
 @dataclass(frozen=True)
 class _Result:
     found: list[_Sent]
     skipped: list[Skipped]
+    functions: int
+    unparsed: list[int]
 
 
-def lint_in_processes(run: Run, files: Sequence[FileModel], count: int) -> tuple[list[Found], list[Skipped]]:
+def lint_in_processes(run: Run, files: Sequence[FileModel], count: int) -> None:
     """Every rule over every file, in `count` processes."""
     parts = side_by_side([partial(_lint_some, run, files, range(part, len(files), count)) for part in range(count)])
     sent = sorted((s for part in parts for s in part.found), key=lambda s: s.file)
     # In the order in which one process would have found them: rules settle twins by it.
-    found = [Found(s.finding, _subject(files[s.file], s), files[s.file]) for s in sent]
-    return found, [s for part in parts for s in part.skipped]
+    run.found += [Found(s.finding, files[s.file], files[s.stands_in], s.is_own, s.header) for s in sent]
+    for part in parts:
+        run.skipped += part.skipped
+        run.functions += part.functions
+        run.unparsed.update(files[index] for index in part.unparsed)
 
 
 def _lint_some(run: Run, files: Sequence[FileModel], chosen: range) -> _Result:
-    mine = replace(run, found=[], skipped=[])
+    mine = replace(run, found=[], skipped=[], functions=0, unparsed=set())
     for index in chosen:
         mine.lint_file(files[index])
-    place = {files[index]: index for index in chosen}
-    return _Result([_sent(item, place[item.file]) for item in mine.found], mine.skipped)
-
-
-def _sent(item: Found, file: int) -> _Sent:
-    for kind in ("functions", "layers"):
-        for index, model in enumerate(getattr(item.file, kind)):
-            if model is item.subject:
-                return _Sent(item.finding, file, kind, index)
-    return _Sent(item.finding, file, "file", 0)
-
-
-def _subject(file: FileModel, sent: _Sent) -> Subject:
-    if sent.kind == "functions":
-        return file.functions[sent.subject]
-    return file.layers[sent.subject] if sent.kind == "layers" else file
+    place = {file: index for index, file in enumerate(files)}
+    sent = [_Sent(f.finding, place[f.file], place[f.stands_in], f.is_own, f.header) for f in mine.found]
+    return _Result(sent, mine.skipped, mine.functions, [place[file] for file in mine.unparsed])

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 from gradsmith.catalog import Rule, chosen
 from gradsmith.findings import Finding, Report, Skipped
 from gradsmith.linting import pool
-from gradsmith.linting.first_look import LookedAt, look_at
+from gradsmith.linting.first_look import LookedAt, first_line, look_at
 from gradsmith.linting.settle import Found, Subject, settled
 from gradsmith.source import FileModel, Project, notebook, project, scan
-from gradsmith.source.encoding import decoded
 
 if TYPE_CHECKING:
     from gradsmith.config import Config
@@ -37,6 +36,8 @@ class Run:
     skipped: list[Skipped] = field(default_factory=list)
     found: list[Found] = field(default_factory=list)
     count: int = 0
+    functions: int = 0
+    unparsed: set[FileModel] = field(default_factory=set)
     unpromising: list[str] = field(default_factory=list)
     words: dict[FileModel, frozenset[str]] = field(default_factory=dict)
     notebooks: dict[str, notebook.Notebook] = field(default_factory=dict)
@@ -47,70 +48,56 @@ class Run:
             look = look_at(sources, self.rules)
             self.count, self.unpromising = look.count, look.unpromising
             self.skipped += look.skipped
-            loaded = self._load(look.kept)
-            for file, error in loaded.unparsed.items():
-                self.skipped.append(Skipped(file.path, _reason(error, file)))
-            files = [file for file in loaded.files if file not in loaded.unparsed]
+            self.notebooks = look.notebooks
+            files = self._load(look.kept).files
             self._lint_all(files)
-            findings = settled(self.found, self._last_words(files))
-        functions = sum(len(file.functions) for file in loaded.files)
+            findings = settled(self.found, self._last_words([file for file in files if file not in self.unparsed]))
         placed = [self._placed(finding) for finding in findings]
-        return Report(findings=placed, skipped=self.skipped, files=self.count, functions=functions)
+        return Report(findings=placed, skipped=self.skipped, files=self.count, functions=self.functions)
 
-    def _load(self, looked_at: Iterable[LookedAt]) -> Project:
-        files, functions, layers, whole = [], [], [], []
-        for seen in looked_at:
-            file = self._file(seen.source)
-            if file is None:
-                continue
-            files.append(file)
-            self.words[file] = seen.words
-            functions += [file] if seen.function else []
-            layers += [file] if seen.layer else []
-            whole += [file] if seen.whole or seen.source.named else []
-        return project.load(files, functions, layers, whole)
-
-    def _file(self, source: scan.SourceFile) -> FileModel | None:
-        try:
-            if not source.path.endswith(notebook.ENDING):
-                return FileModel(source.path, decoded(source.data))
-            read = notebook.read(source.data)
-        except (UnicodeDecodeError, LookupError, SyntaxError) as error:
-            self.skipped.append(Skipped(source.path, f"cannot be decoded: {first_line(error)}"))
-            return None
-        except (ValueError, RecursionError) as error:
-            self.skipped.append(Skipped(source.path, f"cannot be read as a notebook: {error}"))
-            return None
-        self.skipped += [Skipped(source.path, trouble) for trouble in read.trouble]
-        self.notebooks[source.path] = read
-        return FileModel(source.path, read.text)
+    def _load(self, looked_at: Sequence[LookedAt]) -> Project:
+        self.words = {seen.file: seen.promise.words for seen in looked_at}
+        return project.load(
+            [seen.file for seen in looked_at],
+            [seen.file for seen in looked_at if seen.promise.function],
+            [seen.file for seen in looked_at if seen.promise.layer],
+            [seen.file for seen in looked_at if seen.whole or seen.promise.named],
+        )
 
     def _lint_all(self, files: Sequence[FileModel]) -> None:
         count = pool.processors() if len(files) >= pool.PAYS_FROM and not self.debug else 1
         if count > 1:
-            self.found, skipped = pool.lint_in_processes(self, files, count)
-            self.skipped += skipped
+            pool.lint_in_processes(self, files, count)
         else:
             for file in files:
                 self.lint_file(file)
 
     def lint_file(self, file: FileModel) -> None:
-        """Run every rule over one file."""
+        """Run every rule over one file, unless it cannot be parsed."""
+        assert file.project is not None
+        functions, layers, words = file.functions, file.layers, self.words[file]
+        self.functions += len(functions)
+        if file in file.project.unparsed:
+            self.unparsed.add(file)
+            self.skipped.append(Skipped(file.path, _reason(file.project.unparsed[file], file)))
+            return
         for rule in self._rules_in(file):
             if rule.after_others:
                 continue
             if rule.lint:
-                for function in file.functions:
+                for function in functions:
                     self._apply(rule, rule.lint, function, file)
             if rule.lint_layer:
-                for layer in file.layers:
+                for layer in layers:
                     self._apply(rule, rule.lint_layer, layer, file)
-            if rule.lint_file and not self.words[file].isdisjoint(rule.triggers):
+            if rule.lint_file and not words.isdisjoint(rule.triggers):
                 self._apply(rule, rule.lint_file, file, file)
 
     def _rules_in(self, file: FileModel) -> list[Rule]:
         patterns = self.config.ignored_in(file.path) if self.config else ()
-        ignored = {rule.name for rule in chosen(patterns)} if patterns else set()
+        if not patterns:
+            return self.rules
+        ignored = {rule.name for rule in chosen(patterns)}
         return [rule for rule in self.rules if rule.name not in ignored]
 
     def _last_words(self, files: Sequence[FileModel]) -> Callable[[], list[Found]]:
@@ -145,7 +132,7 @@ class Run:
             what = f"rule {rule.name} failed on {getattr(subject, 'qualname', 'the file')}"
             self.skipped.append(Skipped(file.path, f"{what}: {first_line(error)} (--debug shows where)"))
             return
-        self.found += [Found(f, subject, file) for f in findings]
+        self.found += [Found.of(f, subject, file) for f in findings]
 
     def _placed(self, finding: Finding) -> Finding:
         book = self.notebooks.get(finding.path or "")
@@ -162,12 +149,6 @@ def _reason(error: BaseException, file: FileModel) -> str:
     text = file.lines[line - 1] if 0 < line <= len(file.lines) else ""
     hint = f" (read as {version}; newer syntax needs a newer Python)" if _NEWER_SYNTAX.search(text) else ""
     return f"syntax error at line {line}: {error.msg}{hint}"
-
-
-def first_line(error: BaseException) -> str:
-    """An error in one line: its type and the first line of what it says."""
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
 
 
 @contextmanager

@@ -13,33 +13,41 @@ Subject = FunctionModel | LayerModel | FileModel
 
 @dataclass(frozen=True)
 class Found:
-    """A finding, what it is about, and the file the rule was looking at."""
+    """A finding, the file the rule was looking at, and where comments that speak of it may stand.
+
+    `is_own`: it stands in the class it is reported for, not in a base class. `stands_in` is the file it points into,
+    `header` the lines at the head of the class.
+    """
 
     finding: Finding
-    subject: Subject
     file: FileModel
+    stands_in: FileModel
+    is_own: bool
+    header: range
 
-    @property
-    def is_own(self) -> bool:
-        """The finding stands in the class it is reported for, not in a base class."""
-        node, line = getattr(self.subject, "node", None), self.finding.line or 0
-        if node is None or self.finding.path != self.file.path:
-            return node is None
-        return bool(node.lineno <= line <= (node.end_lineno or line))
+    @staticmethod
+    def of(finding: Finding, subject: Subject, file: FileModel) -> Found:
+        where = file
+        if isinstance(subject, FunctionModel) and finding.path != file.path:
+            where = next((b.file for b in subject.bases if b.file.path == finding.path), file)
+        return Found(finding, file, where, _is_own(finding, subject, file), class_lines(subject))
 
     def is_hidden(self) -> bool:
         """A comment of the author hides it; that comment is then known to be of use."""
         finding = self.finding
-        where = self.file
-        if isinstance(self.subject, FunctionModel) and finding.path != self.file.path:
-            bases = [b.file for b in self.subject.bases if b.file.path == finding.path]
-            where = bases[0] if bases else self.file
         first = finding.line or 0
         lines = [first, finding.end_line or first]
-        hidden = where.comments.hides(finding.rule, finding.code, lines)
-        for line in class_lines(self.subject):
+        hidden = self.stands_in.comments.hides(finding.rule, finding.code, lines)
+        for line in self.header:
             hidden = self.file.comments.hides(finding.rule, finding.code, (), line) or hidden
         return hidden
+
+
+def _is_own(finding: Finding, subject: Subject, file: FileModel) -> bool:
+    node, line = getattr(subject, "node", None), finding.line or 0
+    if node is None or finding.path != file.path:
+        return node is None
+    return bool(node.lineno <= line <= (node.end_lineno or line))
 
 
 def class_lines(subject: object) -> range:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from gradsmith.source.file import FileModel
 from gradsmith.source.method import Method, Role, read_params
 from gradsmith.source.model import FunctionModel, decorator_names
+from gradsmith.source.walk import nodes_under
 
 # Statements only: documentation speaks of register_autograd far more often than code uses it.
 _MENTION = r"^[ \t]*(?:[\w.]+\.)?register_autograd\(|^[ \t]*@(?:[\w.]+\.)?(?:custom_op|triton_op)\b"
@@ -26,7 +27,7 @@ def custom_ops(file: FileModel) -> Iterator[FunctionModel]:
     """One model for every `register_autograd` whose backward is a function of this file."""
     if "register_autograd(" not in file.text:
         return
-    nodes = [node for block in file.blocks_matching(_MENTION) for node in ast.walk(block)]
+    nodes = [node for block in file.blocks_matching(_MENTION) for node in nodes_under(block)]
     functions = {n.name: n for n in nodes if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))}
     for node in nodes:
         registration = _registration(file, node)

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Applicability, Edit, Finding, Severity
-from gradsmith.source import imports, slices, suppressions
+from gradsmith.source import bases, imports, slices, suppressions
 from gradsmith.source.edits import split_lines
 
 if TYPE_CHECKING:
@@ -54,17 +54,23 @@ class Place:
 
 @dataclass(eq=False)
 class FileModel:
-    """One source text. `functions` and `layers` are filled in by `source.project`."""
+    """One source text. `functions` and `layers` are built by its project, once somebody asks for them."""
 
     path: str
     text: str
     cell: int | None = None
-    functions: list[FunctionModel] = field(default_factory=list)
-    layers: list[LayerModel] = field(default_factory=list)
     project: Project | None = field(default=None, repr=False)
     _parents: dict[ast.AST, ast.AST] = field(default_factory=dict, repr=False)
     _unlinked: list[ast.AST] = field(default_factory=list, repr=False)
     _blocks: dict[int, ast.stmt | None] = field(default_factory=dict, repr=False)
+
+    @property
+    def functions(self) -> list[FunctionModel]:
+        return self.project.models_of(self).functions if self.project is not None else []
+
+    @property
+    def layers(self) -> list[LayerModel]:
+        return self.project.models_of(self).layers if self.project is not None else []
 
     @cached_property
     def lines(self) -> list[str]:
@@ -81,6 +87,11 @@ class FileModel:
     @cached_property
     def headers(self) -> list[slices.ClassHeader]:
         return slices.headers(self.text)
+
+    @cached_property
+    def direct_functions(self) -> frozenset[slices.ClassHeader]:
+        """The classes that derive from torch's Function, as far as this file tells."""
+        return bases.direct_functions(self)
 
     @cached_property
     def tops(self) -> dict[str, int]:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gradsmith.source.walk import children, nodes_under
+
 How = Literal["param", "assign", "unpack", "augment", "loop", "with", "import", "def", "other"]
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Env = dict[str, tuple["Binding", ...]]
@@ -77,7 +79,7 @@ class Flow:
         return current
 
     def _plain(self, statement: ast.stmt, env: Env) -> Env:
-        for child in ast.iter_child_nodes(statement):
+        for child in children(statement):
             self._read(child, env)
         return env
 
@@ -109,7 +111,7 @@ class Flow:
                 self._bind(inner, arg.arg, arg, "other")
             self._read(node.body, inner)
             return
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             self._read(child, env)
 
     def _note(self, node: ast.Name, env: Env) -> None:
@@ -231,7 +233,7 @@ class Flow:
         out: Env | None = dict(env)
         for case in statement.cases:
             inner = dict(env)
-            for node in ast.walk(case.pattern):
+            for node in nodes_under(case.pattern):
                 name = getattr(node, "name", None) or getattr(node, "rest", None)
                 if isinstance(name, str):
                     self._bind(inner, name, node, "other")

@@ -209,7 +209,7 @@ def _use(check: Gradcheck, node: ast.AST) -> str:
     if isinstance(current, ast.Return):
         return "returned"
     if isinstance(current, ast.If) and any(
-        isinstance(n, (ast.Raise, ast.Return)) for s in current.body for n in ast.walk(s)
+        isinstance(n, (ast.Raise, ast.Return)) for s in current.body for n in nodes_under(s)
     ):
         return "asserted"
     return _called_with(current.value) if isinstance(current, ast.Expr) else "used"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.source.layer import Loop, read_loop
-from gradsmith.source.walk import once
+from gradsmith.source.walk import nodes_under, once
 
 if TYPE_CHECKING:
     from gradsmith.source.method import Method
@@ -28,7 +28,7 @@ def bound_names(loop: Loop) -> frozenset[str]:
     """Names that get a value in the body or in the loop's header."""
     names = {n.id for n in body_nodes(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     if isinstance(loop.node, ast.For):
-        names |= {n.id for n in ast.walk(loop.node.target) if isinstance(n, ast.Name)}
+        names |= {n.id for n in nodes_under(loop.node.target) if isinstance(n, ast.Name)}
     return frozenset(names)
 
 
@@ -56,7 +56,7 @@ def carried(loop: Loop) -> frozenset[str]:
 
 
 def _mentions(node: ast.AST, name: str | None) -> bool:
-    return name is not None and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node))
+    return name is not None and any(isinstance(n, ast.Name) and n.id == name for n in nodes_under(node))
 
 
 def _is_written(loop: Loop, name: str) -> bool:
@@ -75,7 +75,7 @@ def depends_on(loop: Loop, node: ast.expr, names: frozenset[str]) -> bool:
     waiting: list[ast.AST] = [node]
     inside = {id(n) for n in body_nodes(loop)}
     while waiting:
-        for name in (n for n in ast.walk(waiting.pop()) if isinstance(n, ast.Name)):
+        for name in (n for n in nodes_under(waiting.pop()) if isinstance(n, ast.Name)):
             if name.id in names:
                 return True
             if name.id in seen or not isinstance(name.ctx, ast.Load):

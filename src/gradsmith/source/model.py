@@ -14,6 +14,7 @@ from gradsmith.source.context import AttributeRead, AttributeWrite, Mark, Save, 
 from gradsmith.source.file import FileModel
 from gradsmith.source.method import Binder, Method, Param, Role, read_params
 from gradsmith.source.suppressions import Declaration
+from gradsmith.source.walk import nodes_under
 
 METHODS = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap")
 
@@ -238,7 +239,7 @@ def _functions(node: ast.ClassDef) -> Iterator[ast.FunctionDef | ast.AsyncFuncti
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield statement
         elif isinstance(statement, (ast.If, ast.Try)):
-            yield from (s for s in ast.walk(statement) if isinstance(s, ast.FunctionDef) and s.name in METHODS)
+            yield from (s for s in nodes_under(statement) if isinstance(s, ast.FunctionDef) and s.name in METHODS)
 
 
 def _method(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, file: FileModel, new_style: bool) -> Method:

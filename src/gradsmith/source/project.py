@@ -9,14 +9,7 @@ from dataclasses import dataclass, field
 
 from gradsmith.source import customop, layer, model
 from gradsmith.source.file import FileModel
-from gradsmith.source.slices import ClassHeader, end_of_block, parse_classes
-
-FUNCTIONS = frozenset(
-    f"torch.autograd{module}.{name}"
-    for module in ("", ".function")
-    for name in ("Function", "InplaceFunction", "NestedIOFunction")
-) | {"torch.Function"}
-_LAST_NAMES = frozenset(("Function", "InplaceFunction", "NestedIOFunction"))
+from gradsmith.source.slices import ClassHeader, parse_classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,12 +19,28 @@ class _Class:
     bases: list[_Class] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Models:
+    """What was found in one file."""
+
+    functions: list[model.FunctionModel] = field(default_factory=list)
+    layers: list[layer.LayerModel] = field(default_factory=list)
+
+
 @dataclass(eq=False)
 class Project:
-    """Files read together. `unparsed` holds those that Python could not parse, with the error."""
+    """Files read together. What a file holds is parsed when somebody asks for it.
+
+    `unparsed` holds the files that were asked for and that Python could not parse, with the error.
+    """
 
     files: list[FileModel] = field(default_factory=list)
     unparsed: dict[FileModel, Exception] = field(default_factory=dict)
+    classes: dict[FileModel, list[_Class]] = field(default_factory=dict, repr=False)
+    with_layers: frozenset[FileModel] = frozenset()
+    whole: frozenset[FileModel] = frozenset()
+    _models: dict[FileModel, Models] = field(default_factory=dict, repr=False)
+    _by_class: dict[_Class, model.FunctionModel] = field(default_factory=dict, repr=False)
     _matching: dict[str, list[FileModel]] = field(default_factory=dict, repr=False)
     _mentioning: dict[tuple[str, ...], list[FileModel]] = field(default_factory=dict, repr=False)
 
@@ -64,6 +73,59 @@ class Project:
         """The custom gradients of that name in any file."""
         return [function for function in self.functions if function.name == name]
 
+    def models_of(self, file: FileModel) -> Models:
+        """The models of one file. Files that hold bases of its classes are parsed with it."""
+        if file not in self._models:
+            together = self._unread_with(file)
+            built = [found for one in together for found in self._read(one)]
+            for found in built:
+                self._by_class[found].bases = [self._by_class[b] for b in found.bases if b in self._by_class]
+            _settle_new_style(self._by_class[found] for found in built)
+        return self._models[file]
+
+    def _unread_with(self, file: FileModel) -> list[FileModel]:
+        needed = [file]
+        for one in needed:  # grows while it is walked
+            for base in (base for found in self.classes.get(one, ()) for base in found.bases):
+                if base.file not in needed and base.file not in self._models:
+                    needed.append(base.file)
+        return needed
+
+    def _read(self, file: FileModel) -> list[_Class]:
+        """Parse a file and build its models; the classes that have one."""
+        self._models[file] = models = Models()
+        classes = [c for c in self.classes.get(file, ()) if not c.header.in_string(file.text)]
+        headers = [c.header for c in classes]
+        inside = file.headers if file in self.with_layers else ()
+        layers = [h for h in inside if h not in headers and layer.may_loop(file, h) and not h.in_string(file.text)]
+        try:
+            if file in self.whole:
+                assert file.tree
+            self._build(file, classes, layers)
+            models.functions.extend(customop.custom_ops(file))
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            self.unparsed[file] = error
+        return [found for found in classes if found in self._by_class]
+
+    def _build(self, file: FileModel, classes: Sequence[_Class], layers: Sequence[ClassHeader]) -> None:
+        wanted = [*(c.header for c in classes), *layers]
+        if not wanted:
+            return
+        tree = file.tree if "tree" in file.__dict__ else parse_classes(file.text, file.lines, wanted)
+        nodes = {node.lineno: node for node in _classes(tree)}
+        models = self._models[file]
+        for found in classes:
+            node = nodes.get(found.header.line)
+            if node is not None and node.name == found.header.name:
+                file.link(node)
+                self._by_class[found] = built = model.from_class(node, qualname(file, found.header), file)
+                models.functions.append(built)
+        for header in layers:
+            node = nodes.get(header.line)
+            if node is not None and node.name == header.name:
+                file.link(node)
+                models.layers.append(layer.from_class(node, qualname(file, header), file))
+
 
 def load(
     files: Sequence[FileModel],
@@ -71,58 +133,18 @@ def load(
     with_layers: Sequence[FileModel] = (),
     whole: Sequence[FileModel] = (),
 ) -> Project:
-    """Build the models of all files.
+    """The files as one project.
 
     Only `with_functions` and `with_layers` are looked into for classes; files in `whole` are parsed completely, so
     that an error anywhere in them is known.
     """
-    project = Project(list(files))
+    classes: dict[FileModel, list[_Class]] = {}
+    for found in _function_classes(with_functions):
+        classes.setdefault(found.file, []).append(found)
+    project = Project(list(files), classes=classes, with_layers=frozenset(with_layers), whole=frozenset(whole))
     for file in files:
         file.project = project
-    chosen = _function_classes(with_functions)
-    by_file: dict[FileModel, list[_Class]] = {}
-    for found in chosen:
-        if found.header.in_string(found.file.text):
-            continue
-        by_file.setdefault(found.file, []).append(found)
-    layer_files, whole_files = set(with_layers), set(whole)
-    models: dict[_Class, model.FunctionModel] = {}
-    for file in files:
-        headers = [c.header for c in by_file.get(file, [])]
-        inside = file.headers if file in layer_files else ()
-        layers = [h for h in inside if h not in headers and layer.may_loop(file, h) and not h.in_string(file.text)]
-        try:
-            if file in whole_files:
-                assert file.tree
-            _build(file, by_file.get(file, []), layers, models)
-            file.functions += customop.custom_ops(file)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            project.unparsed[file] = error
-    for found, built in models.items():
-        built.bases = [models[b] for b in found.bases if b in models]
-    _settle_new_style(models.values())
     return project
-
-
-def _build(
-    file: FileModel, classes: Sequence[_Class], layers: Sequence[ClassHeader], models: dict[_Class, model.FunctionModel]
-) -> None:
-    wanted = [*(c.header for c in classes), *layers]
-    if not wanted:
-        return
-    tree = file.tree if "tree" in file.__dict__ else parse_classes(file.text, file.lines, wanted)
-    nodes = {node.lineno: node for node in _classes(tree)}
-    for found in classes:
-        node = nodes.get(found.header.line)
-        if node is not None and node.name == found.header.name:
-            file.link(node)
-            models[found] = built = model.from_class(node, qualname(file, found.header), file)
-            file.functions.append(built)
-    for header in layers:
-        node = nodes.get(header.line)
-        if node is not None and node.name == header.name:
-            file.link(node)
-            file.layers.append(layer.from_class(node, qualname(file, header), file))
 
 
 def _classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
@@ -152,11 +174,7 @@ def _function_classes(files: Sequence[FileModel]) -> list[_Class]:
     by_name: dict[str, list[_Class]] = {}
     for item in everything:
         by_name.setdefault(item.header.name, []).append(item)
-    known = {
-        item: None
-        for item in everything
-        if any(is_function(item.file, base, item.header) for base in item.header.bases)
-    }
+    known = {item: None for item in everything if item.header in item.file.direct_functions}
     waiting = [item for item in everything if item not in known and item.header.bases]
     grew = True
     while grew:
@@ -169,31 +187,6 @@ def _function_classes(files: Sequence[FileModel]) -> list[_Class]:
                 waiting.remove(item)
                 grew = True
     return list(known)
-
-
-def is_function(file: FileModel, base: str, header: ClassHeader | None = None) -> bool:
-    """Is this base class, as written in this file, torch's Function?"""
-    dotted = file.imports.dotted(base)
-    if dotted in FUNCTIONS:
-        return True
-    if "." not in base:
-        if base in _LAST_NAMES and any(star.startswith("torch.autograd") for star in file.imports.stars):
-            return True
-        alias = f"{base} =" in file.text and re.search(rf"^{base}[ \t]*=[ \t]*([\w.]+)[ \t]*(?:#.*)?$", file.text, re.M)
-        if alias and alias[1] != base and file.imports.dotted(alias[1]) in FUNCTIONS:
-            return True
-    if (
-        dotted.rpartition(".")[2] in _LAST_NAMES
-        and header is not None
-        and not re.search(rf"^class {base}\b", file.text, re.M)
-    ):
-        # Re-exported under its own name by the project's compatibility module: the body tells.
-        body = "\n".join(file.lines[header.line : end_of_block(file.lines, header)])
-        return (
-            re.search(r"def forward\(\s*ctx\b", body) is not None
-            and re.search(r"def backward\(\s*ctx\b", body) is not None
-        )
-    return False
 
 
 def _parents(item: _Class, base: str, by_name: dict[str, list[_Class]]) -> list[_Class]:
@@ -221,20 +214,26 @@ _OUTER = re.compile(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+(\w+)")
 def qualname(file: FileModel, header: ClassHeader) -> str:
     """`Outer.Inner`, `build.<locals>.Inner`: as Python would name the class."""
     parts = [header.name]
-    indent, deeper = len(header.indent.expandtabs()), header.indent
-    for number in range(header.line - 2, -1, -1):
-        if indent == 0:
-            break
-        text = file.lines[number]
-        if text.startswith(deeper):
+    indent = len(header.indent.expandtabs())
+    # Inside out: what is indented less than everything between it and the class may hold the class.
+    for line in _less_indented(file.lines, header.line - 1, indent) if indent else ():
+        if outer := _OUTER.match(line):
+            parts += ["<locals>", outer[3]] if outer[2] == "def" else [outer[3]]
+    return ".".join(reversed(parts))
+
+
+def _less_indented(lines: Sequence[str], end: int, indent: int) -> Iterator[str]:
+    deeper = " " * indent
+    for number in range(end - 1, -1, -1):
+        text = lines[number]
+        if text.startswith(deeper) or not text:
             continue
         stripped = text.lstrip(" \t")
         if not stripped or stripped[0] in "#)]}":
             continue
-        leading = text[: len(text) - len(stripped)]
-        width = len(leading.expandtabs())
+        width = len(text[: len(text) - len(stripped)].expandtabs())
         if width < indent:
-            indent, deeper = width, leading
-            if outer := _OUTER.match(text):
-                parts += ["<locals>", outer[3]] if outer[2] == "def" else [outer[3]]
-    return ".".join(reversed(parts))
+            yield text
+            if width == 0:
+                return
+            indent, deeper = width, " " * width

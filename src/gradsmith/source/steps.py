@@ -143,7 +143,7 @@ def _measures(method: Method, length: ast.expr, name: str | None) -> bool:
         and isinstance(n.value, ast.Name)
         and name in (None, n.value.id)
         for piece in pieces
-        for n in ast.walk(piece)
+        for n in nodes_under(piece)
     )
 
 
@@ -154,7 +154,7 @@ def is_tracked(layer: LayerModel, method: Method, name: ast.Name) -> bool:
     if isinstance(called, ast.Attribute) and _is_self(called):
         return (layer.built(called.attr) or "").startswith("torch.nn.")
     if method.op(value) in know.LINEAR_ALGEBRA:
-        return any(_is_self(n) for n in ast.walk(value))
+        return any(_is_self(n) for n in nodes_under(value))
     return False
 
 
@@ -163,7 +163,7 @@ def step_input(loop: Loop, node: ast.expr) -> bool:
     if depends_on(loop, node, carried(loop)):
         return False
     target = loop.node.target if isinstance(loop.node, ast.For) else None
-    names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)} if target is not None else set()
+    names = {n.id for n in nodes_under(target) if isinstance(n, ast.Name)} if target is not None else set()
     return bool(names) and depends_on(loop, node, frozenset(names))
 
 
@@ -176,6 +176,6 @@ def assignments(loop: Loop, name: str) -> list[ast.stmt]:
         and any(
             isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store)
             for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-            for n in ast.walk(target)
+            for n in nodes_under(target)
         )
     ]

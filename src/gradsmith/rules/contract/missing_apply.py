@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.source.edits import replace
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.source import FunctionModel
@@ -75,7 +76,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     blocks = [b for b in function.file.blocks_matching(pattern) if not _is_function_class(function, b)]
     for block in blocks:
         made = _instances(block, name)
-        for node in ast.walk(block):
+        for node in nodes_under(block):
             if isinstance(node, ast.Call):
                 yield from _judged(function, block, node, made)
 
@@ -88,7 +89,7 @@ def _is_function_class(function: FunctionModel, block: ast.stmt) -> bool:
 def _instances(block: ast.stmt, name: str) -> dict[str, ast.Call]:
     """Names that are assigned `Fn(...)` and nothing else in this block."""
     found: dict[str, ast.Call | None] = {}
-    for node in ast.walk(block):
+    for node in nodes_under(block):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target = ast.unparse(node.targets[0])
             call = node.value if isinstance(node.value, ast.Call) and _is_name(node.value.func, name) else None

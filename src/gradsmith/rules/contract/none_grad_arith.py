@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.source import FunctionModel, Method, Param
@@ -94,7 +95,7 @@ def _untested(method: Method, param: Param) -> ast.AST | None:
             first = first or parent
         elif not isinstance(parent, (ast.UnaryOp, ast.Tuple, ast.Return)):
             return None  # a test, a list, a function of the author's
-        if any(name in ast.walk(guard.test) for guard in method.guards(name)):
+        if any(name in nodes_under(guard.test) for guard in method.guards(name)):
             return None
         if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
             return None

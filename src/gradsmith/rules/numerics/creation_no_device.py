@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Finding
 from gradsmith.source.creation import Creation, creations, with_options
 from gradsmith.source.knowledge import LINEAR_ALGEBRA
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.source import FunctionModel, Method, Param
@@ -119,7 +120,7 @@ def _anchor(method: Method) -> str | None:
 
 def _beside(method: Method, creation: Creation) -> str | None:
     """A tensor of the caller in the same statement, which may be about to lose its name: `g = g + torch.zeros(3)`."""
-    for node in ast.walk(method.statement(creation.node)):
+    for node in nodes_under(method.statement(creation.node)):
         param = method.param_of(node) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) else None
         if param is not None and param.kind == "positional" and _is_owned(method, param):
             return param.name

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.source.layer import LayerModel, from_class
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.source import FileModel, Method
@@ -63,7 +64,7 @@ _LAYERS = ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
 
 def lint_file(file: FileModel) -> Iterator[Finding]:
     for block in file.blocks_with(*TRIGGERS):
-        for node in ast.walk(block):
+        for node in nodes_under(block):
             if isinstance(node, ast.ClassDef):
                 yield from _class(from_class(node, node.name, file))
 

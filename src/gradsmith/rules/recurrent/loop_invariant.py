@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Finding
 from gradsmith.source.knowledge import LINEAR_ALGEBRA
 from gradsmith.source.loops import body_nodes, bound_names
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.profiling import Profile
@@ -138,7 +139,7 @@ class _Fixed:
         }
         inside = {id(n) for n in body_nodes(loop)}
         writes = [w for w in loop.method.writes if id(w.node) in inside]
-        self.written = {n.id for w in writes for n in ast.walk(w.target) if isinstance(n, ast.Name)}
+        self.written = {n.id for w in writes for n in nodes_under(w.target) if isinstance(n, ast.Name)}
         self.written |= {
             n.value.id
             for n in body_nodes(loop)
@@ -147,7 +148,7 @@ class _Fixed:
 
     def holds(self, node: ast.expr) -> bool:
         depends = False
-        for part in ast.walk(node):
+        for part in nodes_under(node):
             if isinstance(part, (ast.Lambda, ast.NamedExpr, ast.Await, ast.ListComp, ast.GeneratorExp, ast.Yield)):
                 return False
             if isinstance(part, ast.Call) and part is not node and self.loop.method.op(part) is None:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Finding
 from gradsmith.source.loops import body_nodes
 from gradsmith.source.steps import is_recurrent, step_input, time_indices, time_loops
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.profiling import Profile
@@ -116,7 +117,7 @@ def _is_plain_step(loop: Loop, node: ast.expr) -> bool:
     if isinstance(node, ast.Subscript):
         return any(found.node is node for found in time_indices(loop))
     target = loop.node.target if isinstance(loop.node, ast.For) else None
-    names = {n.id for n in ast.walk(target) if isinstance(n, ast.Name)} if target is not None else set()
+    names = {n.id for n in nodes_under(target) if isinstance(n, ast.Name)} if target is not None else set()
     return isinstance(node, ast.Name) and node.id in names and node.id != loop.index and step_input(loop, node)
 
 

@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.source import FileModel, FunctionModel, Method
@@ -124,7 +125,7 @@ def _made(function: FunctionModel, shown: str) -> ast.expr | None:
     outer = file.block(function.qualname.partition(".")[0])
     values = [
         node.value
-        for node in (ast.walk(outer) if outer is not None else ())
+        for node in (nodes_under(outer) if outer is not None else ())
         if isinstance(node, ast.Assign) and any(ast.unparse(t) == shown for t in node.targets)
     ]
     if not values and not shown.startswith("self."):

@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.source import FileModel
@@ -78,7 +79,7 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
     starts = (file.text.rfind("\n", 0, at) + 1 for at in file.occurrences("_hook("))
     statements = (start for start in starts if _STATEMENT.match(file.text, start))
     for block in file.blocks_at(statements, containing="def forward("):
-        for owner in ast.walk(block):
+        for owner in nodes_under(block):
             if not (isinstance(owner, ast.ClassDef) and any(_is_module(file, base) for base in owner.bases)):
                 continue
             for method in owner.body:

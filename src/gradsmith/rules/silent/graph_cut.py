@@ -33,6 +33,7 @@ from gradsmith.source import Method
 from gradsmith.source import knowledge as know
 from gradsmith.source.method import read_params
 from gradsmith.source.model import decorator_names
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.source import FileModel
@@ -211,13 +212,13 @@ def _rewrapped(file: FileModel, block: ast.stmt) -> Iterator[Finding]:
     """`loss = torch.tensor(loss.item(), requires_grad=True)`, and then `loss.backward()`."""
     called = {
         n.func.value.id
-        for n in ast.walk(block)
+        for n in nodes_under(block)
         if isinstance(n, ast.Call)
         and isinstance(n.func, ast.Attribute)
         and n.func.attr == "backward"
         and isinstance(n.func.value, ast.Name)
     }
-    for node in ast.walk(block):
+    for node in nodes_under(block):
         if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and node.value.args):
             continue
         names = [t.id for t in node.targets if isinstance(t, ast.Name)]

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Edit, Finding
 from gradsmith.rules.transforms import MISMATCHES
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -127,7 +128,7 @@ def _clone_first(method: Method, write: Write, source: Source) -> Edit | None:
     if param is None or param.kind != "positional":
         return None
     for statement in method.node.body:
-        names = (n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id == source.name)
+        names = (n for n in nodes_under(statement) if isinstance(n, ast.Name) and n.id == source.name)
         if any(names):
             return insert_before(method.file, statement, f"{source.name} = {source.name}.clone()")
     return None

@@ -32,6 +32,7 @@ from gradsmith.findings import Edit, Finding
 from gradsmith.source import Method
 from gradsmith.source import knowledge as know
 from gradsmith.source.method import read_params
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.source import FileModel
@@ -66,7 +67,7 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
     for block, at in around.items():
         if block is None:
             continue
-        nodes = list(ast.walk(block))
+        nodes = list(nodes_under(block))
         nested = {n.name: n for n in nodes if isinstance(n, ast.FunctionDef)}
         owner = file.top_at(at)
         for node in nodes:
@@ -87,7 +88,7 @@ def _lambda(file: FileModel, hook: ast.Lambda, owner: str | None) -> Iterator[Fi
     names = [a.arg for a in hook.args.args]
     if len(names) != 1:
         return
-    for node in ast.walk(hook.body):
+    for node in nodes_under(hook.body):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
         if know.is_inplace_name(node.func.attr) and _root(node.func.value) == names[0]:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.source import knowledge as know
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.source import FileModel
@@ -117,7 +118,7 @@ def _in_block(file: FileModel, block: ast.stmt, statements: Sequence[ast.stmt]) 
     for statement in statements:
         call = _backward(statement)
         if call is None:
-            for node in ast.walk(statement) if freed else ():
+            for node in nodes_under(statement) if freed else ():
                 if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
                     freed.pop(node.id, None)
                 elif isinstance(node, (ast.Return, ast.Raise, ast.Continue, ast.Break)):
@@ -177,7 +178,7 @@ def _shared(file: FileModel, statements: Sequence[ast.stmt], first: str, second:
         stack = [name]
         while stack:
             value = made.get(stack.pop())
-            for node in ast.walk(value) if value is not None else ():
+            for node in nodes_under(value) if value is not None else ():
                 if isinstance(node, ast.Name) and node.id not in found and not _is_cut(file, value, node):
                     found[node.id] = None
                     stack.append(node.id)
@@ -228,9 +229,9 @@ def _keeps(call: ast.Call) -> bool:
 
 def _is_tensor(file: FileModel, block: ast.stmt, name: str) -> bool:
     """Assigned a torch expression somewhere in the block: other things have a method `backward` too."""
-    for node in ast.walk(block):
+    for node in nodes_under(block):
         if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
-            for part in ast.walk(node.value):
+            for part in nodes_under(node.value):
                 func = part.func if isinstance(part, ast.Call) else None
                 if isinstance(func, ast.Attribute) and (
                     func.attr in know.METHODS or know.bare_op(file.dotted(func)) is not None

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.source.loops import carried, loops_of
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.profiling import Profile
@@ -142,7 +143,7 @@ def _rows(loop: Loop) -> str | None:
 
 
 def _launches(loop: Loop) -> bool:
-    inside = {id(n) for s in loop.node.body for n in ast.walk(s)}
+    inside = {id(n) for s in loop.node.body for n in nodes_under(s)}
     return any(id(c.node) in inside and (c.is_opaque or (c.op is None and c.dotted is None)) for c in loop.method.calls)
 
 

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.source.knowledge import sounds_integer
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.profiling import Profile
@@ -118,7 +119,7 @@ def _lives_on_device(method: Method, node: ast.expr) -> bool:
     value = method.value(node)
     if not value.is_tensor or (value.optional and isinstance(node, ast.Name)):
         return False
-    names = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+    names = [n.id for n in nodes_under(node) if isinstance(n, ast.Name)]
     return not any(sounds_integer(name) or "cpu" in name for name in names)
 
 

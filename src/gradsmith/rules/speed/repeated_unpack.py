@@ -28,6 +28,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Edit, Finding
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.source import FunctionModel, Method
@@ -90,7 +91,7 @@ def _can_follow(method: Method, first: ast.expr, second: ast.expr) -> bool:
         return False
     block = next((a for a in method.ancestors(first) if isinstance(a, ast.If)), None)
     inside = block is not None and block in list(method.ancestors(second))
-    return block is None or inside or not any(isinstance(n, (ast.Return, ast.Raise)) for n in ast.walk(block))
+    return block is None or inside or not any(isinstance(n, (ast.Return, ast.Raise)) for n in nodes_under(block))
 
 
 def _read_once(method: Method, reads: Sequence[ast.expr]) -> list[Edit | None]:
@@ -98,7 +99,7 @@ def _read_once(method: Method, reads: Sequence[ast.expr]) -> list[Edit | None]:
 
     taken = {n.id for n in method.nodes if isinstance(n, ast.Name)} | {p.name for p in method.params}
     name = next(n for n in ("saved", "saved_tensors", "saved_once", "all_saved_tensors") if n not in taken)
-    top = next(s for s in method.node.body if any(n is reads[0] for n in ast.walk(s)))
+    top = next(s for s in method.node.body if any(n is reads[0] for n in nodes_under(s)))
     text = method.file.source_of(reads[0])
     return [
         insert_before(method.file, top, f"{name} = {text}"),

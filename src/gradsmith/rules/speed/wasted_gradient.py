@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.source.knowledge import LINEAR_ALGEBRA
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -117,7 +118,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
 def _expensive(method: Method, element: ast.expr) -> ast.AST | None:
     """The costly operation this gradient alone is computed by, unless a test of needs_input_grad stands before it."""
     value = method.resolve(element)
-    for node in ast.walk(value):
+    for node in nodes_under(value):
         if method.op(node) in LINEAR_ALGEBRA and method.needs_tested(node) == frozenset():
             return node
     return None

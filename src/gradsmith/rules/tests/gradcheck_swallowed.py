@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.source.gradchecks import Gradcheck, gradchecks
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.source import FileModel
@@ -102,7 +103,7 @@ def _catches(check: Gradcheck, handler: ast.ExceptHandler) -> bool:
 
 def _goes_on(handler: ast.ExceptHandler) -> bool:
     """Nothing in it but printing: no raise, no return, no flag that somebody may look at."""
-    for node in (n for s in handler.body for n in ast.walk(s)):
+    for node in (n for s in handler.body for n in nodes_under(s)):
         if isinstance(node, (ast.Raise, ast.Return, ast.Assert, ast.Assign, ast.AugAssign, ast.Yield)):
             return False
         if isinstance(node, ast.Call):
