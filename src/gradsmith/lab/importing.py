@@ -63,10 +63,17 @@ def package_name(path: Path) -> tuple[Path, str]:
 
 
 def lookup(module: ModuleType, qualified: str) -> Any:
-    """`Outer.Inner` in a module."""
+    """`Outer.Inner` in a module; `build.<locals>.Inner` is lifted out of the function it stands in."""
+    from gradsmith.lab.lifting import lift
+
     value: Any = module
+    inside = False
     for part in qualified.split("."):
-        value = getattr(value, part)
+        if part == "<locals>":
+            inside = True
+            continue
+        value = lift(value, part) if inside else getattr(value, part)
+        inside = False
     return value
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gradsmith.lab.arguments import Arguments, fresh
 from gradsmith.lab.run import Run, flat_outputs
+from gradsmith.lab.seeding import gradients
 from gradsmith.lab.state import seed_all
 from gradsmith.lab.target import Target, has_setup_context
 
@@ -75,12 +76,11 @@ class OwnForward:
         positions = list(self.leaves)
         if not self.outputs[output].requires_grad:
             return {p: torch.zeros_like(self.leaves[p]) for p in positions}
-        grads = torch.autograd.grad(
-            self.outputs[output],
+        grads = gradients(
+            [self.outputs[output]],
             [self.leaves[p] for p in positions],
-            grad_output.to(self.outputs[output].dtype),
+            [grad_output.to(self.outputs[output].dtype)],
             retain_graph=True,
-            allow_unused=True,
         )
         return {p: g if g is not None else torch.zeros_like(self.leaves[p]) for p, g in zip(positions, grads)}
 

@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from gradsmith.lab.arguments import Arguments, fresh
 from gradsmith.lab.observe import Trace, observing
+from gradsmith.lab.seeding import gradients
 from gradsmith.lab.state import seed_all
 from gradsmith.lab.target import Target
 
@@ -50,14 +51,15 @@ class Run:
         positions = list(self.leaves)
         chosen = [i for i in self.differentiable if i in grad_outputs]
         with observing(self.classes, self.trace):
-            grads = torch.autograd.grad(
-                [self.outputs[i] for i in chosen],
-                [self.leaves[p] for p in positions],
-                [grad_outputs[i] if as_is else grad_outputs[i].clone() for i in chosen],
-                retain_graph=retain_graph,
-                create_graph=create_graph,
-                allow_unused=True,
-            )
+            outputs, leaves = [self.outputs[i] for i in chosen], [self.leaves[p] for p in positions]
+            given = [grad_outputs[i] if as_is else grad_outputs[i].clone() for i in chosen]
+            grads: Sequence[Tensor | None]
+            if create_graph:
+                grads = torch.autograd.grad(
+                    outputs, leaves, given, retain_graph=retain_graph, create_graph=True, allow_unused=True
+                )
+            else:
+                grads = gradients(outputs, leaves, given, retain_graph=retain_graph)
         return dict(zip(positions, grads))
 
     def ones(self) -> dict[int, Tensor]:

@@ -9,6 +9,7 @@ from gradsmith.findings import GradsmithError, Report, Subject, one_line
 from gradsmith.inputs.declared import built, from_text
 from gradsmith.lab import device, stages
 from gradsmith.lab.importing import lookup
+from gradsmith.lab.lifting import NotLiftable
 from gradsmith.lab.state import seed_all
 from gradsmith.lab.target import resolve
 
@@ -21,8 +22,9 @@ def report_on(module: Any, task: dict[str, Any]) -> Report:
     options = Options(**{**task["options"], "isolated": True})
     try:
         target = resolve(lookup(module, name))
-    except AttributeError:
-        reason = f"{name} is not reachable from the module's top level"
+    except AttributeError as error:
+        why = f": {error}" if isinstance(error, NotLiftable) else ""
+        reason = f"{name} is not reachable from the module's top level{why}"
         return Report(subjects=[Subject(name, "unverified", reason, task.get("path"), task.get("line"))], functions=1)
     except GradsmithError as error:
         return Report(subjects=[Subject(name, "unverified", str(error), task.get("path"))], functions=1)

@@ -14,7 +14,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +46,6 @@ def main() -> None:
 
     # One thread: no thread pool exists in a process that forks, so a fork can never inherit a held lock.
     torch.set_num_threads(1)
-    # autograd.grad imports it (and sympy, 0.6 s) at its first call: here once, instead of once in every worker.
-    import torch.fx.experimental.symbolic_shapes
-
     import gradsmith.checking  # noqa: F401  (imported here once, so that workers need not)
     from gradsmith.catalog import rules
 
@@ -61,17 +58,19 @@ def main() -> None:
         request = line.read()
         if request is None:
             return
-        if warm and number == 1:
-            _warm_up()
-        request["warm"] = warm and number == 0
+        if number == 1:
+            _warm_up(_COMPILER if warm else _GRADIENTS)
+        request.update(first=number == 0, warm=warm)
         pid = _forked(lambda request=request: _keep(request, line), request["log"])  # type: ignore[misc]
         line.reply(keeper=pid)
         line.reply(keeper_exit=_status(pid))
 
 
-# What torch.compile imports when it is first used, 3 s in all: once, instead of once in every worker. The very first
-# worker does not wait for it, because many a verdict (a wrong gradient) needs no compiler: its keeper imports meanwhile.
-_COMPILER = (
+# What torch imports when it is first used: once, instead of once in every worker. The very first worker does not wait
+# for it, because many a verdict (a wrong gradient) does not need it: its keeper imports meanwhile.
+_GRADIENTS = ("torch.fx.experimental.symbolic_shapes",)  # autograd.grad with grad_outputs: sympy, 0.7 s
+_COMPILER = (  # torch.compile: 3 s in all
+    *_GRADIENTS,
     "torch._dynamo.convert_frame",
     "torch._dynamo.backends.debugging",
     "torch._dynamo.repro.after_aot",
@@ -83,10 +82,10 @@ _COMPILER = (
 )
 
 
-def _warm_up() -> None:
+def _warm_up(names: Sequence[str]) -> None:
     import importlib
 
-    for name in _COMPILER:
+    for name in names:
         try:
             importlib.import_module(name)
         except ImportError:  # another torch keeps it elsewhere; the worker then pays for it
@@ -106,7 +105,7 @@ def _interpret_triton() -> None:
 def _keep(request: Message, line: Line) -> None:
     """Import one module, then fork a worker for each subject that is asked for.
 
-    With "warm" in the request, whatever the compiler needs is imported while the first worker is busy.
+    While the very first worker is busy, what later ones will need is imported.
     """
     from gradsmith.lab.importing import ImportFailed, import_dotted, import_file
 
@@ -122,8 +121,8 @@ def _keep(request: Message, line: Line) -> None:
     while (task := line.read()) is not None and "subject" in task:
         pid = _forked(lambda task=task: _work(module, task), request["log"])  # type: ignore[misc]
         line.reply(worker=pid)
-        if request.pop("warm", False):
-            _warm_up()
+        if request.pop("first", False):
+            _warm_up(_COMPILER if request["warm"] else _GRADIENTS)
         _, status, used = os.wait4(pid, 0)
         line.reply(worker_exit=os.waitstatus_to_exitcode(status), cpu=used.ru_utime + used.ru_stime)
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import torch
 from torch import Tensor
 
 from gradsmith.lab.arguments import fresh
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.run import flat_outputs
+from gradsmith.lab.seeding import gradients
 from gradsmith.lab.state import seed_all
 
 State = Literal["works", "fails", "not supported", "not tried"]
@@ -83,9 +83,7 @@ def results(lab: Lab, call: Callable[..., Any] | None = None, **options: Any) ->
 
 def plain_backward(outputs: list[Tensor], leaves: list[Tensor], v: dict[int, Tensor]) -> tuple[Tensor | None, ...]:
     used = [o for o in v if outputs[o].requires_grad]
-    return torch.autograd.grad(
-        [outputs[o] for o in used], leaves, [v[o].to(outputs[o].dtype) for o in used], allow_unused=True
-    )
+    return gradients([outputs[o] for o in used], leaves, [v[o].to(outputs[o].dtype) for o in used])
 
 
 def plain(lab: Lab) -> Results:
