@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
 from gradsmith.inputs.guess.clues import NOTHING, Clue
 from gradsmith.inputs.guess.names import FLOATS, Habit, habits
-from gradsmith.inputs.guess.proposals import DISTANCE, UNARY, Proposal, ranked
+from gradsmith.inputs.guess.proposals import DISTANCE, SQUARED, UNARY, Frame, Proposal, ranked
 
-_SIZES = (3, 4, 5, 6, 7, 2, 8, 9)
+_SIZES = (3, 4, 5, 6, 7, 8, 9, 10)
+_BATCH = re.compile(r"b(s|sz|atch\w*)?|n_?batch\w*", re.IGNORECASE)
 _PLAIN: dict[str, tuple[Any, ...]] = {
     "int": (2, 1, 3, 0, -1),
     "float": (0.7, 2.0, 1.5, 0.5),
@@ -43,18 +44,41 @@ class Sizes:
             elif word.isdigit():
                 sizes.append(int(word))
             elif word.isidentifier() or not word:
-                sizes.append(self.known.setdefault(word, _SIZES[len(self.known) % len(_SIZES)]))
+                sizes.append(self._named(word))
             else:
                 sizes.append(self._computed(word))
         return "x".join(map(str, sizes)) if sizes else "scalar"
 
+    def spread(self, dims: tuple[str, ...]) -> str:
+        """The form where `batch*time` are dimensions of their own; documents often flatten what code does not."""
+        return self.form(tuple(part for dim in dims for part in dim.split("*") if not part.isdigit() or part == dim))
+
+    def _named(self, word: str) -> int:
+        """Batches are even: losses over pairs split them in halves."""
+        if word not in self.known:
+            free = [n for n in _SIZES if n not in self.known.values()] or [_SIZES[len(self.known) % len(_SIZES)]]
+            self.known[word] = 2 if _BATCH.fullmatch(word) else free[0]
+        return self.known[word]
+
     def _computed(self, word: str) -> int:
         """`dim-1`, `2*dim`: jaxtyping allows arithmetic on names it has seen."""
-        match = re.fullmatch(r"(\w+)([-+*])(\w+)", word)
+        match = re.fullmatch(r"(\w+)([-+*/])(\w+)", word)
         if match is None:
             return 3
-        a, b = (int(p) if p.isdigit() else self.known.setdefault(p, 4) for p in (match[1], match[3]))
-        return max(1, {"+": a + b, "-": a - b, "*": a * b}[match[2]])
+        a, b = (int(p) if p.isdigit() else self._named(p) for p in (match[1], match[3]))
+        return max(1, {"+": a + b, "-": a - b, "*": a * b, "/": a // (b or 1)}[match[2]])
+
+
+def written_frames(found: Sequence[Clue], sizes: Sizes) -> list[Frame]:
+    """Frames of the documented sizes, so that inputs nobody wrote about fit those that somebody did."""
+    frames: list[Frame] = []
+    shapes = [clue.dims for clue in found if clue.dims]
+    for form in (sizes.form, sizes.spread) if shapes else ():
+        first, *others = [tuple(int(n) for n in form(dims).split("x")) for dims in shapes if dims]
+        mapped = next((s for s in others if len(s) == 2 and first[-1] in s), ())
+        o = next((n for n in mapped if n != first[-1]), 6)
+        frames.append(Frame(first[:-1], first[-1], o))
+    return list(dict.fromkeys(frames))
 
 
 def candidates(clue: Clue, sizes: Sizes) -> list[Proposal]:
@@ -65,16 +89,17 @@ def candidates(clue: Clue, sizes: Sizes) -> list[Proposal]:
     if kind == "module" or clue.name.lower() in {"module", "layer", "model", "net", "mlp", "linear"}:
         return ranked([Proposal(0, value=torch.nn.Linear(4, 6).double()), *_plain(clue, 3)])
     if kind == "tensors":
-        return ranked(_tensors(clue, 0, "tensors"))
+        return ranked(_lists(clue, sizes))
     if clue.declared.dims is not None:
         return ranked(_shaped(clue, sizes))
-    if kind == "tensor":
-        empty = [Proposal(0.5 if clue.gradient is False else 4, value=None)]
-        return ranked([*_tensors(clue, 0), *(empty if clue.declared.optional else ())])
+    if kind == "tensor" or (not kind and clue.dims):
+        rarely = clue.gradient or (clue.gradient is None and clue.default is NOTHING)
+        empty = [Proposal(4 if rarely else 0.5, value=None)]
+        return ranked([*_tensors(clue, 0, sizes), *(empty if clue.declared.optional or clue.default is None else ())])
     if kind:
         return ranked(_plain(clue, 0))
     tensor_cost, plain_cost = _likelihood(clue)
-    return ranked([*_tensors(clue, tensor_cost), *_plain(clue, plain_cost)])
+    return ranked([*_tensors(clue, tensor_cost, sizes), *_plain(clue, plain_cost)])
 
 
 def _likelihood(clue: Clue) -> tuple[float, float]:
@@ -97,9 +122,18 @@ def _likelihood(clue: Clue) -> tuple[float, float]:
     return 0, 3
 
 
-def _tensors(clue: Clue, cost: float, kind: str | None = None) -> Iterator[Proposal]:
+def _lists(clue: Clue, sizes: Sizes) -> Iterator[Proposal]:
+    """Lists of tensors; of integers where the name says so: `indices: list[Tensor]`."""
+    integer = clue.gradient is not True and any(h.elements == "integer" for h in habits(clue.name))
+    for kind, cost in (("integers", 0.0), ("tensors", 3.0)) if integer else (("tensors", 0.0),):
+        yield from _tensors(clue, cost, sizes, kind)
+
+
+def _tensors(clue: Clue, cost: float, sizes: Sizes, kind: str | None = None) -> Iterator[Proposal]:
     known: list[Habit] = [h for h in habits(clue.name) if h.forms]
-    forms = [(form, h.flavour) for h in known for form in h.forms.split(", ")]
+    written = [sizes.form(clue.dims), sizes.spread(clue.dims)] if clue.dims else []
+    forms = [(form, known[0].flavour if known else "normal") for form in written]
+    forms += [(form, h.flavour) for h in known for form in h.forms.split(", ")]
     forms += [(form, known[0].flavour if known else "normal") for form in FLOATS.split(", ")]
     wanted = kind or clue.declared.elements or (known[0].elements if known else "floating")
     if clue.gradient and wanted in ("integer", "bool"):
@@ -145,8 +179,17 @@ def _plain(clue: Clue, cost: float) -> Iterator[Proposal]:
     values += _PLAIN.get(clue.declared.kind, _PLAIN[""])
     if clue.declared.optional:
         values.append(None)
+    if clue.default is not NOTHING and clue.default is not None:
+        values = [v for v in values if _like(v, clue.default)]
     for rank, value in enumerate(values):
         yield Proposal(cost + (0 if rank == 0 else 0.7 + 0.3 * rank), value=value)
+
+
+def _like(value: Any, default: Any) -> bool:
+    """Whether a value is of the default's kind: a flag is never 0.7, a mode never a number."""
+    if isinstance(default, (bool, str)) or isinstance(value, (bool, str)) or value is None:
+        return type(value) is type(default)
+    return not isinstance(default, int) or isinstance(value, (int, tuple))
 
 
 def _fits(value: Any, kind: str) -> bool:
@@ -156,7 +199,8 @@ def _fits(value: Any, kind: str) -> bool:
 
 def _callables(clue: Clue) -> Iterator[Proposal]:
     # A function of two values next to tensors is most often a distance.
-    order = (DISTANCE, *UNARY) if clue.called == 2 or "dist" in clue.name else (*UNARY, DISTANCE)
+    distance = SQUARED if "sq" in clue.name else DISTANCE
+    order = (distance, *UNARY) if clue.called == 2 or "dist" in clue.name else (*UNARY, distance)
     for rank, function in enumerate(order):
         yield Proposal(rank * 0.8, value=function)
     yield Proposal(1.0, value=torch.nn.Linear(4, 6).double())

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradsmith.inputs.guess.annotations import Declared, declared_kind
+from gradsmith.inputs.guess.documented import documented
 from gradsmith.lab.target import Target, backward_of, has_setup_context
 from gradsmith.source.knowledge import METHODS
 
@@ -33,6 +34,7 @@ class Clue:
     counts: list[int] = field(default_factory=list)  # how many values a starred one stands for, as the source says
     kept_plainly: bool = False  # `ctx.name = name`: where people keep what is no tensor
     keyword: bool = False  # must be passed by name
+    dims: tuple[str, ...] | None = None  # as the docstring or a comment has them
 
 
 def clues(target: Target) -> list[Clue]:
@@ -47,6 +49,9 @@ def clues(target: Target) -> list[Clue]:
         _read_gradients(found, backward)
         bodies.append(_parsed(function.setup_context) if has_setup_context(function) else None)
         _read_calls(found, function)
+        shapes = documented(function, [clue.name for clue in found])
+        for clue in found:
+            clue.dims = shapes.get(clue.name)
     for body in bodies:
         if body is not None:
             _read_uses({clue.name: clue for clue in found}, body)

@@ -27,12 +27,17 @@ class Habit:
 
 
 HABITS = (
+    # Recurrent cells: input-to-hidden and hidden-to-hidden, the gates stacked.
+    Habit("w(eights?)?_?(ih|i|x|xh)", "3o d, 4o d, o d, d o"),
+    Habit("w(eights?)?_?(hh|h)|u", "3o o, 4o o, o o, o d, 3 d, 4 d, d d"),
+    Habit("b(ias)?_?(ih|hh|h|i)", "3o, 4o, o, d"),
     Habit(
         "weights?|w|kernel|filters?|[wu]_?\\w{1,2}|\\w+_(weight|w|kernel)",
         "o d, d o, d, x, convolution, o, d d, scalar, 3 d, 4 d, batch d o",
     ),
     Habit("bias(es)?|\\w+_bias", "o, d, scalar, x, channels"),
-    Habit("h(x|idden|0)?|c(x|0)?|state|hidden_state|cell|\\w*hidden\\w*", "x, lead o, d, o"),
+    Habit("init(ial)?\\w*", "second o, first o, x, lead o, d, o"),
+    Habit("h(x|idden|0)?|c(x|0)?|state|hidden_state|cell|\\w*hidden\\w*", "x, lead o, first o, second o, d, o"),
     Habit("x2|other|y|b|right|rhs|keys?|values?|k|v", FLOATS.replace("x, d,", "x, rows d, d,", 1)),
     Habit("masks?|\\w+_mask|mask_\\w+", "x, lead, d, lead lead, scalar", elements="bool"),
     Habit("(seq_?)?len(gth)?s?|lengths", "first, lead", elements="integer", values=(3,)),
@@ -71,15 +76,16 @@ HABITS = (
         "n|num_?\\w*|\\w*count|steps?|\\w*_size|bits|\\w*bits|top_?k|max_\\w+|min_\\w+|n_\\w+|size|levels?|power|order|exponent",
         "",
         "normal",
-        (2, 3, 1, 4, 8),
+        (3, 2, 1, 4, 8),
         plain_first=True,
     ),
     Habit("size|shape|\\w+_shape|\\w+_size", "", "normal", ((3, 4), (4, 3), (2, 6)), plain_first=True),
     Habit(
         "is_\\w+|use_\\w+|has_\\w+|\\w*training|inplace|keep_?dims?|return_\\w+|requires_\\w+|with_\\w+|\\w*flag|preserve_\\w+|do_\\w+",
-        "",
+        "lead, x, first",
         "normal",
         (True, False),
+        elements="bool",
         plain_first=True,
     ),
     Habit(
@@ -100,7 +106,12 @@ HABITS = (
 )
 
 
+MATRIX = Habit("[A-Z]", "x, d d, o d, d o, batch d d")  # a capital letter, as in linear algebra
+
+
 def habits(name: str) -> list[Habit]:
     """The habits a name fits, ignoring underscores at its ends and a trailing number."""
     plain = re.sub(r"\d+$", "", name.strip("_").lower()) or name.lower()
+    if re.fullmatch(r"[A-Z]", name):
+        return [MATRIX]
     return [h for h in HABITS if re.fullmatch(h.pattern, plain) or re.fullmatch(h.pattern, name.strip("_").lower())]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gradsmith.inputs.code import tensor_code
-from gradsmith.inputs.guess.proposals import Proposal, Written
+from gradsmith.inputs.guess.proposals import LISTS, Proposal, Written
 
 
 def value_code(proposal: Proposal, value: Any) -> str:
@@ -17,8 +17,8 @@ def value_code(proposal: Proposal, value: Any) -> str:
     >>> value_code(Proposal(0, value=0.7), 0.7)
     '0.7'
     """
-    if isinstance(value, (list, tuple)) and proposal.kind == "tensors":
-        return f"[{', '.join(value_code(replace(proposal, kind='floating'), v) for v in value)}]"
+    if isinstance(value, (list, tuple)) and proposal.kind in LISTS:
+        return f"[{', '.join(value_code(replace(proposal, kind=LISTS[proposal.kind]), v) for v in value)}]"
     if isinstance(value, nn.Linear):
         return f"torch.nn.Linear({value.in_features}, {value.out_features}).double()"
     if not isinstance(value, Tensor):

@@ -62,6 +62,16 @@ _FORMS: dict[str, Callable[[Frame], Shape | None]] = {
     "convolution": _convolution,
     "3 d": lambda f: (3 * f.d, f.d),
     "4 d": lambda f: (4 * f.d, f.d),
+    # Gated cells: the gates of a state of size o, side by side.
+    "3o d": lambda f: (3 * f.o, f.d),
+    "4o d": lambda f: (4 * f.o, f.d),
+    "3o o": lambda f: (3 * f.o, f.o),
+    "4o o": lambda f: (4 * f.o, f.o),
+    "o o": lambda f: (f.o, f.o),
+    "3o": lambda f: (3 * f.o,),
+    "4o": lambda f: (4 * f.o,),
+    "first o": lambda f: (f.lead[0], f.o) if len(f.lead) > 1 else None,
+    "second o": lambda f: (f.lead[1], f.o) if len(f.lead) > 1 else None,
 }
 
 # Sizes that differ, none of them square, at least two dimensions first; then what fewer Functions need.
@@ -82,7 +92,7 @@ class Proposal:
     """One value for one input: a tensor of this kind, form and flavour, or a plain value."""
 
     cost: float
-    kind: str = "value"  # floating, integer, bool, complex, tensors, value
+    kind: str = "value"  # floating, integer, bool, complex, tensors, integers (lists), value
     form: str = ""
     flavour: str = "normal"
     value: Any = None
@@ -115,17 +125,23 @@ UNARY = (
     Written("lambda *values: torch.sin(values[0])", lambda *values, **_: torch.sin(values[0])),
     Written("lambda *values: values[0].sum()", lambda *values, **_: values[0].sum()),
     Written("lambda *values: values", lambda *values, **_: values),
+    Written("lambda *values: (torch.sin(values[0]),)", lambda *values, **_: (torch.sin(values[0]),)),
 )
+SQUARED = Written("lambda a, b, **_: torch.cdist(a, b) ** 2", lambda a, b, *_, **__: torch.cdist(a, b) ** 2)
 DISTANCE = Written("lambda a, b, **_: torch.cdist(a, b)", lambda a, b, *_, **__: torch.cdist(a, b))
+
+
+LISTS = {"tensors": "floating", "integers": "integer"}
 
 
 def made(proposal: Proposal, frame: Frame, dtype: torch.dtype, generator: torch.Generator) -> Any:
     """The value, or NotImplemented where the frame has no such shape."""
     if not proposal.is_tensor:
         return proposal.value
-    if proposal.kind == "tensors":
-        pair = [replace(proposal, kind="floating"), replace(proposal, kind="floating")]
-        return [made(p, frame, dtype, generator) for p in pair]
+    if proposal.kind in LISTS:
+        pair = [replace(proposal, kind=LISTS[proposal.kind])] * 2
+        values = [made(p, frame, dtype, generator) for p in pair]
+        return NotImplemented if any(v is NotImplemented for v in values) else values
     shape = frame.shape(proposal.form)
     if shape is None or (proposal.ndim is not None and len(shape) != proposal.ndim):
         return NotImplemented

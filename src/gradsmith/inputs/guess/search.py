@@ -12,8 +12,9 @@ from typing import Any
 import torch
 
 from gradsmith.inputs.guess.blame import Blame
-from gradsmith.inputs.guess.candidates import Sizes, candidates
+from gradsmith.inputs.guess.candidates import Sizes, candidates, written_frames
 from gradsmith.inputs.guess.clues import Clue, clues
+from gradsmith.inputs.guess.hints import Hint, hints
 from gradsmith.inputs.guess.layers import frames_of, precision_of
 from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, made
 from gradsmith.inputs.guess.trial import Outcome, improve, outcome, split
@@ -31,7 +32,8 @@ _STARRED = (2, 1, 3, 0)  # how many values to try for *args
 Choice = tuple[int, ...]
 # The shapes are right, the values are not: worth other values before other shapes.
 _VALUES = re.compile(
-    r"LinAlg|PSD|(positive|negative|semi).?definite|singular|invertible|must be positive|symmetric", re.I
+    r"LinAlg|PSD|(positive|negative|semi).?definite|singular|invertible|must be positive|symmetric|is out of bounds for",
+    re.I,
 )
 
 
@@ -59,12 +61,14 @@ class _Search:
     dtype: torch.dtype
     device: torch.device
     deadline: float
+    seconds: float = SECONDS
     keywords: tuple[str, ...] = ()  # the last values are passed by these names
     attempts: int = 0
     best: Outcome | None = None
     refused: int = 0
     frames: Sequence[Frame] = FRAMES
     errors: dict[str, int] = field(default_factory=dict)
+    tried: set[tuple[Any, ...]] = field(default_factory=set)
 
 
 def guess(target: Target, *, seed: int = 0, seconds: float = SECONDS, device: Any = None) -> Guess:
@@ -80,7 +84,7 @@ def guess(target: Target, *, seed: int = 0, seconds: float = SECONDS, device: An
     began = time.process_time()
     if not found:
         return Guess(None, errors=["its signature cannot be read"])
-    search = _Search(target, seed, torch.float64, torch.device(device or "cpu"), began + seconds)
+    search = _Search(target, seed, torch.float64, torch.device(device or "cpu"), began + seconds, seconds)
     if target.module is not None:
         search.frames, search.dtype = frames_of(target.module), precision_of(target.module)
     with preserved():
@@ -88,9 +92,11 @@ def guess(target: Target, *, seed: int = 0, seconds: float = SECONDS, device: An
         settled = search.best is not None and (search.best.good or search.refused >= _HOPELESS)
         if not settled and any(_precision(e) for e in search.errors):
             search.dtype, search.deadline = torch.float32, time.process_time() + seconds / 2
+            search.tried.clear()
             _look(search, found)
         if search.best is None and device is None and torch.cuda.is_available():
             search.device, search.deadline = torch.device("cuda"), time.process_time() + seconds
+            search.tried.clear()
             _look(search, found)
     return _result(search, time.monotonic() - start)
 
@@ -119,25 +125,50 @@ def _look(search: _Search, found: list[Clue]) -> None:
 def _combine(search: _Search, found: list[Clue]) -> None:
     sizes = Sizes()
     options = [candidates(clue, sizes) for clue in found]
+    frames = [*written_frames(found, sizes), *search.frames]
+    heeded: set[tuple[int, str]] = set()
+    names = [clue.name for clue in found]
+    while hint := _walk(search, frames, options, names, heeded):
+        # What an error asks for comes first from now on, in whatever it is combined with.
+        heeded.add((hint.position, hint.what))
+        options[hint.position] = hint.heeded(options[hint.position])
+
+
+def _walk(
+    search: _Search,
+    frames: Sequence[Frame],
+    options: list[list[Proposal]],
+    names: list[str],
+    heeded: set[tuple[int, str]],
+) -> Hint | None:
+    """Try one combination after the other, up to the first hint that was not heeded yet."""
     dead: list[frozenset[tuple[int, int]]] = []  # choices that failed together
-    for choice in _cheapest(
-        [[_FRAME_COST * i for i in range(len(search.frames))], *[[p.cost for p in o] for o in options]]
-    ):
+    costs = [[_FRAME_COST * i for i in range(len(frames))], *[[p.cost for p in o] for o in options]]
+    for choice in _cheapest(costs):
         if time.process_time() > search.deadline or search.attempts >= _ATTEMPTS or search.refused >= _HOPELESS:
-            return
+            return None
         held = set(enumerate(choice))
         if any(failed <= held for failed in dead):
             continue
-        frame, chosen = search.frames[choice[0]], [o[i] for o, i in zip(options, choice[1:])]
-        args = _arguments(search, frame, chosen)
+        frame, chosen = frames[choice[0]], [o[i] for o, i in zip(options, choice[1:])]
+        again = (frame, *((p.kind, p.form, p.flavour, repr(p.value)) for p in chosen))
+        args = None if again in search.tried else _arguments(search, frame, chosen)
         if args is None:
             continue
-        failed_at = _attempt(search, frame, chosen, args)
+        search.tried.add(again)
+        failure = _attempt(search, frame, chosen, args, names)
+        if search.attempts == 1:
+            # The first run may import and build what the others only use; that is no time spent on searching.
+            search.deadline = time.process_time() + search.seconds
         if search.best is not None and search.best.good:
-            return
-        if failed_at:
+            return None
+        for hint in failure.hints:
+            if (hint.position, hint.what) not in heeded and any(map(hint.wanted, options[hint.position])):
+                return hint
+        if failure.origins:
             plain = {i for i, p in enumerate(chosen) if not p.is_tensor}
-            dead.append(frozenset({(0, choice[0]), *((i + 1, choice[i + 1]) for i in failed_at | plain)}))
+            dead.append(frozenset({(0, choice[0]), *((i + 1, choice[i + 1]) for i in failure.origins | plain)}))
+    return None
 
 
 def _arguments(search: _Search, frame: Frame, chosen: Sequence[Proposal]) -> tuple[Any, ...] | None:
@@ -156,8 +187,18 @@ def _on(device: torch.device, value: Any) -> Any:
     return value
 
 
-def _attempt(search: _Search, frame: Frame, chosen: list[Proposal], args: tuple[Any, ...]) -> frozenset[int]:
-    """One forward, and where it runs one backward; returns the inputs to blame for a failure."""
+@dataclass(frozen=True)
+class _Failure:
+    """The inputs of the operation that raised, and what the error says would have been right."""
+
+    origins: frozenset[int] = frozenset()
+    hints: list[Hint] = field(default_factory=list)
+
+
+def _attempt(
+    search: _Search, frame: Frame, chosen: list[Proposal], args: tuple[Any, ...], names: list[str]
+) -> _Failure:
+    """One forward, and where it runs one backward."""
     search.attempts += 1
     blame = Blame(args)
     seed_all(search.seed)
@@ -169,15 +210,15 @@ def _attempt(search: _Search, frame: Frame, chosen: list[Proposal], args: tuple[
         text = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
         search.errors[text] = search.errors.get(text, 0) + 1
         if not _VALUES.search(text):
-            return blame.origins
+            return _Failure(blame.origins, hints(error, names, args, chosen, blame.origins))
     with uncompiled():
         tried = outcome(search.target, frame, chosen, search.dtype, args, search.seed, search.keywords)
     search.refused += tried.rank == 1 and bool(_NO_INPUT_HELPS.search(tried.trouble))
-    if not tried.good and (search.best is None or search.best.rank <= tried.rank != 1):
+    if not tried.good and tried.rank != 1 and (search.best is None or search.best.rank <= max(tried.rank, 1)):
         tried = improve(search.target, tried, search.seed, search.keywords)
     if tried.args is not None and (search.best is None or tried.rank > search.best.rank):
         search.best = tried
-    return frozenset()
+    return _Failure()
 
 
 def _precision(error: str) -> bool:

@@ -1,0 +1,111 @@
+"""What an error says about the value that would have been right: none was given, a matrix has to be square, integers."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any
+
+from gradsmith.inputs.guess.proposals import Proposal, ranked
+
+_SQUARES = frozenset({"d d", "batch d d", "lead lead", "o o"})
+_WANTED: tuple[tuple[str, str, Callable[[Proposal], bool]], ...] = (
+    ("square", r"\bsquare\b", lambda p: p.form in _SQUARES),
+    (
+        "integer",
+        r"used as indices|must be (a )?(long|int)|expected .*\b(Long|Int|int64)\b|integer tensor|not implemented for '(Float|Double)'",
+        lambda p: p.kind in ("integer", "integers"),
+    ),
+    ("bool", r"must be (a )?bool|expected .*\bBool\b|bool(ean)? (tensor|mask)", lambda p: p.kind == "bool"),
+)
+_DEMOTED = 1.5
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What to try first for one input."""
+
+    position: int
+    what: str
+    wanted: Callable[[Proposal], bool]
+
+    def heeded(self, options: list[Proposal]) -> list[Proposal]:
+        """The same options, those that the hint asks for in front."""
+        fitting = [p for p in options if self.wanted(p)]
+        if not fitting:
+            return options
+        start = min(p.cost for p in fitting)
+        first = [replace(p, cost=p.cost - start) for p in fitting]
+        return ranked([*first, *(replace(p, cost=p.cost + _DEMOTED) for p in options if not self.wanted(p))])
+
+
+def hints(
+    error: BaseException,
+    names: Sequence[str],
+    values: Sequence[Any],
+    chosen: Sequence[Proposal],
+    blamed: frozenset[int],
+) -> list[Hint]:
+    """What the error suggests; `blamed` are the inputs of the operation that raised it."""
+    found = [Hint(i, "given", _given) for i in missing(error, names, values)]
+    text = str(error)
+    named = [i for i, name in enumerate(names) if re.search(rf"\b{re.escape(name)}\b", text)]
+    for what, pattern, wanted in _WANTED:
+        if not re.search(pattern, text):
+            continue
+        places = named or sorted(blamed) or _mentioned(error, names)
+        # An input with a gradient cannot hold integers.
+        open_ = [i for i in places if chosen[i].is_tensor and not wanted(chosen[i])]
+        kept = open_ if what == "square" else [i for i in open_ if not chosen[i].gradient] or open_[-1:]
+        found += [Hint(i, what, wanted) for i in kept]
+    return found
+
+
+def _given(proposal: Proposal) -> bool:
+    return proposal.is_tensor or callable(proposal.value)
+
+
+def missing(error: BaseException, names: Sequence[str], values: Sequence[Any]) -> list[int]:
+    """Positions of inputs that are None and that the error blames, by name or by the line it was raised in.
+
+    >>> missing(AssertionError("bias must be provided"), ["x", "bias"], [1.0, None])
+    [1]
+    """
+    empty = {name: i for i, (name, value) in enumerate(zip(names, values)) if value is None}
+    named = [i for name, i in empty.items() if re.search(rf"\b{re.escape(name)}\b", str(error))]
+    if named or not empty or "None" not in str(error):
+        return named
+    for line, here in _lines(error):  # the innermost line that reads one of them
+        read = [n for n in empty if re.search(rf"\b{re.escape(n)}\b", line) and here.get(n, empty) is None]
+        if read:
+            return [empty[name] for name in read]
+    return []
+
+
+def _mentioned(error: BaseException, names: Sequence[str]) -> list[int]:
+    """Inputs, or what is called after them (`mask_chunk`), in the innermost line that has any."""
+    for line, _ in _lines(error):
+        read = [i for i, name in enumerate(names) if re.search(rf"\b{re.escape(name)}(_\w+)?\b", line)]
+        if read:
+            return read
+    return []
+
+
+def _lines(error: BaseException) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """(source, local names) of each call on the way to the error, the innermost first."""
+    frames: list[TracebackType] = []
+    trace = error.__traceback__
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    for frame in reversed(frames):
+        code = frame.tb_frame.f_code
+        first = last = frame.tb_lineno
+        if hasattr(code, "co_positions"):  # since Python 3.11
+            place = next(itertools.islice(code.co_positions(), frame.tb_lasti // 2, None), (None, None))
+            first, last = place[0] or first, place[1] or last
+        yield "".join(linecache.getlines(code.co_filename)[first - 1 : last]), frame.tb_frame.f_locals

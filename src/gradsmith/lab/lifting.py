@@ -1,0 +1,169 @@
+"""A class that is defined inside a function, without running that function.
+
+Of the function only the statements are executed that bind a name the class uses (imports, constants, other classes and
+functions); whatever else it does, opening files or starting processes, it does not do here. Values of parameters that
+the class uses come from their defaults, from a call in the same module, or are guessed, which `assumed` tells.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_BINDING = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+_OPEN = (ast.If, ast.With, ast.Try)
+
+
+class NotLiftable(AttributeError):
+    """Why the class cannot be had without calling the function it stands in."""
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """The parameters a lifted class was built with; `guessed` are those that no default and no call gives."""
+
+    outer: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    guessed: tuple[str, ...] = ()
+
+
+_assumed: dict[type, Assumption] = {}
+
+
+def assumed(cls: type | None) -> Assumption | None:
+    """What a class was lifted with; None for an ordinary one."""
+    return _assumed.get(cls) if cls is not None else None
+
+
+def lift(outer: Callable[..., Any], name: str) -> Any:
+    """The class or function `name` that is defined in the body of `outer`.
+
+    >>> def build():
+    ...     raise RuntimeError("not run")
+    >>> lift(build, "Inner")
+    Traceback (most recent call last):
+        ...
+    gradsmith.lab.lifting.NotLiftable: the source of build cannot be read
+    """
+    outer = inspect.unwrap(outer)
+    node = _definition(outer)
+    kept = _needed(node, name)
+    used = {n.id for statement in kept for n in ast.walk(statement) if isinstance(n, ast.Name)}
+    values, guessed = _parameters(outer, node, used)
+    pruned = ast.parse(f"def {node.name}({', '.join(values)}): return {name}").body[0]
+    assert isinstance(pruned, ast.FunctionDef)
+    pruned.body[:0] = kept
+    tree = ast.fix_missing_locations(ast.Module([ast.copy_location(pruned, node)], []))
+    here: dict[str, Any] = {}
+    exec(compile(tree, outer.__code__.co_filename, "exec"), outer.__globals__, here)
+    try:
+        found = here[node.name](**values)
+    except Exception as error:  # the user's statements on values they may not want
+        raise NotLiftable(f"building it raises {type(error).__name__}: {error}") from error
+    found.__qualname__ = f"{outer.__qualname__}.<locals>.{name}"
+    if isinstance(found, type):
+        _assumed[found] = Assumption(outer.__qualname__, values, guessed)
+    return found
+
+
+def _definition(outer: Callable[..., Any]) -> ast.FunctionDef:
+    try:
+        lines, start = inspect.getsourcelines(outer)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError) as error:
+        raise NotLiftable(f"the source of {getattr(outer, '__name__', outer)} cannot be read") from error
+    node = tree.body[0]
+    if not isinstance(node, ast.FunctionDef):
+        raise NotLiftable(f"{getattr(outer, '__name__', outer)} is no plain function")
+    ast.increment_lineno(node, start - 1)
+    return node
+
+
+def _needed(node: ast.FunctionDef, name: str) -> list[ast.stmt]:
+    """The statements that define `name` and, transitively, what it uses; in the order of the source."""
+    statements = list(_flat(node.body))
+    binders: dict[str, list[ast.stmt]] = {}
+    for statement in statements:
+        for bound in _binds(statement):
+            binders.setdefault(bound, []).append(statement)
+    if name not in binders:
+        raise NotLiftable(f"{node.name} defines no {name}")
+    kept: list[ast.stmt] = []
+    wanted = [name]
+    seen: set[str] = set()
+    while wanted:
+        each = wanted.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        for statement in binders.get(each, ()):
+            if not isinstance(statement, _BINDING):
+                raise NotLiftable(f"it uses '{each}', which {node.name} computes in line {statement.lineno}")
+            if statement not in kept:
+                kept.append(statement)
+                wanted += [n.id for n in ast.walk(statement) if isinstance(n, ast.Name)]
+    return [s for s in statements if s in kept]
+
+
+def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    for statement in body:
+        if isinstance(statement, _OPEN):
+            yield from _flat(statement.body)
+        else:
+            yield statement
+
+
+def _binds(statement: ast.stmt) -> set[str]:
+    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        return {statement.name}
+    if isinstance(statement, (ast.Import, ast.ImportFrom)):
+        return {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
+    return {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def _parameters(
+    outer: Callable[..., Any], node: ast.FunctionDef, used: set[str]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Values for the parameters that the kept statements use."""
+    from gradsmith.inputs.guess.clues import NOTHING, signature_clues
+    from gradsmith.inputs.guess.names import habits
+
+    said = _said(outer)
+    values: dict[str, Any] = {}
+    guessed: list[str] = []
+    for clue in signature_clues(outer, skip_first=False):
+        if clue.name not in used:
+            continue
+        known = [v for h in habits(clue.name) for v in h.values]
+        if clue.name in said:
+            values[clue.name] = said[clue.name]
+        elif clue.default is not NOTHING:
+            values[clue.name] = clue.default
+        elif known:
+            values[clue.name] = known[0]
+            guessed.append(clue.name)
+        else:
+            raise NotLiftable(f"it uses '{clue.name}' of {node.name}, which only a caller can give")
+    return values, tuple(guessed)
+
+
+def _said(outer: Callable[..., Any]) -> dict[str, Any]:
+    """`quantise(8)` elsewhere in the module: constants that its callers pass."""
+    module = inspect.getmodule(outer)
+    try:
+        tree = ast.parse(inspect.getsource(module)) if module is not None else None
+    except (OSError, TypeError, SyntaxError):
+        tree = None
+    names = list(inspect.signature(outer).parameters)
+    said: dict[str, Any] = {}
+    for call in ast.walk(tree) if tree is not None else ():
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == outer.__name__:
+            given = [*zip(names, call.args), *((k.arg or "", k.value) for k in call.keywords)]
+            for name, value in given:
+                if isinstance(value, ast.Constant):
+                    said.setdefault(name, value.value)
+    return said
