@@ -44,8 +44,10 @@ def declared(subject: Any, module: ModuleType | None, name: str) -> list[Builder
         return []
     if not isinstance(mapping, Mapping):
         raise GradsmithError(f"gradsmith_inputs is a {type(mapping).__name__}; write a dict from names to callables")
-    # A custom op is named library::op; in its file people write the name of the function.
-    entry = next((mapping[n] for n in (name, name.rpartition(".")[2], name.rpartition("::")[2]) if n in mapping), None)
+    # A custom op is named library::op; in its file people write the name of the function that it decorates.
+    spelled = [key for key, value in vars(module).items() if value is subject] if subject is not None else []
+    names = (name, name.rpartition(".")[2], name.rpartition("::")[2], *spelled)
+    entry = next((mapping[n] for n in names if n in mapping), None)
     if entry is None:
         return []
     entries = entry if isinstance(entry, list) else [entry]

@@ -44,6 +44,53 @@ def second_order(lab: Lab) -> SecondOrder:
     return result
 
 
+@dataclass(frozen=True)
+class Constant:
+    """A gradient that autograd takes for a constant although it changes with the inputs: by how much, along `argument`."""
+
+    argument: str
+    true: float
+
+
+def silent_constant(lab: Lab) -> Constant | None:
+    """What `once_differentiable` leaves to a grad_output that needs no gradient: no error, and no second derivative.
+
+    That is the usual case: `torch.autograd.grad(y.sum(), x, create_graph=True)`.
+    """
+    target, arguments = _gradient_as_subject(lab)
+    count = len(lab.precise[1].differentiable)
+    values = [leaf.tensor.detach() for leaf in arguments.leaves]
+    v = values[count:]
+
+    def gradient(xs: list[Tensor]) -> tuple[Tensor, ...]:
+        found: tuple[Tensor, ...] = target.call(*(x.clone().requires_grad_() for x in xs), *v)
+        return found
+
+    generator = torch.Generator().manual_seed(lab.settings.seed)
+    try:
+        here = gradient(values[:count])
+        if not here or any(g.requires_grad for g in here):
+            return None
+        for index, x in enumerate(values[:count]):
+            if not x.is_floating_point() or x.dtype != torch.float64:
+                continue
+            step = torch.randn(x.shape, dtype=x.dtype, generator=generator).to(x.device) * _STEP
+            ahead, behind = (
+                gradient([other + sign * step if i == index else other for i, other in enumerate(values[:count])])
+                for sign in (1, -1)
+            )
+            change = max(float(((a - b) / (2 * _STEP)).abs().max()) for a, b in zip(ahead, behind) if a.numel())
+            scale = max(float(g.abs().max()) for g in here if g.numel())
+            if change > 1e-3 * max(scale, 1e-30):
+                return Constant(arguments.leaves[index].name, change)
+    except Exception:  # user code, in a place where it may refuse anything
+        return None
+    return None
+
+
+_STEP = 1e-4
+
+
 def _once_differentiable(roots: list[Any]) -> str:
     """`once_differentiable` puts an Error node behind its results, which `autograd.grad` to other inputs walks past."""
     stack, seen = list(roots), set()

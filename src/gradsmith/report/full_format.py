@@ -45,6 +45,8 @@ def _finding(finding: Finding, style: Style) -> str:
     lines += _source(finding, style)
     if finding.advice:
         lines.append(f"  {style.paint('help:', 'green')} {_wrapped(finding.advice, 8)}")
+    if "thread" in finding.evidence:
+        lines.append(f"  {style.dim('see:')} {finding.evidence['thread']} (torch {finding.evidence.get('torch', '?')})")
     for symptom in finding.symptoms:
         lines.append(f"  {style.dim('also:')} [{symptom.rule}] {_wrapped(symptom.message, 10)}")
     if finding.reproduce and "check" in finding.lenses and 0 < len(finding.reproduce.inputs) < 90:

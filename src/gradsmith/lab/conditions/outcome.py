@@ -129,9 +129,14 @@ def compared(lab: Lab, run: Callable[[], Results], refuses: Callable[[BaseExcept
     return Outcome("fails", f"another result: {differs}", differs) if differs else Outcome("works")
 
 
+_LONGEST = 180
+
+
 def words(error: BaseException) -> str:
     line = next((text.strip() for text in str(error).splitlines() if text.strip()), "")
-    return f"{type(error).__name__}: {line}"[:200]
+    if len(line) > _LONGEST:  # whole sentences, as far as they go
+        line = line[: line.rfind(". ", 0, _LONGEST) + 1] or line[:_LONGEST]
+    return f"{type(error).__name__}: {line}"
 
 
 def examinable(lab: Lab) -> str:

@@ -3,13 +3,15 @@
 What it finds
 -------------
 The gradient that backward returns is differentiated once more (`create_graph=True`) and compared with differences of the
-first gradient, for the inputs and for grad_output. A Function that refuses a second derivative in words is fine.
+first gradient, for the inputs and for grad_output. A Function that refuses a second derivative in words is fine; that
+`@once_differentiable` refuses only while grad_output needs a gradient itself is remarked upon (info).
 
 Why it matters
 --------------
 Gradient penalties, Hessian-vector products, meta-learning and physics-informed losses differentiate twice. Saved
 intermediates, detached tensors and foreign code are constants to autograd, so terms are missing from the second
-derivative, and nothing says so. Measured on torch 2.13: x**3 with x**2 saved is off by a factor of 2.
+derivative, and nothing says so. Measured on torch 2.13: x**3 with x**2 saved is off by a factor of 2, and with
+`@once_differentiable` the derivative of x * 3x**2 at 1 and 2 comes out as [3, 12] instead of [9, 36].
 
 Known problems
 --------------
@@ -57,7 +59,7 @@ GOOD = BAD.replace("torch.no_grad()(torch.square)(x)", "x**2")
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.lab.second_order import second_order
+    from gradsmith.lab.second_order import second_order, silent_constant
 
     if lab.gradient.wrong or lab.approximate:
         return  # the derivative of a wrong gradient says nothing new
@@ -68,6 +70,17 @@ def probe(lab: Lab) -> Iterator[Finding]:
                 f"{lab.target.name} refuses a second derivative: {judged.refused}",
                 severity="error",
                 advice="Write backward in differentiable torch operations on inputs and outputs.",
+            )
+        elif (constant := silent_constant(lab)) is not None:
+            yield lab.finding(
+                f"{lab.target.name} is differentiable once, but says so only if grad_output itself needs a gradient: after "
+                f"`torch.autograd.grad(y.sum(), {constant.argument}, create_graph=True)` the gradient is a constant to "
+                f"autograd, while it changes with '{constant.argument}' (by {constant.true:.3g} per unit). No error tells.",
+                argument=constant.argument,
+                severity="info",
+                advice="Nothing to do where nobody differentiates twice; else write backward in differentiable torch "
+                "operations on inputs and outputs.",
+                evidence={"claimed": 0.0, "true": constant.true},
             )
         return
     for pair in judged.judgement.wrong:

@@ -1,0 +1,71 @@
+"""What is said about second derivatives: silence where they are right, words where a wrong number comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.autograd.function import once_differentiable
+
+import gradsmith as gs
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_output: torch.Tensor) -> torch.Tensor:
+        (x,) = ctx.saved_tensors
+        return grad_output * 3 * x**2
+
+
+class Thrice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return 3 * x
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_output: torch.Tensor) -> torch.Tensor:
+        return 3 * grad_output
+
+
+def severities(function: type[torch.autograd.Function], **options: Any) -> list[str]:
+    x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    return [f.severity for f in gs.check(function, x, **options).findings if f.rule == "wrong-second-order"]
+
+
+def test_the_silent_constant_is_real() -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    (gradient,) = torch.autograd.grad(Cube.apply(x).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad((x * gradient).sum(), x)
+    assert second.tolist() == [3.0, 12.0]  # 9 x**2 would be [9, 36]
+
+
+def test_a_silent_constant_is_remarked_upon_and_an_error_where_second_order_is_asked_for() -> None:
+    assert severities(Cube) == ["info"]
+    assert severities(Cube, second_order=True) == ["error"]
+
+
+def test_a_gradient_that_is_a_constant_is_rightly_taken_for_one() -> None:
+    assert severities(Thrice) == []
+
+
+@pytest.mark.parametrize("rule", ["compiled-func-grad", "custom-op-func-grad"])
+def test_defects_of_pytorch_are_told_with_thread_and_versions(
+    rule: str, check_source: Callable[..., gs.Report]
+) -> None:
+    from gradsmith.catalog import rules
+    from gradsmith.report import render
+
+    report = check_source(rules()[rule].bad, level="standard")
+    text = render(report, "full")
+    assert "a defect of pytorch, not of your code" in text
+    assert "see: https://github.com/pytorch/pytorch/issues/" in text and "(torch 2." in text
+    assert [s.inputs_from for s in report.subjects] == ["declared"]
