@@ -9,21 +9,24 @@ from typing import Any
 from torch import Tensor
 
 from gradsmith.checking import Options, declaration, examine, unverified
-from gradsmith.findings import Finding, Report, Subject
+from gradsmith.findings import Finding, Report, Severity, Subject
 from gradsmith.inputs.guess import Guess, guess
 from gradsmith.inputs.guess.second_opinion import (
+    Opinion,
     definite_excuse,
-    depends_on_a_guessed_function,
+    function_excuse,
     implied_excuse,
     range_excuse,
     symmetric_excuse,
 )
 from gradsmith.lab.eager import uncompiled
+from gradsmith.lab.lifting import assumed
 from gradsmith.lab.stages import inputs_are_guessed
 from gradsmith.lab.state import preserved
 from gradsmith.lab.target import Target
 
-_EXCUSES = (implied_excuse, symmetric_excuse, definite_excuse, range_excuse)
+# Those that show a right gradient come first.
+_EXCUSES = (symmetric_excuse, definite_excuse, range_excuse, function_excuse, implied_excuse)
 # Shapes that do not fit each other: with several tensors, the guess may be what does not fit.
 _UNFIT = re.compile(r"shape|size|dimension|index \d+ is out of|must match|broadcast|expand", re.IGNORECASE)
 
@@ -32,6 +35,11 @@ def examine_guessed(target: Target, options: Options, device: Any = None) -> Rep
     """The report on guessed inputs, with the declaration that would keep them."""
     inputs_are_guessed()
     found = guess(target, seed=options.seed, device=device)
+    return examine_on(target, found, options)
+
+
+def examine_on(target: Target, found: Guess, options: Options) -> Report:
+    """The report on what was guessed: an accusation is only as good as the inputs it rests on."""
     if found.args is None:
         return unverified(target, f"no inputs worked ({_tried(found)}); write {declaration(target)}")
     with uncompiled():
@@ -44,27 +52,48 @@ def examine_guessed(target: Target, options: Options, device: Any = None) -> Rep
     accused = any(s.verdict == "refuted" for s in report.subjects)
     if accused and any(f.rule == "wrong-gradient" for f in _all(report)):
         report = _reconsidered(report, target, found, options)
-    if any(f.rule in ("backward-raised", "unreduced-broadcast") for f in report.findings):
+    if any(f.rule in ("backward-raised", "unreduced-broadcast", "forward-raised") for f in report.findings):
         report = _doubted(report, found)
-    return replace(report, notes=[*report.notes, note])
+    return replace(report, notes=[*report.notes, *_lifted(target), note])
+
+
+def _lifted(target: Target) -> list[str]:
+    assumption = assumed(target.function)
+    if assumption is None or not assumption.values:
+        return []
+    given = ", ".join(f"{name}={value!r}" for name, value in assumption.values.items())
+    return [f"{target.name}: taken out of {assumption.outer}({given}), which was not called"]
 
 
 def _reconsidered(report: Report, target: Target, found: Guess, options: Options) -> Report:
-    """A guess may break what the author takes for granted: then nothing is proven, and the reader is asked."""
+    """A guess may break what the author takes for granted: then nothing is proven, and the reader is asked.
+
+    Where the gradient is right on other inputs, the accusation becomes a remark; where nothing shows that it is
+    ever right, a warning.
+    """
     assert found.args is not None
-    opinion = None
+    opinion: Opinion | None = None
     with preserved():
         for excuse in _EXCUSES:
             opinion = opinion or excuse(target, found.args, found.kwargs, options.seed)
-    if opinion is not None:
-        reason = f"{opinion.excuse}; declare inputs to say what is meant"
-    elif depends_on_a_guessed_function(found.args):
-        reason = "the gradient is wrong for a guessed function among the inputs; declare the one you use"
-    else:
+    assumption = assumed(target.function)
+    if opinion is None and assumption is not None and assumption.guessed:
+        names = ", ".join(f"'{name}'" for name in assumption.guessed)
+        opinion = Opinion(found.args, f"{names} of {assumption.outer} had to be guessed", proven=False)
+    if opinion is None:
         return report
-    findings = [f for f in report.findings if "wrong-gradient" not in (f.rule, *(s.rule for s in f.symptoms))]
-    subjects = [_unproven(s, reason) for s in report.subjects]
-    return replace(report, findings=findings, subjects=subjects)
+    reason = f"{opinion.excuse}; declare inputs to say what is meant"
+    severity: Severity = "info" if opinion.proven else "warning"
+
+    def weighed(finding: Finding) -> Finding:
+        if "wrong-gradient" not in (finding.rule, *(s.rule for s in finding.symptoms)):
+            return finding
+        return replace(finding, severity=severity, advice=f"Inputs were guessed: {reason}.")
+
+    findings = [weighed(f) for f in report.findings]
+    if any(f.severity == "error" and f.blame == "user" for f in findings):
+        return replace(report, findings=findings)
+    return replace(report, findings=findings, subjects=[_unproven(s, reason) for s in report.subjects])
 
 
 def _doubted(report: Report, found: Guess) -> Report:
@@ -72,7 +101,7 @@ def _doubted(report: Report, found: Guess) -> Report:
     several = sum(isinstance(a, Tensor) for a in found.args or ()) > 1
 
     def weighed(finding: Finding) -> Finding:
-        if finding.rule == "unreduced-broadcast":
+        if finding.rule in ("unreduced-broadcast", "forward-raised"):
             return replace(finding, severity="info")
         doubtful = several and finding.rule == "backward-raised" and _UNFIT.search(finding.message)
         return replace(finding, severity="warning") if doubtful else finding

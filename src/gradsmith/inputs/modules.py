@@ -1,20 +1,22 @@
-"""nn.Modules as subjects: a class is built first, from its declaration or by guessing what its constructor takes."""
+"""nn.Modules as subjects: a class is built first, from its declaration, as it was recorded, or by guessing."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
 from gradsmith.checking import Options, examine, unverified
-from gradsmith.findings import Report, one_line
+from gradsmith.findings import InputsFrom, Report, one_line
 from gradsmith.inputs.guess.clues import NOTHING, Clue, signature_clues
 from gradsmith.inputs.guessed import examine_guessed
-from gradsmith.lab.binding import Example
+from gradsmith.lab.binding import Example, moved_to
 from gradsmith.lab.state import preserved, seed_all
 from gradsmith.lab.target import Target, resolve
 
@@ -42,18 +44,35 @@ def is_module_class(subject: Any) -> bool:
     return isinstance(subject, type) and issubclass(subject, nn.Module)
 
 
-def examine_declared_modules(target: Target, examples: Sequence[Example], options: Options) -> Report:
-    """A declared example of a class is `(instance, *inputs of its forward)`."""
+def examine_built_modules(target: Target, examples: Sequence[Example], options: Options, source: InputsFrom) -> Report:
+    """A declared or recorded example of a class is `(instance, *inputs of its forward)`."""
     total: Report | None = None
     for args, kwargs in examples:
         if not args or not isinstance(args[0], nn.Module):
             wanted = f"lambda: ({target.name}(...), torch.randn(3, 4))"
             return unverified(target, f"the declared inputs of a module class start with an instance: {wanted}")
         module = resolve(args[0])
-        report = examine(module, [(args[1:], kwargs)], "declared", options)
+        report = examine(module, [(args[1:], kwargs)], source, options)
         total = report if total is None else total.extended(report)
     assert total is not None
     return total
+
+
+def examine_recorded_module(target: Target, options: Options, device: Any = None) -> Report | None:
+    """Built as a recorded file says, or the live instance of the tape that stopped last; None where neither knows it."""
+    if options.recorded is not None:
+        from gradsmith.inputs.recorded_file import modules_in
+
+        if stored := modules_in(Path(options.recorded), target.original, options.seed):
+            return examine_built_modules(target, [moved_to(e, device) for e in stored], options, "recorded")
+    recording = sys.modules.get("gradsmith.recording.tape")
+    tape = recording.latest() if recording is not None else None
+    calls = [call for call in tape.modules if type(call.module) is target.original] if tape is not None else []
+    if not calls:
+        return None
+    from gradsmith.inputs.recorded_modules import check_recorded_module
+
+    return check_recorded_module(calls, options)
 
 
 def examine_guessed_module(target: Target, options: Options, device: Any = None) -> Report:

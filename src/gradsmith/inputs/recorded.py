@@ -29,6 +29,10 @@ def check_tape(tape: Tape, **options: Any) -> Report:
     total = Report(notes=[tape.summary()])
     for cls in tape.functions:
         total = total.extended(check_recorded(tape, cls, Options(**options)))
+    if tape.modules:
+        from gradsmith.inputs.recorded_modules import check_modules
+
+        total = check_modules(tape, total, Options(**options))
     return replace(total, functions=len(tape.functions), files=len({s.path for s in total.subjects}))
 
 

@@ -11,9 +11,11 @@ from gradsmith.findings import GradsmithError, jsonable
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor
+    from torch import Tensor, nn
 
+    from gradsmith.lab.binding import Example
     from gradsmith.recording.call import Call
+    from gradsmith.recording.modules import ModuleCall
     from gradsmith.recording.tape import Tape
 
 SCHEMA = 1
@@ -25,15 +27,16 @@ def write(tape: Tape, path: Path) -> None:
     from gradsmith import __version__
 
     calls = [_described(call) for call in tape.calls]
-    text = json.dumps({"schema": SCHEMA, "gradsmith": __version__, "calls": calls}, indent=1)
+    modules = [_described_module(call) for call in tape.modules]
+    text = json.dumps({"schema": SCHEMA, "gradsmith": __version__, "calls": calls, "modules": modules}, indent=1)
     try:
         path.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise GradsmithError(f"cannot write {path}: {error.strerror}") from None
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    """The calls in a recorded file; one sentence for whatever is wrong with it."""
+def read(path: Path, what: str = "calls") -> list[dict[str, Any]]:
+    """The calls in a recorded file, or its modules; one sentence for whatever is wrong with it."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -47,18 +50,17 @@ def read(path: Path) -> list[dict[str, Any]]:
             f"{path} was recorded by gradsmith {data.get('gradsmith', '?')} (format {data.get('schema')}), which this "
             f"version does not read (format {SCHEMA}); record it again"
         )
-    return list(data["calls"])
+    return [entry for entry in data.get(what) or () if isinstance(entry, dict)]
 
 
-def examples_in(path: Path, name: str, seed: int = 0) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+def examples_in(path: Path, name: str, seed: int = 0) -> list[Example]:
     """Inputs for the Function called `name`, drawn as the file describes them; calls with live objects are left out."""
     import torch
 
     generator = torch.Generator().manual_seed(seed)
-    found: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
+    found: list[Example] = []
     for call in read(path):
-        described = call.get("function", "")
-        if described != name and described.rpartition(".")[2] != name:
+        if not _named(call.get("function", ""), name):
             continue
         try:
             args = tuple(_value(a, generator) for a in call["args"])
@@ -67,6 +69,48 @@ def examples_in(path: Path, name: str, seed: int = 0) -> list[tuple[tuple[Any, .
         if args and any(isinstance(a, torch.Tensor) and a.requires_grad for a in args):
             found.append((args, {}))
     return found
+
+
+def modules_in(path: Path, cls: type[nn.Module], seed: int = 0) -> list[Example]:
+    """`(instance, *inputs)` for a module class, built as the file says; what took live objects is left out."""
+    import torch
+
+    from gradsmith.lab.state import preserved, seed_all
+
+    generator = torch.Generator().manual_seed(seed)
+    found: list[Example] = []
+    for entry in read(path, "modules"):
+        if not _named(entry.get("module", ""), cls.__qualname__) or entry.get("constructor") is None:
+            continue
+        with preserved():
+            seed_all(seed)
+            try:
+                instance = cls(**{k: _value(v, generator) for k, v in entry["constructor"].items()})
+                args = tuple(_value(a, generator) for a in entry["args"])
+                kwargs = {k: _value(v, generator) for k, v in entry["kwargs"].items()}
+            except Exception:  # the user's constructor, which may have changed since
+                continue
+        found.append(((instance, *args), kwargs))
+    return found
+
+
+def _named(described: str, name: str) -> bool:
+    return described == name or described.rpartition(".")[2] == name.rpartition(".")[2]
+
+
+def _described_module(call: ModuleCall) -> dict[str, Any]:
+    from gradsmith.lab.target import short_name
+
+    built = call.built
+    return {
+        "module": short_name(type(call.module)),
+        "constructed": call.code,
+        "line": built.line if built is not None else None,
+        "constructor": {k: _description(v) for k, v in built.arguments.items()} if built is not None else None,
+        "functions": [short_name(cls) for cls in call.functions],
+        "args": [_description(a) for a in call.args],
+        "kwargs": {k: _description(v) for k, v in call.kwargs.items()},
+    }
 
 
 def _described(call: Call) -> dict[str, Any]:

@@ -8,25 +8,35 @@ exponent, a temperature) may have a range of its own.
 
 from __future__ import annotations
 
+import contextlib
+import inspect
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gradsmith.inputs.guess.proposals import Written
+from gradsmith.inputs.guess.proposals import DISTANCE, SQUARED, UNARY, Written
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.gradient import Settings, judge
 from gradsmith.lab.implied import implied
 from gradsmith.lab.target import Target
 
+# What forwards of symmetric matrices say or call.
+_SYMMETRY = re.compile(
+    r"symmetr|\beigh\b|eigvalsh|cholesky|covar|\bspd\b|\bpsd\b|positive.?(semi)?.?definite|kernel matrix|laplacian",
+    re.IGNORECASE,
+)
+
 
 @dataclass(frozen=True)
 class Opinion:
-    """Other arguments on which the gradient is right, and what is special about them."""
+    """Other arguments on which the gradient is right, and what is special about them; or only a doubt (not `proven`)."""
 
     args: tuple[Any, ...]
     excuse: str
+    proven: bool = True
 
 
 def symmetric_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
@@ -36,7 +46,9 @@ def symmetric_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, An
         other = tuple(_symmetric(a) if i in chosen else a for i, a in enumerate(args))
         if _right(target, other, kwargs, seed):
             names = ", ".join(f"'{target.names[i]}'" for i in chosen if i < len(target.names))
-            return Opinion(other, f"the gradient is right where {names} is symmetric, and only there")
+            # Without a word about symmetry, a forgotten transposition would look the same.
+            meant = bool(_SYMMETRY.search(_text_of(target)))
+            return Opinion(other, f"the gradient is right where {names} is symmetric, and only there", meant)
     return None
 
 
@@ -69,19 +81,65 @@ def implied_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]
     names = [leaf.name for leaf in arguments.leaves if leaf.position in implied(target, arguments, seed)]
     if not names:
         return None
-    return Opinion(args, f"only backward reads '{names[0]}', which has to fit the other inputs")
+    return Opinion(args, f"only backward reads '{names[0]}', which has to fit the other inputs", proven=False)
 
 
-def depends_on_a_guessed_function(args: tuple[Any, ...]) -> bool:
-    return any(isinstance(a, (Written, torch.nn.Module)) for a in args)
+def function_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+    """A function that had to be guessed: is the gradient right with another one?
+
+    One function that forward calls, and no other of several makes the gradient right: then it is the gradient.
+    """
+    places = [i for i, a in enumerate(args) if isinstance(a, (Written, torch.nn.Module))]
+    if not places:
+        return None
+    ran = 0
+    for function in (*UNARY, DISTANCE, SQUARED):
+        other = tuple(function if i in places else a for i, a in enumerate(args))
+        judged = _judged(target, other, kwargs, seed)
+        if judged is True:
+            return Opinion(other, f"the gradient is right where '{_name(target, places[0])}' is {function}")
+        ran += judged is False
+    if len(places) == 1 and ran > 1 and _calls(target, args, kwargs, places[0]):
+        return None
+    words = "the gradient is wrong for a guessed function among the inputs"
+    return Opinion(args, words, proven=False)
+
+
+def _calls(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], place: int) -> bool:
+    """Whether forward calls the function at `place`."""
+    called: list[bool] = []
+    inner = args[place]
+
+    def heard(*values: Any, **named: Any) -> Any:
+        called.append(True)
+        return inner(*values, **named)
+
+    with torch.no_grad(), contextlib.suppress(Exception):  # user code, which ran before
+        target.call(*(heard if i == place else a for i, a in enumerate(args)), **kwargs)
+    return bool(called)
+
+
+def _text_of(target: Target) -> str:
+    subject = target.function or target.original
+    try:
+        return inspect.getsource(subject)
+    except (OSError, TypeError):
+        return str(inspect.getdoc(subject) or "")
 
 
 def _right(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> bool:
+    return _judged(target, args, kwargs, seed) is True
+
+
+def _judged(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> bool | None:
+    """Whether every gradient is right there; None where they cannot be had."""
     try:
         judgement = judge(target, Arguments.of(args, kwargs, target.names), Settings(seed=seed))
     except Exception:  # user code on values it was not asked about
-        return False
-    return bool(judgement.pairs) and not judgement.wrong and not judgement.noisy
+        return None
+    if not judgement.pairs or judgement.noisy:
+        return None
+    return not judgement.wrong
 
 
 def _name(target: Target, position: int) -> str:

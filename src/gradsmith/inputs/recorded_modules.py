@@ -1,0 +1,113 @@
+"""Recorded nn.Modules: the live instances in which custom Functions ran, checked on what they were called with."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from gradsmith.checking import Options, examine
+from gradsmith.findings import Report
+from gradsmith.lab.eager import uncompiled
+from gradsmith.lab.state import preserved
+from gradsmith.lab.target import resolve, short_name
+from gradsmith.recording.scaling import elements
+
+if TYPE_CHECKING:
+    from gradsmith.recording.modules import ModuleCall
+    from gradsmith.recording.tape import Tape
+
+_LARGEST = 1 << 20  # parameters and inputs of one module; a check runs it a few hundred times
+
+
+def check_modules(tape: Tape, functions: Report, options: Options) -> Report:
+    """The report on the tape's Functions, with a subject for each class of modules that was verified or refuted.
+
+    A module proves more than its Functions do (what it does around them), but nobody asked for it by name: where nothing
+    can be proved of it, a note says why, and the verdict on the Functions stands.
+    """
+    exact = {s.name for s in functions.subjects if s.verdict == "verified" and s.gradient == "exact"}
+    total = functions
+    for calls in _by_class(tape):
+        report = _checked(calls, exact, options)
+        total = total.extended(report) if report.subjects else replace(total, notes=[*total.notes, *report.notes])
+    return total
+
+
+def check_recorded_module(calls: list[ModuleCall], options: Options) -> Report:
+    """One class of modules on the first of its instances that the tape has."""
+    call = calls[0]
+    with uncompiled():
+        report = examine(resolve(call.module), [(call.args, call.kwargs)], "recorded", options)
+    ran = {"constructed": call.code, "runs": [short_name(cls) for cls in call.functions]}
+    ran |= {"lines": [call.built.line]} if call.built is not None else {}
+    subjects = [replace(s, measured={**s.measured, **ran}) for s in report.subjects]
+    return replace(report, subjects=subjects, notes=[f"{call.name}: {_constructed(calls)}", *report.notes])
+
+
+def _checked(calls: list[ModuleCall], exact: set[str], options: Options) -> Report:
+    call = calls[0]
+    said = f"{call.name}: {_constructed(calls)}"
+    unproved = [name for cls in call.functions if (name := short_name(cls)) not in exact]
+    if unproved:
+        words = f"the gradient of {', '.join(unproved)}, which it runs, is not verified to be exact"
+        return Report(notes=[f"{said}; not checked as a whole: {words}"])
+    size = elements((call.args, call.kwargs, list(call.module.parameters())))
+    if size > _LARGEST:
+        return Report(notes=[f"{said}; not checked as a whole: {size:,} parameters and inputs take too long"])
+    report = check_recorded_module(calls, options)
+    verdict, reason = report.subjects[0].verdict, report.subjects[0].reason
+    if verdict == "unverified":
+        return Report(notes=[f"{said}; not verified as a whole: {reason}"])
+    if verdict == "refuted" and (cut := _cuts(call)):
+        words = f"its gradient is not that of its forward, which calls {cut}; gs.check({call.name}) says more"
+        return Report(notes=[f"{said}; not judged as a whole: {words}"])
+    return report
+
+
+class _Cuts(TorchFunctionMode):
+    """Notes what takes values out of the graph: whoever writes that means another gradient than forward's."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        super().__init__()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in _CUTTING:
+            self.found.append(_CUTTING[func])
+        return func(*args, **(kwargs or {}))
+
+
+_CUTTING: dict[Any, str] = {
+    Tensor.detach: "detach",
+    Tensor.detach_: "detach_",
+    torch.detach: "detach",
+    Tensor.data.__get__: ".data",  # type: ignore[attr-defined]
+    Tensor.item: "item",
+    Tensor.tolist: "tolist",
+    Tensor.numpy: "numpy",
+    torch._C._set_grad_enabled: "no_grad",
+}
+
+
+def _cuts(call: ModuleCall) -> str:
+    with preserved(call.args, call.module), _Cuts() as mode, contextlib.suppress(Exception):
+        call.module(*call.args, **call.kwargs)
+    return ", ".join(dict.fromkeys(mode.found))
+
+
+def _constructed(calls: list[ModuleCall]) -> str:
+    ways = dict.fromkeys(f"{c.code} at {c.built.line}" if c.built else "before the tape ran" for c in calls)
+    runs = dict.fromkeys(short_name(cls) for c in calls for cls in c.functions)
+    return f"built as {', '.join(ways)}; runs {', '.join(runs)}".replace("built as before", "built before")
+
+
+def _by_class(tape: Tape) -> list[list[ModuleCall]]:
+    grouped: dict[type, list[ModuleCall]] = {}
+    for call in tape.modules:
+        grouped.setdefault(type(call.module), []).append(call)
+    return list(grouped.values())
