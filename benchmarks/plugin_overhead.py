@@ -2,11 +2,11 @@
 
 Run: python benchmarks/plugin_overhead.py [rounds, 5 unless told]      (exit status 1 when the goal is missed)
 
-The project is generated. Every round runs six processes in a row, so that what else the machine does touches all of them:
+The project is generated. Every round runs seven processes in a row, so that what else the machine does touches all of them:
   plain     200 tests that call 10 Functions, without the option
   checked   the same with --gradsmith
-  checks    no pytest: the same 10 classes through gs.check, one input of the same shape each; its time is counted from
-            before `import gradsmith` until the last verdict, torch and the project being imported already
+  checks    no pytest: the same 10 classes through gs.check, one input of the same shape each; what this takes more than
+            `loaded`, a process that imports torch and the project and ends
   none      200 tests that import the Functions and torch but call none, without the option
   watched   the same with --gradsmith
   idle      no pytest: see below
@@ -50,13 +50,14 @@ def test_power(i, n):
     y = {call}
     assert y.shape == x.shape
 """
+LOADED = """
+import torch, ops
+"""
 CHECKS = """
-import time, torch, ops
-cpu, wall = time.process_time(), time.perf_counter()
+import torch, ops
 import gradsmith as gs
 for i in range(10):
     assert gs.check(getattr(ops, f"Power{i}"), torch.randn(4, 3, requires_grad=True)).ok
-print(time.process_time() - cpu, time.perf_counter() - wall)
 """
 IDLE = """
 import time, torch, ops
@@ -77,11 +78,14 @@ class Seconds:
 
 def main() -> int:
     rounds = int(sys.argv[1]) if sys.argv[1:] else 5
-    seen: dict[str, list[Seconds]] = {name: [] for name in ("plain", "checked", "checks", "none", "watched", "idle")}
+    seen: dict[str, list[Seconds]] = {
+        name: [] for name in ("plain", "checked", "loaded", "with checks", "none", "watched", "idle")
+    }
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         functions = [FUNCTION.format(i=i, n=i + 2, m=i + 1) for i in range(10)]
         (root / "ops.py").write_text("import torch\n" + "".join(functions))
+        (root / "loaded.py").write_text(LOADED)
         (root / "checks.py").write_text(CHECKS)
         (root / "idle.py").write_text(IDLE)
         (root / "test_calls.py").write_text(TESTS.format(call='getattr(ops, f"Power{i}").apply(x)'))
@@ -90,7 +94,8 @@ def main() -> int:
             now = {
                 "plain": _pytest(root, "test_calls.py"),
                 "checked": _pytest(root, "test_calls.py", "--gradsmith"),
-                "checks": _told(root, "checks.py"),
+                "loaded": _run(root, "loaded.py"),
+                "with checks": _run(root, "checks.py"),
                 "none": _pytest(root, "test_none.py"),
                 "watched": _pytest(root, "test_none.py", "--gradsmith"),
                 "idle": _told(root, "idle.py"),
@@ -106,11 +111,12 @@ def _judged(seen: dict[str, list[Seconds]], clock: str) -> bool:
     times = {name: [getattr(s, clock) for s in rows] for name, rows in seen.items()}
     middle = {name: statistics.median(row) for name, row in times.items()}
     added = [b - a for a, b in zip(times["plain"], times["checked"])]
-    excess = [a - c for a, c in zip(added, times["checks"])]
+    checks = [b - a for a, b in zip(times["loaded"], times["with checks"])]
+    excess = [a - c for a, c in zip(added, checks)]
     idle = [b - a for a, b in zip(times["none"], times["watched"])]
     print(f"{clock} seconds, medians of {len(added)} rounds (quartiles)")
     print(f"  10 Functions: {middle['plain']:.3f}; --gradsmith {middle['checked']:.3f}, adds {_spread(added)}")
-    print(f"  the checks alone: {middle['checks']:.3f}; more than these: {_spread(excess)}")
+    print(f"  the checks alone: {_spread(checks)}; more than these: {_spread(excess)}")
     print(f"  no Function runs: {middle['none']:.3f}; --gradsmith {middle['watched']:.3f}, adds {_spread(idle)}")
     print(f"  of that, loading and running the recorder: {_spread(times['idle'])}")
     return _quartiles(excess)[0] <= 0 and _quartiles(idle)[0] <= 0
@@ -127,10 +133,13 @@ def _quartiles(row: list[float]) -> tuple[float, float, float]:
 
 
 def _pytest(root: Path, *args: str) -> Seconds:
+    return _run(root, "-m", "pytest", "-q", "-p", "no:cacheprovider", *args)
+
+
+def _run(root: Path, *args: str) -> Seconds:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
-    call = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *args]
-    done = subprocess.run(call, cwd=root, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, *args], cwd=root, capture_output=True, text=True, check=False)
     wall = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 0, done.stdout + done.stderr

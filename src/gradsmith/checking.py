@@ -125,10 +125,10 @@ def examine_declared(target: Target, options: Options, module: Any = None, devic
                 line = getattr(getattr(builder, "__code__", None), "co_firstlineno", None)
                 at = f" (line {line})" if line else ""
                 return unverified(target, f"the declared inputs{at} raise {one_line(error)}")
-    from gradsmith.inputs.modules import examine_declared_modules, is_module_class
+    from gradsmith.inputs.modules import examine_built_modules, is_module_class
 
     if is_module_class(target.original):
-        return examine_declared_modules(target, examples, options)
+        return examine_built_modules(target, examples, options, "declared")
     return examine(target, examples, "declared", options)
 
 
@@ -136,6 +136,11 @@ def _examine_undeclared(target: Target, options: Options, device: Any) -> Report
     """Recorded inputs where there are some, else guessed ones."""
     import sys
 
+    from gradsmith.inputs.guessed import examine_guessed
+    from gradsmith.inputs.modules import examine_guessed_module, examine_recorded_module, is_module_class
+
+    if is_module_class(target.original):
+        return examine_recorded_module(target, options, device) or examine_guessed_module(target, options, device)
     if options.recorded is not None:
         from gradsmith.inputs.recorded_file import examples_in
 
@@ -147,11 +152,6 @@ def _examine_undeclared(target: Target, options: Options, device: Any) -> Report
         from gradsmith.inputs.recorded import check_recorded
 
         return check_recorded(tape, target.function, options)
-    from gradsmith.inputs.guessed import examine_guessed
-    from gradsmith.inputs.modules import examine_guessed_module, is_module_class
-
-    if is_module_class(target.original):
-        return examine_guessed_module(target, options, device)
     return examine_guessed(target, options, device)
 
 

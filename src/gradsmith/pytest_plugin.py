@@ -97,9 +97,9 @@ class _Session:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         # Nothing to hear before torch is imported, and importing it is for the tests to decide.
         if self.tape is None and "torch" in sys.modules:
-            from gradsmith.recording import record
+            from gradsmith.recording import Tape
 
-            self.tape = record()
+            self.tape = Tape(modules=False)
             self.tape.__enter__()
         return (yield)
 

@@ -99,7 +99,7 @@ def case_of(lab: Lab, pair: Pair) -> Case | None:
         return None
     truth, known = measured
     claimed = pair.claimed.to(truth.dtype)
-    if not bool(torch.isfinite(claimed[known]).all()):
+    if not bool(known.any()) or not bool(torch.isfinite(claimed[known]).all()):
         return None
     siblings = {
         p.leaf.name: p.claimed.to(truth.dtype) for p in lab.gradient.pairs if p.output == pair.output and p is not pair

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,7 @@ class Call:
 
 
 def keep(call: Call, args: tuple[Any, ...]) -> None:
-    call.lines[_caller()] += 1
+    call.lines[user_line(sys._getframe(1))] += 1
     leaves = [v for v in pytree.tree_leaves(list(args)) if isinstance(v, Tensor)]
     if any(not _plain(t) for t in leaves):
         return
@@ -57,6 +56,16 @@ def keep(call: Call, args: tuple[Any, ...]) -> None:
             args, call.scaled = scaled(args)
         seen: dict[int, Tensor] = {}
         call.examples.append(tuple(_copied(value, seen) for value in args))
+
+
+def copies(value: Any) -> Any:
+    """Tensors by value, everything else as it is; None where there are too many of them or their values do not exist."""
+    leaves = [v for v in pytree.tree_leaves(value) if isinstance(v, Tensor)]
+    if any(not _plain(t) for t in leaves) or sum(t.numel() for t in leaves) > FULL:
+        return None
+    with torch.no_grad(), contextlib.suppress(RuntimeError):  # out of memory
+        return _copied(value, {})
+    return None
 
 
 def _copied(value: Any, seen: dict[int, Tensor]) -> Any:
@@ -78,21 +87,15 @@ def _plain(tensor: Tensor) -> bool:
     return not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
 
 
-def _caller() -> str:
-    """`train.py:12`, or `cell 3:2` in a notebook: the innermost line outside torch, gradsmith and the Function's own file machinery."""
-    for frame in _frames():
+def user_line(frame: Any) -> str:
+    """`train.py:12`, or `cell 3:2` in a notebook: the innermost line at or around `frame` outside torch and gradsmith."""
+    while frame is not None:
         path = frame.f_code.co_filename
         if not path.startswith(_OWN) and "/torch/" not in path:
             cell = cell_number(path)
             return f"{Path(path).name if cell is None else f'cell {cell}'}:{frame.f_lineno}"
-    return "?"
-
-
-def _frames() -> Iterator[Any]:
-    frame: Any = sys._getframe(2)
-    while frame is not None:
-        yield frame
         frame = frame.f_back
+    return "?"
 
 
 _OWN = str(Path(__file__).parents[1])

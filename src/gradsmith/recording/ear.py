@@ -7,21 +7,27 @@ the Call, and nothing is looked up: the call that followed last time is expected
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import Any
 
-from gradsmith.recording.call import KEPT_CALLS, Call, keep
+from gradsmith.recording.call import KEPT_CALLS, Call
 from gradsmith.recording.signature import signature
+
+# Of the type of a ctx and the arguments: the Call, or None where nobody wants to know.
+Find = Callable[[type, tuple[Any, ...]], Call | None]
+Note = Callable[[Call, tuple[Any, ...]], None]
 
 
 class Ear:
-    """Of one method of one class. `find` gives the Call of a context and arguments, None where nobody wants to know."""
+    """Of one method of one class. `note` is told of the first calls, and of all while something is in `attention`."""
 
-    __slots__ = ("find", "last", "original")
+    __slots__ = ("attention", "find", "last", "note", "original")
 
-    def __init__(self, original: Callable[..., Any], find: Callable[[type, tuple[Any, ...]], Call | None]) -> None:
+    def __init__(self, original: Callable[..., Any], find: Find, note: Note, attention: Sized) -> None:
         self.original = original
         self.find = find
+        self.note = note
+        self.attention = attention
         self.last: Call | None = None
 
     def hear(self, context: type, args: tuple[Any, ...]) -> None:
@@ -39,5 +45,5 @@ class Ear:
             return
         self.last = call
         call.count += 1
-        if call.count <= KEPT_CALLS:
-            keep(call, args)
+        if call.count <= KEPT_CALLS or self.attention:
+            self.note(call, args)

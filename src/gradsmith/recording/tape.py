@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gradsmith.recording.call import Call
+from gradsmith.recording.call import KEPT_CALLS, Call, keep
+from gradsmith.recording.modules import ModuleCall, ModuleWatch
 from gradsmith.recording.signature import signature
 from gradsmith.recording.wiretap import Wiretap
 
@@ -23,9 +24,11 @@ KEPT_SIGNATURES = 24  # of each Function: arguments that differ at every step mu
 class Tape:
     """Every custom Function that ran, by signature. `check` verifies them on what they were given."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, modules: bool = True) -> None:
         self._calls: dict[type, dict[Hashable, Call]] = {}
-        self._wiretap = Wiretap(self._find)
+        self._modules = ModuleWatch() if modules else None
+        attention = self._modules.running if self._modules is not None else ()
+        self._wiretap = Wiretap(self._find, self._note, attention)
 
     @property
     def calls(self) -> list[Call]:
@@ -35,6 +38,11 @@ class Tape:
     @property
     def functions(self) -> list[type[torch.autograd.Function]]:
         return list(self._calls)
+
+    @property
+    def modules(self) -> list[ModuleCall]:
+        """The user's nn.Modules in which custom Functions ran: a few instances of each class, in order of their calls."""
+        return self._modules.calls if self._modules is not None else []
 
     def of(self, cls: type) -> list[Call]:
         return list(self._calls.get(cls, {}).values())
@@ -80,9 +88,13 @@ class Tape:
 
     def __enter__(self) -> Tape:
         self._wiretap.start()
+        if self._modules is not None:
+            self._modules.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._modules is not None:
+            self._modules.stop()
         self._wiretap.stop()
         global _latest
         _latest = weakref.ref(self)
@@ -101,6 +113,12 @@ class Tape:
         if key not in calls:
             calls[key] = Call(cls, context=context, known_as=known_as)
         return calls[key]
+
+    def _note(self, call: Call, args: tuple[Any, ...]) -> None:
+        if call.count <= KEPT_CALLS:
+            keep(call, args)
+        if self._modules is not None and self._modules.running:
+            self._modules.ran(call.cls)
 
 
 def latest() -> Tape | None:

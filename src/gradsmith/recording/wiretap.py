@@ -7,7 +7,7 @@ meets the wrapper. Classes that appear later are wrapped when their metaclass ma
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from typing import Any
 
 from torch.autograd import Function
@@ -15,7 +15,7 @@ from torch.autograd.function import FunctionMeta, _SingleLevelFunction
 from torch.compiler import is_compiling
 
 from gradsmith.recording.call import Call
-from gradsmith.recording.ear import Ear
+from gradsmith.recording.ear import Ear, Note
 
 # (class, type of its ctx, arguments of forward) -> where the call is noted.
 Find = Callable[[type, type, tuple[Any, ...]], Call]
@@ -24,8 +24,10 @@ Find = Callable[[type, type, tuple[Any, ...]], Call]
 class Wiretap:
     """Wrappers around every custom Function while `start` ... `stop`."""
 
-    def __init__(self, find: Find) -> None:
+    def __init__(self, find: Find, note: Note, attention: Sized) -> None:
         self.find = find
+        self.note = note
+        self.attention = attention
         self.undo: list[Callable[[], None]] = []
         self.listening = False
 
@@ -63,7 +65,7 @@ class Wiretap:
     def _listening(self, definer: type, name: str, own: Any) -> Any:
         """The same kind of method (static, class, plain) with an ear in it: told before forward, after a setup_context."""
         original = own.__func__ if isinstance(own, (staticmethod, classmethod)) else own
-        ear = Ear(original, functools.partial(self._find, definer, name))
+        ear = Ear(original, functools.partial(self._find, definer, name), self.note, self.attention)
 
         @functools.wraps(original)
         def forward(ctx: Any, /, *args: Any, **kwargs: Any) -> Any:
