@@ -172,7 +172,7 @@ def _shaped(clue: Clue, sizes: Sizes) -> Iterator[Proposal]:
 def _plain(clue: Clue, cost: float) -> Iterator[Proposal]:
     values: list[Any] = []
     if clue.default is not NOTHING:
-        values.append(clue.default)
+        values += [clue.default, *([not clue.default] if isinstance(clue.default, bool) else [])]
     values += clue.constants
     for habit in habits(clue.name):
         values += [v for v in habit.values if _fits(v, clue.declared.kind)]

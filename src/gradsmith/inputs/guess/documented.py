@@ -48,7 +48,7 @@ def documented(function: type, names: Iterable[str]) -> dict[str, Dims]:
 def _entry(text: str, name: str) -> Dims | None:
     """The first shape in what follows `name` at the start of a line, up to the next entry."""
     opening = re.compile(
-        rf"^\s*(?::param\s+(?:\w+\s+)?|[-*]\s*|`+)?{re.escape(name)}`*\s*(?=[:,(\[\-=#–])", re.MULTILINE
+        rf"^\s*(?::param\s+(?:\w+\s+)?|[-*]\s*|`+)*{re.escape(name)}`*\s*(?=[:,(\[\-=#–])", re.MULTILINE
     )
     match = opening.search(text)
     if match is None:

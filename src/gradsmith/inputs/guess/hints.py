@@ -62,6 +62,7 @@ def hints(
         open_ = [i for i in places if chosen[i].is_tensor and not wanted(chosen[i])]
         kept = open_ if what == "square" else [i for i in open_ if not chosen[i].gradient] or open_[-1:]
         found += [Hint(i, what, wanted) for i in kept]
+        break
     return found
 
 

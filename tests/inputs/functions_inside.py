@@ -1,0 +1,103 @@
+"""Functions defined inside functions, as libraries build them."""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+
+def plain():
+    import math
+
+    half = math.pi / 2
+
+    class Wave(torch.autograd.Function):
+        calls = 0
+
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return torch.sin(x + half)
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            Wave.calls += 1
+            (x,) = ctx.saved_tensors
+            return grad_output * torch.cos(x + half)
+
+    raise RuntimeError("the rest of the function is never run")
+
+
+def quantiser(levels):
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * levels
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            return grad_output * levels
+
+    return Scale.apply
+
+
+eight = functools.partial(quantiser(8))
+
+
+def wrong_for(alpha):
+    class Off(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.square() * alpha
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            return grad_output * alpha
+
+    return Off.apply
+
+
+def of_a_caller(network):
+    class Held(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return network.step(x)
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            return grad_output
+
+    return Held
+
+
+def counted(n):
+    for i in range(n):
+        total = i
+
+    class Computed(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * total
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            return grad_output * total
+
+    return Computed
+
+
+def outer():
+    def inner():
+        class Deep(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return 3 * x
+
+            @staticmethod
+            def backward(ctx, grad_output):
+                return 2 * grad_output
+
+        return Deep
+
+    return inner()
