@@ -69,10 +69,23 @@ def read_all(
 def read(file: Unread) -> SourceFile | Unreadable:
     """The bytes of a file, or why there are none."""
     try:
-        with open(file.path, "rb") as stream:
-            return SourceFile(file.path, stream.read(), file.named)
+        return SourceFile(file.path, _bytes(file.path), file.named)
     except OSError as error:
         return Unreadable(file.path, f"cannot be read: {error.strerror or error}")
+
+
+def _bytes(path: str) -> bytes:
+    # Without the layers of `open`: half the time for thousands of small files.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    try:
+        size = os.fstat(descriptor).st_size
+        data = os.read(descriptor, size + 1)
+        if len(data) > size:  # no plain file, or one that grows
+            while more := os.read(descriptor, 1 << 20):
+                data += more
+        return data
+    finally:
+        os.close(descriptor)
 
 
 def find_all(paths: Iterable[str | os.PathLike[str]], endings: tuple[str, ...] = ENDINGS) -> Iterator[Unread]:
@@ -123,7 +136,7 @@ def mentions_function(data: bytes) -> bool:
     """Could these bytes define an autograd.Function or register a gradient for a custom op?"""
     if b"ward" not in data:
         # A base class may leave forward and backward to others.
-        return (b"autograd" in data and b"Function" in data) or (b"def vjp" in data and b"ctx" in data)
+        return b"autograd" in data and b"Function" in data
     return (
         b"def backward" in data
         or b"save_for_backward" in data

@@ -24,10 +24,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source.walk import once
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
-    from gradsmith.source import FunctionModel
+    from gradsmith.source import FileModel, FunctionModel, Project
 
 CODE = "GS601"
 SEVERITY = "info"
@@ -69,8 +70,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return
     if function.setup_context is not None or not function.has_gradient or project is None:
         return
-    users = project.mentioning(*_USES, among=("torch.func", "functorch", "vmap"))
-    if not any(file.uses(function.name) for file in users):
+    if not any(file.uses(function.name) for file in _users(project)):
         return
     yield function.at(
         forward.node,
@@ -78,6 +78,13 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         advice="Write `forward(*inputs)` without ctx, and save in `setup_context(ctx, inputs, output)`; set "
         "`generate_vmap_rule = True` if it is made of torch operations.",
     )
+
+
+@once
+def _users(project: Project) -> list[FileModel]:
+    """The files that use torch.func and some Function: whoever uses one calls its `apply`."""
+    files = project.mentioning(*_USES, among=("torch.func", "functorch", "vmap"))
+    return [file for file in files if file.mentions(".apply")]
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
