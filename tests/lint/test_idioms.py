@@ -45,6 +45,14 @@ SILENT = {
         "return None, None, None",
         "x, w, b",
     ),
+    "the tuple of saved tensors as a tuple": (
+        "ctx.save_for_backward(x)\nreturn 2 * x",
+        (
+            "saved = ctx.saved_tensors\nmore = saved + (g,) + saved * 2\nx = ctx.saved_tensors\nx = x[0]\n"
+            "return more[1] * 2 * len(saved) + x.new_zeros(x.shape) * saved.index(x)"
+        ),
+        "x",
+    ),
     "clone, then a masked write": ("return x.clamp(0)", "grad = g.clone()\ngrad[grad > 1] = 0\nreturn grad", "x"),
     "rebound, then in place": ("return x", "g = g * 2\ng.mul_(3)\ng += 1\nreturn g", "x"),
     "a deliberate gate": ("return x", "return g.neg()", "x"),
@@ -201,6 +209,18 @@ LOUD = {
     ),
     "a list saved": ("ctx.save_for_backward([x])\nreturn x", "x = ctx.saved_tensors\nreturn g", "x", "save-nontensor"),
     "an index too far": ("ctx.save_for_backward(x)\nreturn x", "return g * ctx.saved_tensors[1]", "x", "unpack-count"),
+    "a tuple times a tensor": (
+        "ctx.save_for_backward(x)\nreturn x**2",
+        "x = ctx.saved_tensors\nreturn 2 * (g * x)",
+        "x",
+        "unpack-count",
+    ),
+    "a tuple's shape": (
+        "ctx.save_for_backward(x)\nreturn 2 * x",
+        "x = ctx.saved_tensors\nreturn g.view(x.shape) * 2",
+        "x",
+        "unpack-count",
+    ),
     "data of an input": ("return x.data.clone() + x.contiguous()", "return g", "x", "data-attr"),
     "einsum for nothing": (
         "ctx.save_for_backward(x, w)\nreturn x @ w",

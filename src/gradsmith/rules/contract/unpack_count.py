@@ -2,9 +2,9 @@
 
 What it finds
 -------------
-`a, b = ctx.saved_tensors` where every `save_for_backward` of forward saves another number of tensors, and
-`ctx.saved_tensors[2]` beyond the last one. Saves and unpackings with a star are skipped, and so are Functions that
-hand ctx to other code.
+`a, b = ctx.saved_tensors` where every `save_for_backward` of forward saves another number of tensors,
+`ctx.saved_tensors[2]` beyond the last one, and `x = ctx.saved_tensors` without a comma where `x` is then used as a tensor.
+Saves and unpackings with a star are skipped, and so are Functions that hand ctx to other code.
 
 Why it matters
 --------------
@@ -22,13 +22,14 @@ https://github.com/jcjohnson/pytorch-examples/issues/9 (what the number of targe
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding, plural
 
 if TYPE_CHECKING:
-    from gradsmith.source import FunctionModel, Method
+    from gradsmith.source import FunctionModel, Method, Unpack
 
 CODE = "GS103"
 SEVERITY = "error"
@@ -78,6 +79,8 @@ gradsmith_inputs = {
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
     saves, backward = function.saves, function.backward
+    for unpack in function.unpacks:
+        yield from _tuple_as_tensor(function, unpack)
     if backward is not None and not saves and not function.ctx_escapes:
         yield from _nothing_saved(function, backward)
     if backward is None or not saves or function.ctx_escapes or any(s.starred for s in saves):
@@ -114,3 +117,35 @@ def _nothing_saved(function: FunctionModel, backward: Method) -> Iterator[Findin
                 advice="Call ctx.save_for_backward(...) in forward with what backward needs.",
             )
             return
+
+
+_OF_TUPLES = frozenset(("count", "index"))
+
+
+def _tuple_as_tensor(function: FunctionModel, unpack: Unpack) -> Iterator[Finding]:
+    """`x = ctx.saved_tensors`, and then `x * 2` or `x.shape`: x is a tuple, which has neither."""
+    method = unpack.method
+    if unpack.targets is not None or unpack.index is not None:
+        return
+    for name in (n for n in method.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)):
+        found = method.definitions(name)
+        if not found or any(binding.value is not unpack.node or binding.how != "assign" for binding in found):
+            continue
+        above = method.file.parents.get(name)
+        attribute = (
+            isinstance(above, ast.Attribute) and above.attr not in _OF_TUPLES and not above.attr.startswith("__")
+        )
+        if attribute or (isinstance(above, ast.BinOp) and _fails(method, above, name)):
+            yield function.at(
+                unpack.node,
+                f"'{name.id}' in {function.name}.{method.name} is the tuple of saved tensors, but line {name.lineno} uses it "
+                "as a tensor.",
+                advice=f"Unpack it, also if it holds one tensor only: `{name.id}, = ctx.saved_tensors`.",
+            )
+            return
+
+
+def _fails(method: Method, operation: ast.BinOp, name: ast.Name) -> bool:
+    """A tuple may be repeated, and joined to another; nothing else is defined for it."""
+    other = operation.left if operation.right is name else operation.right
+    return not isinstance(operation.op, (ast.Mult, ast.Add)) or method.value(other).is_tensor
