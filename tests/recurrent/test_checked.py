@@ -15,8 +15,6 @@ from .test_user_cells import build
 from .user_cells import CELLS
 
 SURROGATES = {"lif_with_surrogate", "recurrent_adaptive_lif", "quantised_state_function"}
-# A data-dependent `if` and fresh random numbers have no derivative to compare with.
-JUDGED = [name for name in CELLS if name not in {"zoneout_train", "data_dependent_if"}]
 
 
 class Layer(nn.Module):
@@ -29,7 +27,7 @@ class Layer(nn.Module):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("name", JUDGED)
+@pytest.mark.parametrize("name", CELLS)
 def test_check_verifies_the_cell(name: str) -> None:
     cell, x, state = build(name, (4, 3, 5, 8))
     layer = Layer(cell.double(), pytree.tree_map(lambda leaf: leaf.double(), state))
