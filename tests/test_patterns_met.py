@@ -221,3 +221,39 @@ def test_a_backward_that_refuses_on_purpose_is_no_error():
     assert [(f.rule, f.severity) for f in report.findings if f.rule == "backward-raised"] == [
         ("backward-raised", "info")
     ]
+
+
+class SafeLog(torch.autograd.Function):
+    """The clamp keeps log inside its domain; it is not what the Function is about."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clamp(min=1e-6).log()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output / x.clamp(min=1e-6)
+
+
+class HalfWave(torch.autograd.Function):
+    """The clamp is what this one is about, and backward forgot it."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clamp(min=0) * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output * 2 * x
+
+
+def test_beyond_a_guard_of_the_domain_a_guess_accuses_nobody():
+    report = gs.check(SafeLog)
+    assert not [f for f in report.findings if f.severity != "info"]
+    assert "needs no clamping" in report.subjects[0].reason
+    assert gs.check(SafeLog, X).subjects[0].verdict == "refuted"
+    assert gs.check(HalfWave).subjects[0].verdict == "refuted"

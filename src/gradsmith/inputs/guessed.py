@@ -11,6 +11,7 @@ from torch import Tensor
 from gradsmith.checking import Options, declaration, examine, unverified
 from gradsmith.findings import Finding, Report, Severity, Subject
 from gradsmith.inputs.guess import Guess, guess
+from gradsmith.inputs.guess.guarded import guarded_excuse
 from gradsmith.inputs.guess.second_opinion import (
     Opinion,
     definite_excuse,
@@ -26,7 +27,7 @@ from gradsmith.lab.state import preserved
 from gradsmith.lab.target import Target
 
 # Those that show a right gradient come first.
-_EXCUSES = (symmetric_excuse, definite_excuse, range_excuse, function_excuse, implied_excuse)
+_EXCUSES = (symmetric_excuse, definite_excuse, range_excuse, guarded_excuse, function_excuse, implied_excuse)
 # Shapes that do not fit each other: with several tensors, the guess may be what does not fit.
 _UNFIT = re.compile(r"shape|size|dimension|index \d+ is out of|must match|broadcast|expand", re.IGNORECASE)
 

@@ -2,8 +2,8 @@
 
 A Function that is only reached by square matrices may rely on their symmetry, one with an input that forward never reads
 on how it fits the others, and one that is given a function on what that function is. Of the data only structure is
-excused, never values: a gradient that is right for positive numbers alone is wrong. A single number beside the data (an
-exponent, a temperature) may have a range of its own.
+excused, never values: a gradient that is right for positive numbers alone is wrong (unless forward itself keeps the
+others out: see guarded.py). A single number beside the data (an exponent, a temperature) may have a range of its own.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def symmetric_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, An
     squares = [i for i, a in enumerate(args) if isinstance(a, Tensor) and _is_square(a)]
     for chosen in ([[i] for i in squares] + [squares]) if squares else []:
         other = tuple(_symmetric(a) if i in chosen else a for i, a in enumerate(args))
-        if _right(target, other, kwargs, seed):
+        if is_right(target, other, kwargs, seed):
             names = ", ".join(f"'{target.names[i]}'" for i in chosen if i < len(target.names))
             # Without a word about symmetry, a forgotten transposition would look the same.
             meant = bool(_SYMMETRY.search(_text_of(target)))
@@ -58,7 +58,7 @@ def definite_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any
         if not isinstance(value, Tensor) or not value.requires_grad or not (_is_square(value) or value.ndim == 0):
             continue
         other = tuple(_definite(a) if k == i else a for k, a in enumerate(args))
-        if _right(target, other, kwargs, seed):
+        if is_right(target, other, kwargs, seed):
             return Opinion(other, f"the gradient is right where '{_name(target, i)}' is a positive definite matrix")
     return None
 
@@ -70,7 +70,7 @@ def range_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], 
         if not data or not _is_number(value):
             continue
         others = [tuple(_filled(a, n) if k == i else a for k, a in enumerate(args)) for n in (1.5, 2.5)]
-        if all(_right(target, other, kwargs, seed) for other in others):
+        if all(is_right(target, other, kwargs, seed) for other in others):
             return Opinion(others[0], f"the gradient is right where '{_name(target, i)}' is 1.5 or 2.5")
     return None
 
@@ -127,7 +127,8 @@ def _text_of(target: Target) -> str:
         return str(inspect.getdoc(subject) or "")
 
 
-def _right(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> bool:
+def is_right(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> bool:
+    """Whether every gradient can be had there, and is right."""
     return _judged(target, args, kwargs, seed) is True
 
 

@@ -1,0 +1,71 @@
+"""A clamp that keeps forward inside its domain, such as `x.clamp(-1 + eps, 1 - eps)` before an artanh.
+
+Beyond its bounds forward is flat, and what backward says there concerns nobody: such values are not meant to come. That
+a clamp is a guard, and not what the Function is about, shows where forward without it is not finite.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from gradsmith.inputs.guess.second_opinion import Opinion, is_right
+from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.run import forward
+from gradsmith.lab.target import Target
+
+_CLAMPS = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})
+
+
+def guarded_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+    """Values inside the bounds of a guard, if the gradient is right there."""
+    if _finite_unclamped(target, args, kwargs, seed) is not False:
+        return None
+    for i, value in enumerate(args):
+        if not isinstance(value, Tensor) or not value.is_floating_point() or not value.requires_grad:
+            continue
+        for inside in _inside(value.detach(), seed):
+            other = tuple(inside.requires_grad_() if k == i else a for k, a in enumerate(args))
+            if _finite_unclamped(target, other, kwargs, seed) and is_right(target, other, kwargs, seed):
+                name = target.names[i] if i < len(target.names) else f"input {i + 1}"
+                return Opinion(other, f"the gradient is right where '{name}' needs no clamping, and only there")
+    return None
+
+
+def _inside(like: Tensor, seed: int) -> Iterator[Tensor]:
+    """The usual domains: between -1 and 1, between 0 and 1, above 1, below 0."""
+    drawn = torch.rand(like.shape, dtype=like.dtype, generator=torch.Generator().manual_seed(seed))
+    yield 1.8 * drawn - 0.9
+    yield 0.8 * drawn + 0.1
+    yield drawn + 1.1
+    yield -drawn - 0.1
+
+
+def _finite_unclamped(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> bool | None:
+    """Whether forward is finite without its clamps; None where it has none, or where it raises."""
+    unclamped = _Unclamped()
+    with torch.no_grad(), unclamped, contextlib.suppress(Exception):  # user code on values it was not asked about
+        run = forward(target, Arguments.of(args, kwargs, target.names), seed=seed, plain=True)
+        if unclamped.met:
+            return all(bool(torch.isfinite(out).all()) for out in run.outputs)
+    return None
+
+
+class _Unclamped(TorchFunctionMode):
+    """Hands tensors through the clamps as they are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.met = False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if getattr(func, "__name__", "").rstrip("_") in _CLAMPS and args and isinstance(args[0], Tensor):
+            self.met = True
+            return args[0]
+        return func(*args, **kwargs)
