@@ -66,21 +66,27 @@ def _lifted(target: Target) -> list[str]:
     return [f"{target.name}: taken out of {assumption.outer}({given}), which was not called"]
 
 
+def doubt(target: Target, found: Guess, seed: int) -> Opinion | None:
+    """What speaks for the Function where its gradient is wrong on guessed inputs."""
+    assert found.args is not None
+    with preserved():
+        for excuse in _EXCUSES:
+            if opinion := excuse(target, found.args, found.kwargs, seed):
+                return opinion
+    assumption = assumed(target.function)
+    if assumption is None or not assumption.guessed:
+        return None
+    names = ", ".join(f"'{name}'" for name in assumption.guessed)
+    return Opinion(found.args, f"{names} of {assumption.outer} had to be guessed", proven=False)
+
+
 def _reconsidered(report: Report, target: Target, found: Guess, options: Options) -> Report:
     """A guess may break what the author takes for granted: then nothing is proven, and the reader is asked.
 
     Where the gradient is right on other inputs, the accusation becomes a remark; where nothing shows that it is
     ever right, a warning.
     """
-    assert found.args is not None
-    opinion: Opinion | None = None
-    with preserved():
-        for excuse in _EXCUSES:
-            opinion = opinion or excuse(target, found.args, found.kwargs, options.seed)
-    assumption = assumed(target.function)
-    if opinion is None and assumption is not None and assumption.guessed:
-        names = ", ".join(f"'{name}'" for name in assumption.guessed)
-        opinion = Opinion(found.args, f"{names} of {assumption.outer} had to be guessed", proven=False)
+    opinion = doubt(target, found, options.seed)
     if opinion is None:
         return report
     reason = f"{opinion.excuse}; declare inputs to say what is meant"

@@ -10,7 +10,7 @@ import torch
 
 from gradsmith.inputs.guess.clues import NOTHING, Clue
 from gradsmith.inputs.guess.names import FLOATS, Habit, habits
-from gradsmith.inputs.guess.proposals import DISTANCE, SQUARED, UNARY, Frame, Proposal, ranked
+from gradsmith.inputs.guess.proposals import APPLY, DISTANCE, SQUARED, UNARY, Frame, Proposal, ranked
 
 _SIZES = (3, 4, 5, 6, 7, 8, 9, 10)
 _BATCH = re.compile(r"b(s|sz|atch\w*)?|n_?batch\w*", re.IGNORECASE)
@@ -26,7 +26,9 @@ _PLAIN: dict[str, tuple[Any, ...]] = {
     "": (0.7, 2, True, None, 1, (3, 4), "mean", 0),
 }
 _LOW = frozenset({"d", "o", "scalar", "lead", "one", "first", "channels"})  # mostly fewer than two dimensions
-_FUNCTION_NAME = re.compile(r"(\w*_)?(fn|func|function|f|op|act|activation|run_function|callable|surrogate\w*)")
+_FUNCTION_NAME = re.compile(
+    r"(\w*_)?(fn|func|function|f|op|act|activation|run_function|callable|surrogate\w*|subgraph|graph|gm|body|closure)"
+)
 
 
 class Sizes:
@@ -201,7 +203,7 @@ def _callables(clue: Clue) -> Iterator[Proposal]:
     # A function of two values next to tensors is most often a distance.
     distance = SQUARED if "sq" in clue.name else DISTANCE
     order = (distance, *UNARY) if clue.called == 2 or "dist" in clue.name else (*UNARY, distance)
-    for rank, function in enumerate(order):
+    for rank, function in enumerate((*order, APPLY)):
         yield Proposal(rank * 0.8, value=function)
     yield Proposal(1.0, value=torch.nn.Linear(4, 6).double())
     if clue.default is not NOTHING or clue.declared.optional:

@@ -1,6 +1,7 @@
 """Shapes as people write them down: in docstrings and in comments beside the parameters.
 
-`weight (torch.Tensor): the projection. Shape: (vocab_size, hidden_size).`, `xyz: (B, N, 3) tensor`, `q,  # [b, h, n, d]`.
+`weight (torch.Tensor): the projection. Shape: (vocab_size, hidden_size).`, `xyz: (B, N, 3) tensor`, `q,  # [b, h, n, d]`,
+`# A is NxT, X is NxTxD`.
 Names of dimensions mean the same size wherever they occur; what is written may be out of date, so it is only tried first.
 """
 
@@ -35,10 +36,10 @@ def documented(function: type, names: Iterable[str]) -> dict[str, Dims]:
     """
     forward: Any = getattr(function, "forward", None)
     texts = [inspect.getdoc(forward) or "", inspect.getdoc(function) or "", _comments(forward)]
+    prose = "\n".join([*texts, _remarks(function)])
     found: dict[str, Dims] = {}
     for name in names:
-        for text in texts:
-            dims = _entry(text, name)
+        for dims in (*(_entry(text, name) for text in texts), _said(prose, name)):
             if dims is not None:
                 found[name] = dims
                 break
@@ -71,6 +72,22 @@ def _plausible(dims: Dims) -> bool:
     if not dims or len(dims) > 6 or any(_NO_DIM.match(d) for d in dims):
         return False
     return not any(d.isdigit() and not 0 < int(d) <= _LARGEST for d in dims)
+
+
+def _said(prose: str, name: str) -> Dims | None:
+    """`X is NxTxD`: the last time it is said, which stands next to forward."""
+    said = re.findall(rf"\b{re.escape(name)}\s+is\s+(?:an?\s+)?([A-Z0-9](?:x[A-Z0-9])+)\b", prose)
+    dims = tuple(said[-1].split("x")) if said else ()
+    return dims if _plausible(dims) else None
+
+
+def _remarks(function: type) -> str:
+    """Comments on lines of their own, up to forward."""
+    try:
+        text = inspect.getsource(function).split("def forward(")[0]
+    except (OSError, TypeError):
+        return ""
+    return "\n".join(line.strip(" #") for line in text.splitlines() if line.strip().startswith("#"))
 
 
 def _comments(forward: Any) -> str:

@@ -102,6 +102,8 @@ HABITS = (
         plain_first=True,
     ),
     Habit("seed", "", "normal", (0,), plain_first=True),
+    Habit("\\w+_type", "", "normal", (torch.float64, torch.float32), plain_first=True),
+    Habit("\\w*kwargs|\\w*params|cfg|\\w*options", "", "normal", ({}, None), plain_first=True),
     Habit("group|pg|process_group|generator|out|config|options|name", "", "normal", (None,), plain_first=True),
 )
 

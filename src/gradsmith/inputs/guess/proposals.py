@@ -127,6 +127,8 @@ UNARY = (
     Written("lambda *values: values", lambda *values, **_: values),
     Written("lambda *values: (torch.sin(values[0]),)", lambda *values, **_: (torch.sin(values[0]),)),
 )
+# A function of a function: what higher-order code is given.
+APPLY = Written("lambda f, *values, **_: f(*values)", lambda f, *values, **_: f(*values))
 SQUARED = Written("lambda a, b, **_: torch.cdist(a, b) ** 2", lambda a, b, *_, **__: torch.cdist(a, b) ** 2)
 DISTANCE = Written("lambda a, b, **_: torch.cdist(a, b)", lambda a, b, *_, **__: torch.cdist(a, b))
 

@@ -17,7 +17,7 @@ from gradsmith.inputs.guess.clues import Clue, clues
 from gradsmith.inputs.guess.hints import Hint, hints
 from gradsmith.inputs.guess.layers import frames_of, precision_of
 from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, made
-from gradsmith.inputs.guess.trial import Outcome, improve, outcome, split
+from gradsmith.inputs.guess.trial import Outcome, improve, improved_for_backward, outcome, split
 from gradsmith.lab.eager import uncompiled
 from gradsmith.lab.state import preserved, seed_all
 from gradsmith.lab.target import Target
@@ -25,6 +25,7 @@ from gradsmith.lab.target import Target
 SECONDS = 1.5  # for one subject; the median guess needs a few attempts
 _ATTEMPTS = 6000
 _FRAME_COST = 1.6
+_RESCUES = 6
 _HOPELESS = 40  # attempts that fail in a way which does not depend on the inputs
 _NO_INPUT_HELPS = re.compile(r"incorrect number of gradients|returns no gradient at all|NotImplementedError")
 _STARRED = (2, 1, 3, 0)  # how many values to try for *args
@@ -66,6 +67,7 @@ class _Search:
     attempts: int = 0
     best: Outcome | None = None
     refused: int = 0
+    rescues: int = 0  # how often other shapes and kinds were tried because backward did not answer
     frames: Sequence[Frame] = FRAMES
     errors: dict[str, int] = field(default_factory=dict)
     tried: set[tuple[Any, ...]] = field(default_factory=set)
@@ -214,7 +216,10 @@ def _attempt(
     with uncompiled():
         tried = outcome(search.target, frame, chosen, search.dtype, args, search.seed, search.keywords)
     search.refused += tried.rank == 1 and bool(_NO_INPUT_HELPS.search(tried.trouble))
-    if not tried.good and tried.rank != 1 and (search.best is None or search.best.rank <= max(tried.rank, 1)):
+    if tried.rank == 1 and search.rescues < _RESCUES:
+        search.rescues += 1
+        tried = improved_for_backward(search.target, tried, search.frames, search.seed, search.keywords)
+    elif not tried.good and tried.rank != 1 and (search.best is None or search.best.rank <= max(tried.rank, 1)):
         tried = improve(search.target, tried, search.seed, search.keywords)
     if tried.args is not None and (search.best is None or tried.rank > search.best.rank):
         search.best = tried

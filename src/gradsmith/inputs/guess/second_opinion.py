@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,10 +79,26 @@ def range_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], 
 def implied_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
     """An input that forward never reads has to fit the others, and a guessed one does not."""
     arguments = Arguments.of(args, kwargs, target.names)
-    names = [leaf.name for leaf in arguments.leaves if leaf.position in implied(target, arguments, seed)]
-    if not names:
+    found = [leaf for leaf in arguments.leaves if leaf.position in implied(target, arguments, seed)]
+    if not found:
         return None
-    return Opinion(args, f"only backward reads '{names[0]}', which has to fit the other inputs", proven=False)
+    place = next((i for i, a in enumerate(args) if a is found[0].tensor), None)
+    for word, relative in _relatives(args, place) if place is not None else ():
+        other = tuple(relative if i == place else a for i, a in enumerate(args))
+        if is_right(target, other, kwargs, seed):
+            return Opinion(other, f"the gradient is right where '{found[0].name}' is {word}")
+    return Opinion(args, f"only backward reads '{found[0].name}', which has to fit the other inputs", proven=False)
+
+
+def _relatives(args: tuple[Any, ...], place: int) -> Iterator[tuple[str, Tensor]]:
+    """What an input is likely to be to another one: its transpose, its inverse permutation."""
+    for i, other in enumerate(args):
+        if i == place or not isinstance(other, Tensor):
+            continue
+        if other.ndim > 1 and other.mT.shape == args[place].shape:
+            yield f"the transpose of input {i + 1}", other.detach().mT.contiguous()
+        if not other.is_floating_point() and other.ndim and other.shape == args[place].shape:
+            yield f"the inverse of input {i + 1}", other.argsort(-1)
 
 
 def function_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:

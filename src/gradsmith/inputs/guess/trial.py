@@ -15,6 +15,8 @@ from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
 
+NO_GRADIENT = "backward returns no gradient at all"
+
 
 @dataclass
 class Outcome:
@@ -82,7 +84,7 @@ def _judged(result: Outcome, grads: dict[int, Tensor | None], arguments: Argumen
         by_input.setdefault(holders[id(leaf.tensor)], []).append(grads[leaf.position])
     silent = [i for i, found in by_input.items() if all(g is None for g in found)]
     if len(silent) == len(by_input):
-        return replace(result, rank=1, trouble="backward returns no gradient at all")
+        return replace(result, rank=1, trouble=NO_GRADIENT)
     bad = [i for i, found in by_input.items() if i not in silent and not all(_judgeable(g) for g in found)]
     args = tuple(_without_gradient(a) if i in silent else a for i, a in enumerate(result.args))
     chosen = [replace(p, gradient=False) if i in silent else p for i, p in enumerate(result.chosen)]
@@ -111,6 +113,36 @@ def improve(target: Target, tried: Outcome, seed: int, keywords: tuple[str, ...]
             if group == tensors:
                 break
     return best
+
+
+def improved_for_backward(
+    target: Target, tried: Outcome, frames: Sequence[Frame], seed: int, keywords: tuple[str, ...] = ()
+) -> Outcome:
+    """The same choices where forward ran and backward did not answer: as complex numbers, other values, other shapes."""
+    if "complex" in tried.trouble:
+        chosen = [replace(p, kind="complex") if p.kind == "floating" and p.gradient else p for p in tried.chosen]
+        return _again(target, tried, tried.frame, chosen, seed, keywords)
+    if tried.trouble == NO_GRADIENT:
+        return improve(target, tried, seed, keywords)
+    if not tried.trouble.startswith("backward raises"):
+        return tried
+    best = tried
+    for frame in frames:
+        if frame != tried.frame and not best.good:
+            best = _again(target, best, frame, tried.chosen, seed, keywords)
+    return best
+
+
+def _again(
+    target: Target, best: Outcome, frame: Frame, chosen: list[Proposal], seed: int, keywords: tuple[str, ...]
+) -> Outcome:
+    """One more attempt; the better of the two."""
+    generator = torch.Generator().manual_seed(seed)
+    args = tuple(made(p, frame, best.dtype, generator) for p in chosen)
+    if any(a is NotImplemented for a in args):
+        return best
+    attempt = outcome(target, frame, chosen, best.dtype, args, seed, keywords)
+    return attempt if attempt.rank > best.rank else best
 
 
 def _judgeable(grad: Tensor | None) -> bool:
