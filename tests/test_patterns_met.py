@@ -257,3 +257,123 @@ def test_beyond_a_guard_of_the_domain_a_guess_accuses_nobody():
     assert "needs no clamping" in report.subjects[0].reason
     assert gs.check(SafeLog, X).subjects[0].verdict == "refuted"
     assert gs.check(HalfWave).subjects[0].verdict == "refuted"
+
+
+class Modulus(torch.autograd.Function):
+    """Only meant for complex numbers, which its backward alone gives away."""
+
+    @staticmethod
+    def forward(ctx, z):
+        ctx.save_for_backward(z)
+        return z.abs()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (z,) = ctx.saved_tensors
+        return grad_output * torch.exp(1j * z.angle())
+
+
+def test_numbers_that_backward_wants_to_be_complex_are_guessed_so():
+    report = gs.check(Modulus)
+    assert (report.subjects[0].verdict, "complex128" in report.subjects[0].inputs_code) == ("verified", True)
+
+
+class Patches(torch.autograd.Function):
+    """forward takes an image without a batch as well; backward does not."""
+
+    @staticmethod
+    def forward(ctx, x, size, stride):
+        ctx.seen = x.shape[2:], size, stride
+        return torch.nn.functional.unfold(x, size, stride=stride)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        shape, size, stride = ctx.seen
+        return torch.nn.functional.fold(grad_output, shape, size, stride=stride), None, None
+
+
+def test_another_shape_is_tried_where_only_backward_raises():
+    report = gs.check(Patches)
+    assert report.subjects[0].verdict == "verified"
+
+
+class SolveOrGiveUp(torch.autograd.Function):
+    """Where the matrix is not positive definite there is no gradient: then nothing was seen of it."""
+
+    @staticmethod
+    def forward(ctx, H, b):
+        factor, info = torch.linalg.cholesky_ex(H)
+        ctx.failed = bool(info.any())
+        if ctx.failed:
+            return torch.zeros_like(b)
+        x = torch.cholesky_solve(b, factor)
+        ctx.save_for_backward(H, x)
+        return x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        if ctx.failed:
+            return None, None
+        H, x = ctx.saved_tensors
+        z = torch.linalg.solve(H, grad_output)
+        return -2 * z @ x.mT, z
+
+
+def test_inputs_without_any_gradient_are_not_what_a_guess_settles_for():
+    assert gs.check(SolveOrGiveUp).subjects[0].verdict != "verified"
+
+
+class WithTranspose(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, A, AT):
+        ctx.save_for_backward(AT)
+        return A @ x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return ctx.saved_tensors[0] @ grad_output, None, None
+
+
+def test_a_transpose_that_is_passed_along_is_no_accusation():
+    report = gs.check(WithTranspose)
+    assert not [f for f in report.findings if f.severity != "info"]
+    assert "transpose" in report.subjects[0].reason
+
+
+class Recurrence(torch.autograd.Function):
+    # a is NxT, x is NxTxD
+
+    @staticmethod
+    def forward(ctx, a, x):
+        ctx.save_for_backward(a, x)
+        return a[:, :, None] * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        a, x = ctx.saved_tensors
+        n, t, d = grad_output.shape
+        return (grad_output * x).sum(-1), grad_output * a.view(n, t, 1).expand(n, t, d)
+
+
+def test_shapes_in_a_sentence_are_read():
+    report = gs.check(Recurrence)
+    assert report.subjects[0].verdict == "verified"
+    assert "randn(3, 4, 5" in report.subjects[0].inputs_code
+
+
+class Summed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        total = grad_output.clone()
+        torch.distributed.all_reduce(total)
+        return total
+
+
+def test_a_process_group_that_nobody_started_proves_nothing():
+    report = gs.check(Summed, X)
+    assert report.subjects[0].verdict == "unverified"
+    assert [(f.rule, f.severity) for f in report.findings if f.severity != "info"] == [("backward-raised", "warning")]

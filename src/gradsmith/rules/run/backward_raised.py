@@ -13,7 +13,8 @@ The error appears only once somebody trains with the Function, often far away fr
 Known problems
 --------------
 A Function that refuses backward on purpose (nothing but a `raise`) is remarked upon: it has no gradient to verify. A
-backward that asks for a device this machine does not have is a warning: it proves nothing.
+backward that asks for a device this machine does not have, or for a process group that nobody started, is a warning:
+it proves nothing.
 
 References
 ----------
@@ -57,7 +58,9 @@ GOOD = BAD.replace("x * (grad_output / length)", "x * (grad_output / length).uns
 
 
 NO_DEVICE = re.compile(
-    r"not compiled with CUDA|no NVIDIA driver|No (CUDA|HIP|XPU) (GPUs|devices)|no CUDA-capable", re.I
+    r"not compiled with CUDA|no NVIDIA driver|No (CUDA|HIP|XPU) (GPUs|devices)|no CUDA-capable|"
+    r"process group has not been initialized",
+    re.I,
 )
 
 
@@ -76,7 +79,8 @@ def probe(lab: Lab) -> Iterator[Finding]:
             f"{lab.target.name}.backward raises {one_line(error)} (forward was called with {lab.arguments.shapes()}).",
             # Neither what this machine lacks nor what was never promised is a fault of the Function.
             severity="info" if refuses else "warning" if missing else None,
-            advice="Run it where the device is; or create what backward needs on the device of its inputs."
+            advice="Run it where the device or the process group is; or create what backward needs on the device of its "
+            "inputs."
             if missing
             else "Run backward on one small example and look at the shapes it multiplies.",
         )
