@@ -377,3 +377,24 @@ def test_a_process_group_that_nobody_started_proves_nothing():
     report = gs.check(Summed, X)
     assert report.subjects[0].verdict == "unverified"
     assert [(f.rule, f.severity) for f in report.findings if f.severity != "info"] == [("backward-raised", "warning")]
+
+
+class Compressed(torch.autograd.Function):
+    """Activations kept as float8 on request; backward is right as far as their digits go."""
+
+    @staticmethod
+    def forward(ctx, x, compress):
+        ctx.save_for_backward(x.to(torch.float8_e4m3fn) if compress else x)
+        return x.square()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return 2 * grad_output * ctx.saved_tensors[0].to(grad_output.dtype), None
+
+
+def test_digits_that_were_given_away_for_memory_are_no_error():
+    guessed = gs.check(Compressed)
+    assert guessed.subjects[0].verdict == "verified"
+    assert not [f for f in guessed.findings if f.severity != "info"]
+    asked = [f for f in gs.check(Compressed, X, True).findings if f.rule == "wrong-gradient"]
+    assert [f.severity for f in asked] == ["warning"]

@@ -165,7 +165,16 @@ def _read_uses(named: dict[str, Clue], body: ast.FunctionDef) -> None:
             named[node.value.id].kept_plainly |= isinstance(node.targets[0], ast.Attribute)
         elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) and node.left.id in named:
             named[node.left.id].constants.extend(_literals(node.comparators[0]))
+        elif isinstance(node, (ast.If, ast.IfExp)):
+            _read_flag(named, node.test)
         _read_rank(named, node)
+
+
+def _read_flag(named: dict[str, Clue], test: ast.expr) -> None:
+    """`a if compress else b`: a flag, of which off is the plainer."""
+    bare = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
+    if isinstance(bare, ast.Name) and bare.id in named and not named[bare.id].constants:
+        named[bare.id].constants = [False, True]
 
 
 def _read_counts(starred: dict[str, Clue], body: ast.FunctionDef) -> None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.compressed import digits_saved
 from gradsmith.lab.gradient import Mismatch, Settings, judge
 from gradsmith.lab.implied import implied
 from gradsmith.lab.lab import Lab
@@ -80,6 +81,8 @@ def outcome(lab: Lab, variation: Variation) -> Outcome:
         return Outcome(variation, "unjudged" if judged.noisy else "right")
     if surrogate_kind(judged, lab.settings) is not None:
         return Outcome(variation, "unjudged", "the gradient looks like a surrogate")
+    if all(pair.off <= digits_saved(lab, arguments) for pair in wrong):
+        return Outcome(variation, "unjudged", "it keeps fewer digits for backward")
     return Outcome(variation, "wrong", mismatch=wrong[0].mismatch)
 
 

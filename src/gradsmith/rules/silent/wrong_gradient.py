@@ -16,6 +16,7 @@ Known problems
 --------------
 A function whose noise is wider than 1 % of its gradient cannot be judged; the verdict is then "unverified".
 Gradients that are meant to differ from the derivative have to be declared (`# gradsmith: surrogate[kind]`).
+Where forward saves a tensor as float8 and the gradient is off by no more than that costs, it is a warning.
 
 References
 ----------
@@ -113,7 +114,7 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
         f"{lab.target.name}.backward: gradient of '{m.argument}'{of} {kind}; at {m.argument}{at} backward says "
         f"{m.claimed:.6g}, the derivative of forward is {m.true:.6g}{ratio}.",
         argument=m.argument,
-        severity="warning" if kept else None,
+        severity="warning" if kept or _compressed(lab, pair) else None,
         cause=fit.cause if fit is not None else None,
         line=fit.line if fit is not None else None,
         advice=fit.advice
@@ -121,6 +122,13 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
         else f"Derive the gradient of '{m.argument}' again and compare at this element.",
         evidence={"element": m.element, "claimed": m.claimed, "true": m.true, "error": m.error, "ratio": m.ratio},
     )
+
+
+def _compressed(lab: Lab, pair: Pair) -> bool:
+    """Off by no more than what it costs to save a tensor as float8, which somebody chose to."""
+    from gradsmith.lab.compressed import digits_saved
+
+    return 0 < pair.off <= digits_saved(lab)
 
 
 def _kept_for_backward(lab: Lab, output: int) -> bool:
