@@ -26,6 +26,7 @@ _PLAIN: dict[str, tuple[Any, ...]] = {
     "": (0.7, 2, True, None, 1, (3, 4), "mean", 0),
 }
 _LOW = frozenset({"d", "o", "scalar", "lead", "one", "first", "channels"})  # mostly fewer than two dimensions
+_SINGLE = frozenset({"scalar", "one", "one one"})  # one element: sums, transpositions and order cannot show
 _FUNCTION_NAME = re.compile(
     r"(\w*_)?(fn|func|function|f|op|act|activation|run_function|callable|surrogate\w*|subgraph|graph|gm|body|closure)"
 )
@@ -134,7 +135,9 @@ def _lists(clue: Clue, sizes: Sizes) -> Iterator[Proposal]:
 def _tensors(clue: Clue, cost: float, sizes: Sizes, kind: str | None = None) -> Iterator[Proposal]:
     known: list[Habit] = [h for h in habits(clue.name) if h.forms]
     written = [sizes.form(clue.dims), sizes.spread(clue.dims)] if clue.dims else []
-    forms = [(form, known[0].flavour if known else "normal") for form in written]
+    # Indices that run up to their own length are only good for an input of that length; those drawn are small.
+    flavour = known[0].flavour if known and known[0].elements == "floating" else "normal"
+    forms = [(form, flavour) for form in written]
     forms += [(form, h.flavour) for h in known for form in h.forms.split(", ")]
     forms += [(form, known[0].flavour if known else "normal") for form in FLOATS.split(", ")]
     wanted = kind or clue.declared.elements or (known[0].elements if known else "floating")
@@ -146,7 +149,7 @@ def _tensors(clue: Clue, cost: float, sizes: Sizes, kind: str | None = None) -> 
         if form in seen:
             continue
         seen.append(form)
-        rank = cost + (0 if len(seen) == 1 else 0.7 + 0.3 * len(seen)) + (1.5 if main and form in _LOW else 0)
+        rank = cost + (0 if len(seen) == 1 else 0.7 + 0.3 * len(seen)) + _unlikely(form, main)
         gradient = clue.gradient is not False and wanted in ("floating", "complex", "tensors")
         yield Proposal(rank, wanted, form, _drawn(wanted, flavour), gradient=gradient, ndim=clue.ndim)
         if not clue.gradient and not clue.declared.elements and kind is None and len(seen) <= 6:
@@ -154,6 +157,11 @@ def _tensors(clue: Clue, cost: float, sizes: Sizes, kind: str | None = None) -> 
                 grad = other == "floating" and clue.gradient is not False
                 drawn = _drawn(other, flavour)
                 yield Proposal(rank + 2 + i, other, form, drawn, gradient=grad, ndim=clue.ndim)
+
+
+def _unlikely(form: str, main: bool) -> float:
+    """How much less likely a form is for an input that has a gradient and a name of no habit."""
+    return (1.5 * (form in _LOW) + 3 * (form in _SINGLE)) if main else 0
 
 
 def _drawn(kind: str, flavour: str) -> str:

@@ -177,10 +177,15 @@ def _variation(arguments: Arguments, group: Group, size: int) -> Variation:
 
 
 def _splits_twins(arguments: Arguments, group: Group) -> bool:
-    """Two tensors of one shape no longer have it: that forward takes them may be an accident of broadcasting."""
+    """Two tensors of one shape, or of one batch, no longer are: that forward takes them may be an accident.
+
+    Broadcasting takes other shapes; gather takes an index of fewer rows than there are.
+    """
     shapes = {leaf.position: leaf.tensor.shape for leaf in arguments.leaves}
     return any(
-        other != m.position and shape == shapes[m.position] and Dimension(other, m.dim) not in group.members
+        other != m.position
+        and (shape == shapes[m.position] or (m.dim == 0 and len(shape) > 1 and shape[0] == shapes[m.position][0]))
+        and Dimension(other, m.dim) not in group.members
         for m in group.members
         for other, shape in shapes.items()
     )
