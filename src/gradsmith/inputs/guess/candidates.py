@@ -76,12 +76,13 @@ def written_frames(found: Sequence[Clue], sizes: Sizes) -> list[Frame]:
     """Frames of the documented sizes, so that inputs nobody wrote about fit those that somebody did."""
     frames: list[Frame] = []
     shapes = [clue.dims for clue in found if clue.dims]
-    for form in (sizes.form, sizes.spread) if shapes else ():
-        first, *others = [tuple(int(n) for n in form(dims).split("x")) for dims in shapes if dims]
+    for apart in (False, True) if shapes else ():
+        form = sizes.spread if apart else sizes.form
+        first, *others = [tuple(int(n) for n in form(dims).split("x")) for dims in shapes]
         mapped = next((s for s in others if len(s) == 2 and first[-1] in s), ())
         o = next((n for n in mapped if n != first[-1]), 6)
-        frames.append(Frame(first[:-1], first[-1], o))
-    return list(dict.fromkeys(frames))
+        frames.append(Frame(first[:-1], first[-1], o, apart))
+    return frames[: 2 if any("*" in dim for dims in shapes for dim in dims) else 1]
 
 
 def candidates(clue: Clue, sizes: Sizes) -> list[Proposal]:
@@ -134,7 +135,7 @@ def _lists(clue: Clue, sizes: Sizes) -> Iterator[Proposal]:
 
 def _tensors(clue: Clue, cost: float, sizes: Sizes, kind: str | None = None) -> Iterator[Proposal]:
     known: list[Habit] = [h for h in habits(clue.name) if h.forms]
-    written = [sizes.form(clue.dims), sizes.spread(clue.dims)] if clue.dims else []
+    written = [f"{sizes.form(clue.dims)}/{sizes.spread(clue.dims)}"] if clue.dims else []
     # Indices that run up to their own length are only good for an input of that length; those drawn are small.
     flavour = known[0].flavour if known and known[0].elements == "floating" else "normal"
     forms = [(form, flavour) for form in written]
@@ -191,8 +192,9 @@ def _plain(clue: Clue, cost: float) -> Iterator[Proposal]:
         values.append(None)
     if clue.default is not NOTHING and clue.default is not None:
         values = [v for v in values if _like(v, clue.default)]
+    trusted = 1.0 if clue.default is not NOTHING else 0.0  # what the author wrote is seldom what does not fit
     for rank, value in enumerate(values):
-        yield Proposal(cost + (0 if rank == 0 else 0.7 + 0.3 * rank), value=value)
+        yield Proposal(cost + (0 if rank == 0 else 0.7 + 0.3 * rank + trusted), value=value)
 
 
 def _like(value: Any, default: Any) -> bool:

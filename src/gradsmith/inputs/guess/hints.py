@@ -53,9 +53,10 @@ def hints(
     """What the error suggests; `blamed` are the inputs of the operation that raised it."""
     found = [Hint(i, "given", _given) for i in missing(error, names, values)]
     text = str(error)
+    asked = re.split(r"\bbut (?:got|found)\b|[,;] got\b", text)[0]  # not what there was, but what it should have been
     named = [i for i, name in enumerate(names) if re.search(rf"\b{re.escape(name)}\b", text)]
     for what, pattern, wanted in _WANTED:
-        if not re.search(pattern, text):
+        if not re.search(pattern, asked):
             continue
         places = named or sorted(blamed) or _mentioned(error, names)
         # An input with a gradient cannot hold integers.

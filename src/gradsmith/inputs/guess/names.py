@@ -95,12 +95,14 @@ HABITS = (
     Habit("device|\\w+_device", "", "normal", (torch.device("cpu"), "cpu"), plain_first=True),
     Habit("\\w*ignore_index", "", "normal", (-100,), plain_first=True),
     Habit(
-        "min|max|low(er)?|high|upper|lo|hi|[ab]_?(min|max)|clip\\w*",
+        "min|low(er)?|lo|[ab]_?min",
         "scalar, x",
         "normal",
         (-0.5, 0.5, 1.0),
         plain_first=True,
     ),
+    # Not the same as the lower one: between equal bounds nothing is left to be seen.
+    Habit("max|high|upper|hi|[ab]_?max|clip\\w*", "scalar, x", "normal", (0.5, -0.5, 1.0), plain_first=True),
     Habit("seed", "", "normal", (0,), plain_first=True),
     Habit("\\w+_type", "", "normal", (torch.float64, torch.float32), plain_first=True),
     Habit("\\w*kwargs|\\w*params|cfg|\\w*options", "", "normal", ({}, None), plain_first=True),

@@ -19,12 +19,15 @@ class Frame:
     lead: Shape
     d: int
     o: int = 6
+    apart: bool = False  # of documented shapes, the one where `batch*time` are dimensions of their own
 
     def shape(self, form: str) -> Shape | None:
         """`form` is a word of `_FORMS`, or literal sizes such as `2x3`; None where this frame has no such shape."""
         if form in _FORMS:
             return _FORMS[form](self)
-        return tuple(int(n) for n in form.split("x"))
+        joined, _, apart = form.partition("/")
+        form = apart if apart and self.apart else joined
+        return () if form == "scalar" else tuple(int(n) for n in form.split("x"))
 
     @property
     def x(self) -> Shape:

@@ -110,7 +110,9 @@ def function_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any
     if not places:
         return None
     ran = 0
-    for function in (*UNARY, DISTANCE, SQUARED):
+    # A squared distance doubles a slope that a plain one has: the name tells them apart, or a factor 2 would be excused.
+    distance = SQUARED if "sq" in _name(target, places[0]) else DISTANCE
+    for function in (*UNARY, distance):
         other = tuple(function if i in places else a for i, a in enumerate(args))
         judged = _judged(target, other, kwargs, seed)
         if judged is True:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -124,6 +126,8 @@ def improved_for_backward(
         return _again(target, tried, tried.frame, chosen, seed, keywords)
     if tried.trouble == NO_GRADIENT:
         return improve(target, tried, seed, keywords)
+    if miscount := re.search(r"incorrect number of gradients \(expected (\d+), got (\d+)\)", tried.trouble):
+        return _without_defaults(target, tried, int(miscount[2]), seed) if not keywords else tried
     if not tried.trouble.startswith("backward raises"):
         return tried
     best = tried
@@ -131,6 +135,17 @@ def improved_for_backward(
         if frame != tried.frame and not best.good:
             best = _again(target, best, frame, tried.chosen, seed, keywords)
     return best
+
+
+def _without_defaults(target: Target, tried: Outcome, count: int, seed: int) -> Outcome:
+    """With the first inputs only, if all others have defaults: their author never passes them."""
+    parameters = list(inspect.signature(target.function.forward).parameters.values()) if target.function else []
+    left = len(tried.args or ()) - count
+    if left <= 0 or not all(p.default is not p.empty for p in parameters[-left:]):
+        return tried
+    assert tried.args is not None
+    fewer = outcome(target, tried.frame, tried.chosen[:count], tried.dtype, tried.args[:count], seed)
+    return fewer if fewer.rank > tried.rank else tried
 
 
 def _again(
