@@ -97,10 +97,10 @@ def main() -> None:
             print(f"miss  {row.name}  ({row.seconds:.2f} s, {row.attempts} guesses): {row.miss}", flush=True)
         elif sys.argv[1:]:
             print(f"count {row.name}  ({row.seconds:.2f} s, {row.attempts} guesses, {row.against}): {row.code}")
-    summary(rows, listed["excluded"])
+    summary(rows, wanted, listed["excluded"])
 
 
-def summary(rows: list[Row], excluded: list[dict[str, str]]) -> None:
+def summary(rows: list[Row], wanted: list[dict[str, str]], excluded: list[dict[str, str]]) -> None:
     hits = [r for r in rows if not r.miss]
     reached = [r for r in rows if not r.miss.startswith(UNREACHABLE)]
     against = Counter(r.against for r in hits)
@@ -109,6 +109,8 @@ def summary(rows: list[Row], excluded: list[dict[str, str]]) -> None:
         f"without the {len(rows) - len(reached)} that are {UNREACHABLE}: "
         f"{len(hits)} of {len(reached)} ({len(hits) / len(reached):.0%})"
     )
+    never = sum("never" in entry for entry in wanted)
+    print(f"counted as misses, although no input can make them count (reasons in functions.json): {never}")
     print(f"held against the derivative: {against.pop('derivative', 0)}; against their own unchanged gradient:")
     for why, number in against.most_common():
         print(f"  {number:3} {why}")

@@ -96,3 +96,64 @@ class Mix(torch.autograd.Function):
         rows, vector = ctx.saved_tensors
         turn = torch.eye(11, dtype=rows.dtype, device=rows.device)
         return (grad_output * vector) @ turn, ((grad_output * rows) @ turn).sum(0)
+
+
+class QuadraticForm(torch.autograd.Function):
+    """x' A x; the gradient of x forgets that A has another side, which does not matter for a symmetric matrix."""
+
+    @staticmethod
+    def forward(ctx, matrix, x):
+        assert matrix.shape[-1] == matrix.shape[-2], "matrix has to be square"
+        ctx.save_for_backward(matrix, x)
+        return (x * (matrix @ x)).sum(-2)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        matrix, x = ctx.saved_tensors
+        scaled = grad_output.unsqueeze(-2) * x
+        return scaled @ x.mT, 2 * matrix @ scaled
+
+
+class TransposeForgotten(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, mixer, x):
+        assert mixer.shape[-1] == mixer.shape[-2], "mixer has to be square"
+        ctx.save_for_backward(mixer, x)
+        return mixer @ x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        mixer, x = ctx.saved_tensors
+        return grad_output @ x.mT, mixer @ grad_output
+
+
+class Mapped(torch.autograd.Function):
+    """Half of what it should be, whatever the function."""
+
+    @staticmethod
+    def forward(ctx, x, fn):
+        with torch.enable_grad():
+            inner = x.detach().requires_grad_()
+            out = fn(inner)
+        ctx.inner, ctx.out = inner, out
+        return out.detach()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (grad,) = torch.autograd.grad(ctx.out, ctx.inner, grad_output, retain_graph=True)
+        return grad / 2, None
+
+
+class Slope(torch.autograd.Function):
+    """Its author passes a function and its derivative, which no guess makes fit."""
+
+    @staticmethod
+    def forward(ctx, x, fn, derivative_fn):
+        ctx.save_for_backward(x)
+        ctx.derivative_fn = derivative_fn
+        return fn(x)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output * ctx.derivative_fn(x), None, None

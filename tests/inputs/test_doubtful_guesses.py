@@ -77,3 +77,33 @@ def test_a_wrong_gradient_is_still_named():
             return grad_output * x * ctx.alpha, None
 
     assert gs.check(Broken).subjects[0].verdict == "refuted"
+
+
+def severities(report):
+    return {f.severity for f in report.findings if f.rule == "wrong-gradient"}
+
+
+@pytest.mark.parametrize(
+    ("function", "severity"),
+    [
+        (ops.QuadraticForm, "info"),  # its docstring speaks of a symmetric matrix
+        (ops.TransposeForgotten, "warning"),  # where nobody does, a forgotten transposition looks the same
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_what_only_symmetry_makes_right_is_never_silence(function, severity):
+    report = gs.check(function, level="quick")
+    assert report.subjects[0].verdict == "unverified"
+    assert severities(report) == {severity}
+
+
+def test_a_function_that_never_makes_it_right_is_no_excuse():
+    report = gs.check(ops.Mapped, level="quick")
+    assert report.subjects[0].verdict == "refuted"
+
+
+def test_functions_that_have_to_fit_each_other_leave_a_warning():
+    report = gs.check(ops.Slope, level="quick")
+    assert report.subjects[0].verdict == "unverified"
+    assert "guessed function" in report.subjects[0].reason
+    assert severities(report) == {"warning"}
