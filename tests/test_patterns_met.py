@@ -398,3 +398,159 @@ def test_digits_that_were_given_away_for_memory_are_no_error():
     assert not [f for f in guessed.findings if f.severity != "info"]
     asked = [f for f in gs.check(Compressed, X, True).findings if f.rule == "wrong-gradient"]
     assert [f.severity for f in asked] == ["warning"]
+
+
+class Sampled(torch.autograd.Function):
+    """The gradient of logsumexp as one draw from the softmax: right on average, on purpose."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.logsumexp(-1)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        drawn = torch.distributions.OneHotCategorical(logits=x).sample()
+        return grad_output[..., None] * drawn
+
+
+def test_a_gradient_that_is_sampled_from_a_plain_forward_is_a_warning():
+    report = gs.check(Sampled, X)
+    assert report.subjects[0].verdict == "unverified"
+    assert [(f.rule, f.severity) for f in report.findings if f.severity != "info"] == [("random-backward", "warning")]
+
+
+class ThroughBounds(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, low, high):
+        return x.clamp(low, high)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output.clone(), None, None
+
+
+def test_gradients_through_bounds_look_meant_and_through_a_relu_do_not():
+    report = gs.check(ThroughBounds, X, -0.5, 0.5)
+    assert [f.rule for f in report.findings if f.severity != "info"] == ["undeclared-surrogate"]
+    assert gs.check(ThroughBounds, X, 0.0, None).subjects[0].verdict == "refuted"
+
+
+class Pairs(torch.autograd.Function):
+    """Complex numbers as pairs of real ones: the conjugate is written out."""
+
+    @staticmethod
+    def forward(ctx, z):
+        assert z.shape[-1] == 2, "complex numbers in pairs"
+        ctx.save_for_backward(z)
+        return z[..., 0] * z[..., 1]
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (z,) = ctx.saved_tensors
+        return grad_output[..., None] * z.flip(-1)
+
+
+def test_pairs_of_real_numbers_need_no_conj():
+    report = gs.check(Pairs, torch.randn(3, 2, dtype=torch.float64, requires_grad=True))
+    assert not [f for f in report.findings if f.severity != "info"]
+
+
+class Forgotten(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, slope=2.0):
+        ctx.slope = slope
+        return x * slope
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return scaled(grad_output, ctx.slope)
+
+
+def scaled(grad, slope):
+    return grad * slope
+
+
+def test_a_default_that_nobody_passes_is_not_passed():
+    report = gs.check(Forgotten)
+    assert report.subjects[0].verdict == "verified"
+    assert gs.check(Forgotten, X, 2.0).subjects[0].verdict == "refuted"
+
+
+DEFAULTED = """
+class Spike(torch.autograd.Function):  # gradsmith: surrogate[straight-through]
+    @staticmethod
+    def forward(ctx, x, threshold=1.0):
+        ctx.save_for_backward(x)
+        return (x > threshold).to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output / (1 + x.abs())
+
+"""
+
+
+def test_a_missing_gradient_for_a_default_depends_on_who_passes_it():
+    said = [f.severity for f in gs.lint_source("import torch\n" + DEFAULTED).findings if f.rule == "return-count"]
+    assert said == ["warning"]
+    assert not linted(DEFAULTED + "spike = Spike.apply\nout = spike(torch.randn(3))\n")
+    (passed,) = gs.lint_source(
+        "import torch\n" + DEFAULTED + "spike = Spike.apply\nout = spike(torch.randn(3), 0.5)\n"
+    ).findings
+    assert (passed.rule, passed.severity) == ("return-count", "error")
+
+
+def test_a_tensor_on_ctx_that_nothing_reads_spoils_no_gradient():
+    source = """
+class Round(torch.autograd.Function):  # gradsmith: surrogate[straight-through]
+    @staticmethod
+    def forward(ctx, input):
+        ctx.input = input
+        return torch.round(input)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output.clone()
+"""
+    assert not linted(source)
+    assert linted(source.replace("grad_output.clone()", "grad_output * (ctx.input > 0)"))[0][0] == "tensor-on-ctx"
+
+
+def test_numbers_without_a_gradient_may_pass_through_numpy():
+    source = """
+class Fold(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, stride):
+        steps = torch.tensor([stride])
+        ctx.save_for_backward(x, steps)
+        return torch.nn.functional.avg_pool1d(x, 2, stride)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, steps = ctx.saved_tensors
+        stride = steps.numpy()[0]
+        return torch.nn.functional.interpolate(grad_output, x.shape[-1]) / stride, None
+"""
+    assert not linted(source)
+    assert linted(source.replace("steps.numpy()[0]", "x.numpy()[0]"))[0][0] == "opaque-backward"
+
+
+class PerChannel(torch.autograd.Function):
+    """Four dimensions with a meaning each; a fifth only happens to broadcast."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.count = x.numel() / x.size(1)
+        return x - x.sum((0, 2, 3))[None, :, None, None] / ctx.count
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output - grad_output.sum((0, 2, 3))[None, :, None, None] / ctx.count
+
+
+def test_no_fifth_dimension_is_asked_of_images():
+    report = gs.check(PerChannel, torch.randn(2, 3, 4, 5, dtype=torch.float64, requires_grad=True))
+    assert not [f for f in report.findings if f.severity != "info"]

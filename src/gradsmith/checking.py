@@ -285,6 +285,8 @@ def _verdict(worst: Subject, findings: Sequence[Finding]) -> Subject:
         return replace(worst, verdict="refuted", reason=names)
     if any(g.rule == "undeclared-surrogate" for f in mine for g in (f, *f.symptoms)):
         return replace(worst, verdict="unverified", reason="looks like a surrogate gradient; declare it")
+    if any(f.rule == "random-backward" and "check" in f.lenses for f in mine):
+        return replace(worst, verdict="unverified", reason="the gradient is drawn at random; declare it")
     if any(f.rule == "backward-raised" for f in mine):
         return replace(worst, verdict="unverified", reason="backward raises here, and so nothing was measured")
     return worst

@@ -24,6 +24,7 @@ _CONSTANT = "forward is locally constant in {}, and backward returns another gra
 _IDENTITY = "forward is the identity in {}, and backward returns another gradient"
 _ROUNDED = "forward rounds what it computes from {}, and backward passes a gradient through"
 _SMOOTH = "forward has only the slopes 0 and 1 in {}, and backward returns smooth ones between"
+_THROUGH = "forward clamps {} to bounds other than 0, and backward passes every gradient on"
 _TESTED = "backward looks at the value of the gradient before it passes it on to {}"
 
 
@@ -53,6 +54,8 @@ def resemblance(judgement: Judgement, settings: Settings) -> Resemblance | None:
         return Resemblance(
             "custom", f"backward is not the derivative of forward in {{}}, and the source says `{words}`"
         )
+    if all(_passes_on(judgement, pair) for pair in pairs):
+        return Resemblance("straight-through", _THROUGH)
     if all(_smooths(judgement, pair) for pair in pairs):
         return Resemblance("custom", _SMOOTH)
     return None
@@ -60,18 +63,38 @@ def resemblance(judgement: Judgement, settings: Settings) -> Resemblance | None:
 
 def _smooths(judgement: Judgement, pair: Pair) -> bool:
     """Elementwise, the derivative of forward is 0 or 1, and what backward returns is neither, nowhere."""
+    slope = _steps_of(judgement, pair)
+    if slope is None:
+        return False
+    claimed = pair.claimed / pair.v
+    return bool(((claimed > -0.25) & (claimed < 1.25) & (claimed != 0) & (claimed != 1)).all())
+
+
+def _passes_on(judgement: Judgement, pair: Pair) -> bool:
+    """Elementwise, forward is flat at values that are not 0, and backward returns grad_output as it is.
+
+    At 0 it may as well be a relu that forgot its mask.
+    """
+    slope = _steps_of(judgement, pair)
+    if slope is None or not torch.equal(pair.claimed, pair.v):
+        return False
+    flat = judgement.run.outputs[pair.output].detach()[slope == 0]
+    return bool((flat != 0).all())
+
+
+def _steps_of(judgement: Judgement, pair: Pair) -> Tensor | None:
+    """The elementwise derivative of forward, if it is 0 at some elements and 1 at all others."""
     if (
         judgement.oracle is None
         or pair.claimed.is_complex()
         or pair.claimed.shape != pair.v.shape
         or pair.v.numel() < 2
     ):
-        return False
-    truth = judgement.oracle.gradients(pair.output, pair.v)[pair.leaf.position]
-    slope, claimed = truth / pair.v, pair.claimed / pair.v
-    stepped = (slope == 0) | torch.isclose(slope, torch.ones_like(slope))
-    between = (claimed > -0.25) & (claimed < 1.25) & (claimed != 0) & (claimed != 1)
-    return bool(stepped.all()) and bool((slope == 0).any()) and bool((slope != 0).any()) and bool(between.all())
+        return None
+    slope = judgement.oracle.gradients(pair.output, pair.v)[pair.leaf.position] / pair.v
+    ones = torch.isclose(slope, torch.ones_like(slope))
+    both = bool((slope == 0).any()) and bool(ones.any())
+    return slope if both and bool(((slope == 0) | ones).all()) else None
 
 
 def _kind(judgement: Judgement, settings: Settings, pair: Pair) -> str | None:

@@ -209,7 +209,8 @@ def _extra_dimension(arguments: Arguments) -> Variation | None:
     if not arguments.differentiable:
         return None
     first = arguments.differentiable[0]
-    if first.tensor.ndim == 0 or first.name.startswith("parameters["):
+    # Four dimensions have a meaning each (batch, channels, height, width): a fifth is nobody's mistake to forget.
+    if not 0 < first.tensor.ndim < 4 or first.name.startswith("parameters["):
         return None
     generator = torch.Generator().manual_seed(3)
     same = [x for x in arguments.leaves if x.tensor.shape == first.tensor.shape]

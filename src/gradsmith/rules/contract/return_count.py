@@ -3,8 +3,9 @@
 What it finds
 -------------
 A `return` of backward whose number of values is spelled out in the source (a tuple, a single tensor, sums of tuples)
-and does not match the number of arguments of forward after ctx. Arguments with a default may be left out by callers,
-so both counts are accepted then. Surplus values that are None are the business of `extra-none`.
+and does not match the number of arguments of forward after ctx. Arguments with a default may be left out by callers:
+too few for them is an error where the file passes them to apply, nothing where it never does, and a warning where it
+calls apply nowhere. Surplus values that are None are the business of `extra-none`.
 
 Why it matters
 --------------
@@ -97,6 +98,15 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 f"{plural(len(names), 'input')} ({wanted}){missing}.",
                 advice=f"Return one value for each of {wanted}, in that order; None for those that need no gradient.",
             )
+        elif count < len(names) and (passed := most_passed(function)) != count:
+            yield function.at(
+                found.node,
+                f"{function.name}.{backward.name} returns {plural(count, 'gradient')}: a call that passes "
+                f"'{names[count]}' to apply raises in backward.",
+                advice=f"Return one value for each of {', '.join(names)}, in that order; None for those that need no "
+                "gradient.",
+                severity="warning" if passed is None else None,
+            )
         elif surplus and forward.vararg is None:
             yield function.at(
                 found.node,
@@ -108,6 +118,22 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
 
 def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
+
+
+def most_passed(function: FunctionModel) -> int | None:
+    """With how many values the file calls apply, or a name for it, at most; None where it does not, or where a star hides it."""
+    applied = f"{function.name}.apply"
+    blocks = list(function.file.blocks_with(applied))
+    bound = [n for b in blocks for n in ast.walk(b) if isinstance(n, ast.Assign) and ast.unparse(n.value) == applied]
+    spellings = {applied, *(ast.unparse(target) for n in bound for target in n.targets)}
+    counts: list[int] = []
+    for block in function.file.blocks_with(*spellings):
+        for call in ast.walk(block):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) in spellings:
+                if any(isinstance(a, ast.Starred) for a in call.args):
+                    return None
+                counts.append(len(call.args))
+    return max(counts, default=None)
 
 
 def _only_when_unneeded(function: FunctionModel, found: Return) -> bool:

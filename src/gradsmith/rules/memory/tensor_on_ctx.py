@@ -28,6 +28,7 @@ https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.function.Funct
 from __future__ import annotations
 
 import ast
+import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -84,6 +85,7 @@ _HARM = {
     "output": "an output on ctx is a reference cycle, so its memory stays until the garbage collector runs",
     "input": "changing it in place before backward gives a wrong gradient without an error",
 }
+_ELSE = "it is invisible to saved-tensor hooks and stays in memory after backward"
 
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
@@ -94,14 +96,16 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         value = write.value
         if value is None:
             continue
-        role = function.role_of_value(write.method, value)
-        harm = _HARM.get(role, "it is invisible to saved-tensor hooks and stays in memory after backward")
+        role: str = function.role_of_value(write.method, value)
+        if role == "input" and not function.ctx_escapes and write.attr not in {r.attr for r in function.ctx_reads}:
+            role = "unread"
+        harm = _HARM.get(role, _ELSE)
         name = ast.unparse(value)
         yield function.at(
             write.node,
             f"{function.name}.{write.method.name} keeps the tensor {name!r} as ctx.{write.attr}: {harm}.",
             advice=f"Write `ctx.save_for_backward({name})` and unpack `ctx.saved_tensors` in backward.",
-            argument=name if role == "input" else None,
+            argument=name if role in ("input", "unread") else None,
             edits=_save_instead(function, write, kept),
             applicability="unsafe",
             severity=None if role in _HARM and not _has_no_gradient(write) else "info",
@@ -161,13 +165,31 @@ def probe(lab: Lab) -> Iterator[Finding]:
                 continue
             given = next((names[i] for i, arg in enumerate(call.args) if arg is value), None)
             role = "output" if any(out is value for out in call.outputs) else "input" if given else "other"
+            if role == "input" and not _reads(call.cls, attribute):
+                role = "other"  # nothing depends on it
             cycle = role == "output" and survivors(lab).before_collection > 0
             harmless = role == "other" or not value.is_floating_point()
             yield lab.finding(
-                f"{short_name(call.cls)}.forward keeps a tensor as ctx.{attribute}: "
-                f"{_HARM.get(role, 'it is invisible to saved-tensor hooks and stays in memory after backward')}.",
+                f"{short_name(call.cls)}.forward keeps a tensor as ctx.{attribute}: {_HARM.get(role, _ELSE)}.",
                 function=short_name(call.cls),
                 argument=given,
                 severity="error" if cycle else "info" if harmless else None,
                 advice=f"Use ctx.save_for_backward(...) for ctx.{attribute} and unpack ctx.saved_tensors in backward.",
             )
+
+
+def _reads(cls: type, attribute: str) -> bool:
+    """Whether backward speaks of the attribute, or hands ctx to somebody who may."""
+    import inspect
+
+    from gradsmith.lab.target import backward_of
+
+    try:
+        text = inspect.getsource(inspect.unwrap(backward_of(cls)))
+    except (OSError, TypeError):
+        return True
+    tree = ast.parse(textwrap.dedent(text)).body[0]
+    ctx = tree.args.args[0].arg if isinstance(tree, ast.FunctionDef) and tree.args.args else "ctx"
+    owned = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+    passed_on = any(isinstance(n, ast.Name) and n.id == ctx and id(n) not in owned for n in ast.walk(tree))
+    return passed_on or f".{attribute}" in text

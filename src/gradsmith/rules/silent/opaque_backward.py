@@ -86,7 +86,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return
     if any(isinstance(n, ast.Attribute) and n.attr in _RECOMPUTES for n in backward.nodes):
         return
-    for node, how, certain in _ways_out(backward):
+    for node, how, certain in _ways_out(function, backward):
         yield function.at(
             node,
             f"{function.name}.{backward.name} {how}, which autograd does not see: differentiating {function.name} twice gives a "
@@ -102,13 +102,15 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
 _RECOMPUTES = frozenset(("enable_grad", "set_grad_enabled", "once_differentiable", "requires_grad_"))
 
 
-def _ways_out(backward: Method) -> list[tuple[ast.AST, str, bool]]:
+def _ways_out(function: FunctionModel, backward: Method) -> list[tuple[ast.AST, str, bool]]:
     """Places where values leave autograd, the surest first."""
     found: list[tuple[ast.AST, str, bool]] = []
     for call in backward.calls:
         if backward.in_nested_function(call.node):
             continue
         if call.op == "numpy" and isinstance(call.node.func, ast.Attribute):
+            if _has_no_gradient(function, call.node.func.value):
+                continue
             found.append((call.node, "goes through NumPy", call.node in _returned(backward)))
         elif call.op == "detach" and isinstance(call.node.func, ast.Attribute):
             owned = any(s.owner == "grad_output" for s in backward.sources(call.node.func.value))
@@ -119,10 +121,27 @@ def _ways_out(backward: Method) -> list[tuple[ast.AST, str, bool]]:
     return sorted(found, key=lambda way: not way[2])
 
 
+def _has_no_gradient(function: FunctionModel, value: ast.expr) -> bool:
+    """A saved tensor made of inputs that get no gradient alone, such as strides in a tensor: nothing is lost with it."""
+    for unpack, save in ((u, s) for u in function.unpacks for s in function.saves):
+        names = [t.id if isinstance(t, ast.Name) else "" for t in unpack.targets or ()]
+        if unpack.starred or save.starred or not isinstance(value, ast.Name) or len(names) != len(save.exprs):
+            continue
+        if value.id in names:
+            made_of = _made_of(save.method, [save.exprs[names.index(value.id)]])
+            read = {n.id for n in made_of if isinstance(n, ast.Name)}
+            inputs = [p.index for p in function.inputs if p.name in read]
+            return bool(inputs) and all(function.gets_no_gradient(i) for i in inputs)
+    return False
+
+
 def _returned(method: Method) -> set[ast.AST]:
     """Every expression that what backward returns is made of."""
+    return _made_of(method, [found.node.value for found in method.returns if found.node.value is not None])
+
+
+def _made_of(method: Method, stack: list[ast.AST]) -> set[ast.AST]:
     seen: set[ast.AST] = set()
-    stack: list[ast.AST] = [found.node.value for found in method.returns if found.node.value is not None]
     while stack:
         node = stack.pop()
         if node not in seen:

@@ -12,7 +12,8 @@ at best. Checkpointing and retain_graph give different gradients for the same st
 
 Known problems
 --------------
-Stochastic rounding and noise on purpose are surrogates: declare them (`# gradsmith: surrogate[noise]`).
+Stochastic rounding and noise on purpose are surrogates: declare them (`# gradsmith: surrogate[noise]`). Where forward
+draws nothing, a sampled gradient cannot be forward's mask drawn again, and is a warning.
 
 References
 ----------
@@ -127,6 +128,8 @@ def probe(lab: Lab) -> Iterator[Finding]:
 
     v = lab.baseline.v
     drawn = []
+    # Where forward draws nothing, there is nothing to draw again: the gradient is sampled on purpose.
+    alike = lab.close(*(run.outputs[0] for run in (lab.run(seed=1), lab.run(seed=2))))
     for seed in (1, 2, 1):
         run = lab.precise_run()
         seed_all(seed)
@@ -137,5 +140,8 @@ def probe(lab: Lab) -> Iterator[Finding]:
             yield lab.finding(
                 f"{lab.target.name}.backward draws random numbers: the gradient of '{leaf.name}' depends on the seed.",
                 argument=leaf.name,
-                advice="Draw in forward and save the mask (or the generator state) with ctx.save_for_backward.",
+                severity="warning" if alike else None,
+                advice="If it is sampled on purpose, write `# gradsmith: surrogate[noise]` behind the class line."
+                if alike
+                else "Draw in forward and save the mask (or the generator state) with ctx.save_for_backward.",
             )

@@ -4,8 +4,8 @@ What it finds
 -------------
 forward is locally constant (sign, a spike, a mask), the identity, or rounds on the way, and backward returns something
 else than the derivative. That is the mark of a surrogate gradient: straight-through, reversal, scaling, clipping. So is
-a backward that looks at the value of grad_output, one that smooths the slopes 0 and 1 of forward, and a source that
-speaks of it (`straight-through`, `STE`, `surrogate`).
+a backward that looks at the value of grad_output, one that smooths the slopes 0 and 1 of forward or passes every gradient
+through its bounds, and a source that speaks of it (`straight-through`, `STE`, `surrogate`).
 
 Why it matters
 --------------
