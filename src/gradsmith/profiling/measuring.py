@@ -144,7 +144,8 @@ def _profile(
         "forward": attribution.Clocked(min(timing.forward_work, default=0.0), forward.median),
         "backward": attribution.Clocked(min(timing.backward_work, default=0.0), backward.median),
     }
-    spent = attribution.seconds(recordings, clocked, limits) if recordings else []
+    fitted = attribution.fitted(recordings, clocked, limits) if recordings else attribution.Fitted([], [])
+    spent = fitted.spent
     target = bench.target
     result = Profile(
         name=target.name,
@@ -166,6 +167,8 @@ def _profile(
         notes=notes,
         recording=recording,
         spent=spent,
+        kernels=fitted.kernels,
+        observed=attribution.quickest(recordings) if recordings else [],
         bench=bench,
         inputs_from=bench.inputs_from,
     )

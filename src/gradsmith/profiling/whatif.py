@@ -17,31 +17,64 @@ _LOOP_ONLY = frozenset(
 # Nodes that put the gradients of the parts together: fill, copy and add, all of it gone with the loop.
 _LOOP_NODES = ("SelectBackward", "SliceBackward", "torch::autograd::CopySlices", "CopySlices", "StackBackward")
 # Measured on torch 2.13, one thread, 16,384 float32: how many times longer than copying the same bytes.
-_DEAR = {"exp": 7.0, "tanh": 21.0, "sigmoid": 6.3, "log": 8.2, "sin": 10.3, "cos": 10.7, "pow": 37.6, "erf": 10.2}
+DEAR = {"exp": 7.0, "tanh": 21.0, "sigmoid": 6.3, "log": 8.2, "sin": 10.3, "cos": 10.7, "pow": 37.6, "erf": 10.2}
 
-_LONG = 20.0  # times the price of a call: a shorter kernel is mostly start-up, and many of them run better as one
+# Times what any operation of the run costs while it is observed. Measured (benchmarks/kernels_together.py): from kernels of 4 calls
+# on, N times the kernel of one part foretells the whole to 13 % or better, the machine's limits only to a factor 1.1 to 1.8.
+# Below that the kernel of a part is mostly start-up, which the whole has once (up to 3 calls: index_put), and the limits are better.
+LONG = 4.0
+_LIMITS = 2.0  # how far the limits are off where they are used: half to all of the rows, in the same table
+_KERNEL = 1.13  # and the measured kernels, where they are
 
 
-def together(machine: Machine, events: Iterable[Event], kernels: Sequence[float]) -> float:
+class Estimate(float):
+    """A number that was worked out, not measured, and the bounds between which it should come out."""
+
+    low: float
+    high: float
+
+    def __new__(cls, value: float, low: float, high: float) -> Estimate:
+        self = super().__new__(cls, value)
+        self.low, self.high = min(low, value), max(high, value)
+        return self
+
+    @staticmethod
+    def of(value: float) -> Estimate:
+        """As it is: a plain number has no bounds but itself."""
+        return value if isinstance(value, Estimate) else Estimate(value, value, value)
+
+
+def together(machine: Machine, events: Iterable[Event], kernels: Sequence[float], is_long: Sequence[bool]) -> Estimate:
     """Seconds when every line does the work of all its iterations in one operation.
 
     A line that takes views to cut its part out takes about as many to line up the whole: each costs a call, and moves
     nothing. A call costs half of what an operation costs with its part of backward. Kernels that take far longer than
-    their calls were measured (`kernels`, by event) and take as long when they run at once: large parts gain little.
+    a call (`is_long`, by event) were measured (`kernels`) and take as long when they run at once: large parts gain little.
+    Of shorter ones the start-up remains, once.
     """
     groups: dict[tuple[object, ...], list[Event]] = defaultdict(list)
     for e in events:
         if e.op not in _LOOP_ONLY and not e.node.startswith(_LOOP_NODES):
             groups[e.op, e.phase, e.site].append(e)
-    total = 0.0
+    total = low = high = 0.0
     for (op, _, _), group in groups.items():
         # A line that does the same operation twice per iteration still does it twice when it is vectorised.
         rounds = {tuple(e.iterations.values()) for e in group}
-        calls = max(1, round(len(group) / max(1, len(rounds))))
+        times = max(1, round(len(group) / max(1, len(rounds))))
+        calls = times * machine.graph_op_s / 2
         moved = sum(e.read_bytes + e.written_bytes for e in group)
         flops = sum(e.flops for e in group)
         usual = statistics.median(kernels[e.index] for e in group)
-        measured = len(group) * usual if usual > _LONG * machine.observed_op_s else 0.0
-        expected = _DEAR.get(str(op), 1.0) * machine.seconds(moved, flops)
-        total += calls * machine.graph_op_s / 2 + max(measured, expected)
-    return total
+        measured = len(group) * usual
+        expected = DEAR.get(str(op), 1.0) * machine.seconds(moved, flops)
+        if 2 * sum(is_long[e.index] for e in group) > len(group):
+            foretold = max(measured, expected)
+            least, most = min(expected, measured), _KERNEL * foretold
+        else:
+            start_up = times * usual
+            foretold = expected + start_up
+            least, most = expected / _LIMITS, _LIMITS * expected + start_up
+        total += calls + foretold
+        low += calls + least
+        high += calls + most
+    return Estimate(total, low, high)

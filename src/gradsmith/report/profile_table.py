@@ -89,11 +89,20 @@ def _findings(profile: Mapping[str, Any], style: Style) -> str:
         if f["path"] and f["line"]:
             rows.append(f"  {style.dim('-->')} {shown_path(f['path'])}:{f['line']}  {style.dim(f['snippet'].strip())}")
         if f["advice"]:
-            gain = f["evidence"].get("predicted_gain")
-            expected = f" Expected gain: {gain:.1f}x." if isinstance(gain, float) and gain > 1.05 else ""
-            rows.append(_wrapped(f"  {style.paint('help:', 'green')} {f['advice']}{expected}"))
+            rows.append(_wrapped(f"  {style.paint('help:', 'green')} {f['advice']}{_expected(f['evidence'])}"))
         rows += [_wrapped(f"  {style.dim('also:')} [{s['rule']}] {s['message']}") for s in f["symptoms"]]
     return "\n".join(rows)
+
+
+def _expected(evidence: Mapping[str, Any]) -> str:
+    """` Expected gain: 1.4x (1.3 to 1.6).`; where the bounds are far apart, only they are said."""
+    gain = evidence.get("predicted_gain")
+    if not isinstance(gain, float) or gain <= 1.05:
+        return ""
+    low, high = evidence.get("predicted_range") or (gain, gain)
+    if high > 2 * low:
+        return f" Expected gain: {max(1.0, low):.2g}x to {high:.2g}x."
+    return f" Expected gain: {gain:.1f}x ({low:.1f} to {high:.1f})." if high > low else f" Expected gain: {gain:.1f}x."
 
 
 def _by_line(profile: Mapping[str, Any], style: Style) -> str:

@@ -316,6 +316,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
     from dataclasses import replace
 
     from gradsmith.profiling.layers import matching, slower_than_layer
+    from gradsmith.profiling.result import MATTERS
 
     bench = profile.bench
     loops = [use for use in profile.loops if use.recurrent and use.iterations >= _ENOUGH_STEPS]
@@ -338,7 +339,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
         advice=f"Use {name}; weights carry over: {_CARRIED}.",
         share=max(0.0, 1 - 1 / measured.value),
         gain=predicted,
-        severity="warning" if measured.low > 1.15 else "info",
+        severity="warning" if 1 - 1 / measured.low >= MATTERS else "info",
         evidence={"layer": name, "measured_gain": measured.value, "low": measured.low, "high": measured.high},
     )
 

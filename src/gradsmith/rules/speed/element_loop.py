@@ -194,13 +194,19 @@ def profile(profile: Profile) -> Iterator[Finding]:
 
 
 def _slices(use: LoopUse) -> bool:
-    """Every iteration takes its own part, of the same shape, out of the same tensor (heads, groups, channels)."""
+    """Every iteration takes its own part, of the same shape, out of the same tensor (heads, groups, channels).
+
+    Where it was cut into parts before the loop (`for xi, wi in zip(x, w)`), the parts show by their offsets. That is not to be
+    had from growth: zip ends with the shorter, so neither tensor alone makes the loop longer.
+    """
     parts: dict[tuple[int, tuple[int, ...]], set[int]] = defaultdict(set)
     for event in use.events:
         if event.is_view and event.reads and event.outputs:
             part = event.outputs[0]
             if part.bytes < event.reads[0].bytes:
                 parts[part.storage, part.shape].add(part.offset)
+        for read in event.reads if not event.is_view else ():
+            parts[read.storage, read.shape].add(read.offset)
     return any(len(offsets) >= use.iterations for offsets in parts.values())
 
 

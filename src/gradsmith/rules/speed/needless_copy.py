@@ -99,9 +99,14 @@ def profile(profile: Profile) -> Iterator[Finding]:
         if not event.reads or not any(word in site.text for word in _WORDS):
             continue
         source, copy = event.reads[0], event.fresh[0]
-        if event.outputs[0].dtype != source.dtype or copy in recording.outputs:
+        if event.outputs[0].dtype != source.dtype:
             continue
         later = [e for e in flow.readers[copy] if e.index > event.index]
+        if (copy in recording.outputs or not later) and _of_temporary(profile, event):
+            found.setdefault((site.path, site.line), []).append(event)
+            continue
+        if copy in recording.outputs:
+            continue
         written = [i for s in (copy, source.storage) for i in flow.mutations[s] if i > event.index]
         saved = any(s.storage == copy for s in profile.saved)
         if written or not (later or saved) or any(e.op in _NEEDS_LAYOUT for e in later):
@@ -120,3 +125,14 @@ def profile(profile: Profile) -> Iterator[Finding]:
             gain=profile.gain(profile.seconds(everything)),
             evidence={"bytes": moved},
         )
+
+
+def _of_temporary(profile: Profile, event: Event) -> bool:
+    """A clone of what was just computed and nobody else holds: `return (x * gate).clone()`, laid out as it was."""
+    flow, source = profile.flow, event.reads[0]
+    made = any(source.storage in e.fresh for e in profile.recording.events[: event.index])
+    held = source.storage in profile.recording.outputs or any(s.storage == source.storage for s in profile.saved)
+    others = [e for e in flow.readers[source.storage] if e.index > event.index and e.op != "detach"]
+    written = [i for s in (event.fresh[0], source.storage) for i in flow.mutations[s] if i > event.index]
+    alike = event.outputs[0].shape == source.shape and event.outputs[0].strides == source.strides
+    return made and alike and not held and not others and not written

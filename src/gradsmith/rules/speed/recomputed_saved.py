@@ -30,6 +30,7 @@ from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
     from gradsmith.profiling import Profile
+    from gradsmith.profiling.events import Event
 
 CODE = "GS509"
 SEVERITY = "info"
@@ -83,74 +84,68 @@ _SMALL = 64  # elements; below, one operation more or less is not worth a senten
 
 
 def profile(profile: Profile) -> Iterator[Finding]:
-    values, events = profile.flow.values, profile.recording.events
     kept = {s.storage: "saved" for s in profile.saved} | dict.fromkeys(profile.recording.outputs, "the output")
-    overwritten = profile.flow.mutations
-    had = {
-        values[e.index]: (e, kept[s])
-        for e in events
-        if e.phase == "forward" and e.reads and e.op not in _CREATION
-        for s in e.fresh
-        if s in kept and s not in overwritten
-    }
-    again = [
-        e
-        for e in events
-        if e.phase == "backward"
-        and e.own_frames
-        and values[e.index] in had
-        and not e.is_view
-        and sum(a.numel for a in e.outputs) >= _SMALL
-    ]
+    again, had = _computed_again(profile)
     if not again:
-        yield from _instead_of_inputs(profile)
         return
-    first, where = had[values[again[0].index]]
-    share = profile.share(again)
+    values, overwritten = profile.flow.values, profile.flow.mutations
+    there = {
+        v: kept[s] for v, e in had.items() for s in e.fresh if s in kept and s not in overwritten
+    }  # value -> where it is
+    free = [e for e in again if values[e.index] in there]
+    only = _read_for_nothing_else(profile, again)
+    wanted = [e for e in again if values[e.index] not in there and _used(profile, e, again)]
+    worth = only and wanted and sum(e.written_bytes for e in wanted) <= _NO_MORE * sum(only.values())
+    events = again if worth else free
+    if not events:
+        return
+    first = had[values[events[0].index]]
     line = f" (line {first.site.line})" if first.site else ""
-    advice = "Use the saved tensor." if where == "saved" else "Save the output instead; it is in memory anyway."
+    if worth:
+        names = ", ".join(profile.recording.inputs.get(s, "a saved tensor") for s in only)
+        why = f"which forward computed{line}; {names} is saved for nothing else"
+        advice = f"Save the result instead of {names}: it takes no more memory."
+    else:
+        where = there[values[events[0].index]]
+        why = f"which forward computed{line} and {_kept(where)}"
+        advice = "Use the saved tensor." if where == "saved" else "Save the output instead; it is in memory anyway."
+    share = profile.share(events)
     yield profile.finding(
-        again[0].site,
-        f"backward computes `{again[0].op}` again at {profile.place(again[0].site)}, which forward computed{line} and {_kept(where)} "
-        f"({share:.0%} of the time).",
+        events[0].site,
+        f"backward computes `{events[0].op}` again at {profile.place(events[0].site)}, {why} ({share:.0%} of the time).",
         advice=advice,
         share=share,
-        gain=profile.gain(profile.seconds(again)),
-        evidence={"ops": [e.op for e in again]},
+        gain=profile.gain(profile.seconds(events)),
+        evidence={"ops": [e.op for e in events]},
     )
 
 
-def _instead_of_inputs(profile: Profile) -> Iterator[Finding]:
-    """Saved tensors that backward reads only to compute again what forward had: save the result, for the same memory."""
-    values, events, readers = profile.flow.values, profile.recording.events, profile.flow.readers
+def _computed_again(profile: Profile) -> tuple[list[Event], dict[int, Event]]:
+    """Operations of the user's backward whose value forward had, and that value's operation in forward."""
+    values, events = profile.flow.values, profile.recording.events
     computed = [e for e in events if e.phase == "forward" and e.reads and e.fresh and e.op not in _CREATION]
     had = {values[e.index]: e for e in computed if not e.is_view}
     mine = [e for e in events if e.phase == "backward" and e.own_frames and not e.is_view]
-    again = [e for e in mine if values[e.index] in had and sum(a.numel for a in e.outputs) >= _SMALL]
+    return [e for e in mine if values[e.index] in had and sum(a.numel for a in e.outputs) >= _SMALL], had
+
+
+def _read_for_nothing_else(profile: Profile, again: list[Event]) -> dict[int, int]:
+    """Saved tensors that backward reads only to compute again what forward had, with their bytes."""
     redone = {e.index for e in again}
     saved = {s.storage: s.storage_bytes for s in profile.saved}
-    only = {
+    readers = profile.flow.readers
+    return {
         s: saved[s]
         for e in again
         for s in (a.storage for a in e.reads)
         if s in saved and all(r.index in redone for r in readers[s] if r.phase == "backward" and not r.is_view)
     }
-    wanted = [e for e in again if any(r.index not in redone for r in profile.flow.consumers(e))]
-    if not only or not wanted or sum(e.written_bytes for e in wanted) > _NO_MORE * sum(only.values()):
-        return
-    share = profile.share(again)
-    first = had[values[again[0].index]]
-    line = f" (line {first.site.line})" if first.site else ""
-    names = ", ".join(profile.recording.inputs.get(s, "a saved tensor") for s in only)
-    yield profile.finding(
-        again[0].site,
-        f"backward computes `{again[0].op}` again at {profile.place(again[0].site)}, which forward computed{line}; {names} is saved "
-        f"for nothing else ({share:.0%} of the time).",
-        advice=f"Save the result instead of {names}: it takes no more memory.",
-        share=share,
-        gain=profile.gain(profile.seconds(again)),
-        evidence={"ops": [e.op for e in again]},
-    )
+
+
+def _used(profile: Profile, event: Event, again: list[Event]) -> bool:
+    """Whether backward needs this value for more than computing others again."""
+    redone = {e.index for e in again}
+    return any(r.index not in redone for r in profile.flow.consumers(event))
 
 
 def _kept(where: str) -> str:

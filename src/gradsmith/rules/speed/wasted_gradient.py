@@ -34,6 +34,7 @@ from gradsmith.source.walk import nodes_under
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
     from gradsmith.profiling import Profile
+    from gradsmith.profiling.events import Event
     from gradsmith.source import FunctionModel, Method
 
 CODE = "GS501"
@@ -169,6 +170,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
         )
 
 
+_LARGE = 1 << 14  # bytes
+
+
 def profile(profile: Profile) -> Iterator[Finding]:
     """What the gradients that these inputs do not ask for cost; for those they do ask for, what freezing would waste."""
     bench = profile.bench
@@ -181,17 +185,15 @@ def profile(profile: Profile) -> Iterator[Finding]:
         returned = _returned_for(profile, frozen.name, frozen.position)
         if returned is None:
             continue
-        events = [
-            e
-            for e in profile.recording.of("backward")
-            if e.own_frames and e.flops and any(a.shape == returned for a in e.outputs)
-        ]
-        if not events:
-            continue
+        own = [e for e in profile.recording.of("backward") if e.own_frames and not e.is_view and e.fresh]
+        last = [e for e in own if not profile.flow.consumers(e) and any(a.shape == returned for a in e.outputs)]
         # Gradients of one shape come in the order of the inputs: take this input's.
         alike = [x.position for x in leaves if tuple(x.tensor.shape) == returned]
         rank = alike.index(frozen.position) if frozen.position in alike else 0
-        events = events[rank : rank + 1] if len(events) == len(alike) else events
+        last = last[rank : rank + 1] if len(last) == len(alike) else last if len(alike) == 1 else []
+        events = _only_for(profile, own, last)
+        if not any(e.flops or e.read_bytes > _LARGE for e in events):
+            continue  # a few numbers: nothing that anybody would notice
         share = profile.share(events)
         real = frozen in unasked
         yield profile.finding(
@@ -204,6 +206,16 @@ def profile(profile: Profile) -> Iterator[Finding]:
             gain=profile.gain(profile.seconds(events)) if real else None,
         )
         return
+
+
+def _only_for(profile: Profile, own: list[Event], last: list[Event]) -> list[Event]:
+    """These operations, and those before them whose results go nowhere else."""
+    wasted = {e.index for e in last}
+    for event in reversed(own):
+        readers = profile.flow.consumers(event)
+        if readers and all(r.index in wasted for r in readers):
+            wasted.add(event.index)
+    return [e for e in own if e.index in wasted]
 
 
 def _returned_for(profile: Profile, name: str, position: int) -> tuple[int, ...] | None:
