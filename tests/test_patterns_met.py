@@ -554,3 +554,20 @@ class PerChannel(torch.autograd.Function):
 def test_no_fifth_dimension_is_asked_of_images():
     report = gs.check(PerChannel, torch.randn(2, 3, 4, 5, dtype=torch.float64, requires_grad=True))
     assert not [f for f in report.findings if f.severity != "info"]
+
+
+def test_a_gradient_computed_by_a_call_needs_grad_output_too():
+    source = """
+class Kernel(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return run(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        return run_backward(ctx.saved_tensors[0])
+"""
+    assert [rule for rule, _ in linted(source)] == ["ignored-grad-output"]
+    assert not linted(source.replace("saved_tensors[0]", "saved_tensors[0], g"))
+    assert not linted(source.replace("run_backward(ctx.saved_tensors[0])", "tuple(None for _ in ctx.saved_tensors)"))

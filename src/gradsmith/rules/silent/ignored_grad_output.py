@@ -71,9 +71,10 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     if any(isinstance(n, ast.Call) and getattr(n.func, "id", "") in ("locals", "super") for n in backward.nodes):
         return
     given = [e for found in backward.returns for e in (found.elements or [])]
-    if any(found.elements is None for found in backward.returns):
+    whole = [found.value for found in backward.returns if found.elements is None]
+    if not all(_computes(value) for value in whole):
         return
-    if all(_is_none(e) or backward.value(e).constant for e in given):
+    if not whole and all(_is_none(e) or backward.value(e).constant for e in given):
         return  # a stop: nothing flows, whatever comes
     yield function.at(
         backward.node,
@@ -86,6 +87,12 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
 
 
 _MEANT = ("unused", "dummy", "ignore", "empty", "placeholder")
+
+
+def _computes(value: ast.expr | None) -> bool:
+    """A call that returns all gradients at once; `tuple(...)` may hold nothing but None."""
+    called = value.func if isinstance(value, ast.Call) else None
+    return called is not None and getattr(called, "id", "") not in ("tuple", "list", "dict")
 
 
 def _is_none(node: ast.expr) -> bool:
