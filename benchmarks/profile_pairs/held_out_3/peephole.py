@@ -3,6 +3,7 @@
 import torch
 
 CAUSES = ("loop-invariant",)
+FAST_MAY_SAY = ("unhoisted-projection",)  # rightly: the product with the input could leave the loop, too
 
 
 def slow(x, rate, weight):

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gradsmith.findings import Finding
 from gradsmith.source.knowledge import LINEAR_ALGEBRA
@@ -187,10 +187,12 @@ def profile(profile: Profile) -> Iterator[Finding]:
             continue
         own = [e for e in profile.recording.of("backward") if e.own_frames and not e.is_view and e.fresh]
         last = [e for e in own if not profile.flow.consumers(e) and any(a.shape == returned for a in e.outputs)]
-        # Gradients of one shape come in the order of the inputs: take this input's.
+        # Several gradients of one shape: the source says which line this one is from, else they come in the order of the inputs.
+        lines = _lines_of(bench.target.function, frozen.position)
+        last = [e for e in last if e.site is not None and e.site.line in lines] or last
         alike = [x.position for x in leaves if tuple(x.tensor.shape) == returned]
         rank = alike.index(frozen.position) if frozen.position in alike else 0
-        last = last[rank : rank + 1] if len(last) == len(alike) else last if len(alike) == 1 else []
+        last = last[rank : rank + 1] if len(last) == len(alike) else last if len(last) == 1 or len(alike) == 1 else []
         events = _only_for(profile, own, last)
         if not any(e.flops or e.read_bytes > _LARGE for e in events):
             continue  # a few numbers: nothing that anybody would notice
@@ -206,6 +208,33 @@ def profile(profile: Profile) -> Iterator[Finding]:
             gain=profile.gain(profile.seconds(events)) if real else None,
         )
         return
+
+
+def _lines_of(cls: Any, position: int) -> range:
+    """The lines that compute what backward returns at this position; none where the source does not say."""
+    import inspect
+    import textwrap
+
+    try:
+        lines, first = inspect.getsourcelines(cls.backward)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError):
+        return range(0)
+    returns = [n.value for n in ast.walk(tree) if isinstance(n, ast.Return) and isinstance(n.value, ast.Tuple)]
+    if len(returns) != 1 or position >= len(returns[0].elts):
+        return range(0)
+    found: ast.expr | ast.stmt = returns[0].elts[position]
+    if isinstance(found, ast.Name):
+        name = found.id
+        made = [n for n in ast.walk(tree) if isinstance(n, ast.Assign) and _is_name(n.targets[0], name)]
+        if len(made) != 1:
+            return range(0)
+        found = made[0]
+    return range(first + found.lineno - 1, first + (found.end_lineno or found.lineno))
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _only_for(profile: Profile, own: list[Event], last: list[Event]) -> list[Event]:
