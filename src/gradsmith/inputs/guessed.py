@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
+from torch.nn import Module
 
 from gradsmith.checking import Options, declaration, examine, unverified
 from gradsmith.findings import Finding, Report, Severity, Subject
 from gradsmith.inputs.guess import Guess, guess
 from gradsmith.inputs.guess.guarded import guarded_excuse
+from gradsmith.inputs.guess.proposals import Written
 from gradsmith.inputs.guess.second_opinion import (
     Opinion,
     definite_excuse,
@@ -104,20 +106,24 @@ def _reconsidered(report: Report, target: Target, found: Guess, options: Options
 
 
 def _doubted(report: Report, found: Guess) -> Report:
-    """Shapes that do not fit in backward: forward may only have been too lenient with a guess."""
+    """Shapes that do not fit in backward: forward may only have been too lenient with a guess.
+
+    A guessed function need not use the inputs that its author hands to it.
+    """
     several = sum(isinstance(a, Tensor) for a in found.args or ()) > 1
+    function = any(isinstance(a, (Written, Module)) for a in found.args or ())
 
     def weighed(finding: Finding) -> Finding:
         if finding.rule in ("unreduced-broadcast", "forward-raised"):
             return replace(finding, severity="info")
-        doubtful = several and finding.rule == "backward-raised" and _UNFIT.search(finding.message)
+        doubtful = finding.rule == "backward-raised" and (function or (several and _UNFIT.search(finding.message)))
         return replace(finding, severity="warning") if doubtful else finding
 
     findings = [weighed(f) for f in report.findings]
     doubted = [f for f, g in zip(findings, report.findings) if f.rule == "backward-raised" and f is not g]
     if not doubted or any(f.severity == "error" for f in findings):
         return replace(report, findings=findings)
-    reason = "backward raises on the guessed inputs; declare inputs to say which shapes are meant"
+    reason = "backward raises on the guessed inputs; declare inputs to say what is meant"
     return replace(report, findings=findings, subjects=[_unproven(s, reason) for s in report.subjects])
 
 

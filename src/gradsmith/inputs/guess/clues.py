@@ -14,7 +14,24 @@ from gradsmith.inputs.guess.documented import documented
 from gradsmith.lab.target import Target, backward_of, has_setup_context
 from gradsmith.source.knowledge import METHODS
 
-_SHAPE_USES = frozenset({"shape", "size", "ndim", "dim", "dtype", "device", "numel", "is_cuda", "stride"})
+_SHAPE_USES = frozenset(
+    {
+        "shape",
+        "size",
+        "ndim",
+        "dim",
+        "dtype",
+        "device",
+        "numel",
+        "is_cuda",
+        "stride",
+        "requires_grad",
+        "is_sparse",
+        "data",
+        "T",
+        "mT",
+    }
+)
 NOTHING = object()
 
 

@@ -216,7 +216,9 @@ def _attempt(
     with uncompiled():
         tried = outcome(search.target, frame, chosen, search.dtype, args, search.seed, search.keywords)
     search.refused += tried.rank == 1 and bool(_NO_INPUT_HELPS.search(tried.trouble))
-    if tried.rank == 1 and search.rescues < _RESCUES:
+    if tried.rank == 1 and _VALUES.search(tried.trouble) and (search.best is None or search.best.rank < 2):
+        tried = improve(search.target, tried, search.seed, search.keywords)
+    elif tried.rank == 1 and search.rescues < _RESCUES:
         search.rescues += 1
         tried = improved_for_backward(search.target, tried, search.frames, search.seed, search.keywords)
     elif not tried.good and tried.rank != 1 and (search.best is None or search.best.rank <= max(tried.rank, 1)):
