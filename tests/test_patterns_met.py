@@ -571,3 +571,20 @@ class Kernel(torch.autograd.Function):
     assert [rule for rule, _ in linted(source)] == ["ignored-grad-output"]
     assert not linted(source.replace("saved_tensors[0]", "saved_tensors[0], g"))
     assert not linted(source.replace("run_backward(ctx.saved_tensors[0])", "tuple(None for _ in ctx.saved_tensors)"))
+
+
+def test_a_backward_that_does_nothing_is_no_stub_where_forward_computes():
+    source = """
+class Later(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.exp()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        pass
+"""
+    ((rule, message),) = linted(source)
+    assert (rule, "gradient of zero" in message) == ("none-for-tensor", True)
+    assert not linted(source.replace("return x.exp()", "pass"))
+    assert not linted(source.replace("pass", "..."))

@@ -3,8 +3,8 @@
 What it finds
 -------------
 An input requires grad and the output depends on it, but backward returns None (or nothing flows to it). In source: backward
-computes `dx` or `grad_x`, reads it nowhere and returns None for `x`; or an input that sounds like a parameter gets None (a
-remark).
+computes `dx` or `grad_x`, reads it nowhere and returns None for `x`; backward is nothing but `pass`; or an input that
+sounds like a parameter gets None (a remark).
 
 Why it matters
 --------------
@@ -88,7 +88,20 @@ gradsmith_inputs = {"Product": example}
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
     forward, backward = function.forward, function.backward
-    if forward is None or backward is None or not function.has_gradient or function.declaration is not None:
+    if forward is None or backward is None or function.declaration is not None:
+        return
+    if _is_empty(backward) and not forward.is_stub and not forward.raises_only and not _is_template(function):
+        many = len(forward.positional) > 1
+        harm = "refuses that for several inputs" if many else "takes that for a gradient of zero"
+        yield function.at(
+            backward.node,
+            f"{function.name}.{backward.name} does nothing, and PyTorch {harm}: what comes before {function.name} is not "
+            "trained.",
+            advice="Write the gradient, or `raise NotImplementedError` where there is none.",
+            severity="warning",
+        )
+        return
+    if not function.has_gradient:
         return
     if all(function.gets_no_gradient(p.index) for p in forward.positional):
         return
@@ -115,6 +128,20 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             argument=param.name,
             severity="info",
         )
+
+
+def _is_empty(backward: Method) -> bool:
+    """Nothing but `pass`: `...` stands for code that is elsewhere."""
+    said = [s for s in backward.node.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    return bool(said) and all(isinstance(s, ast.Pass) for s in said) and not backward.inherited
+
+
+def _is_template(function: FunctionModel) -> bool:
+    """Others derive from it and write their own backward; it is for export only; nothing it returns has a gradient."""
+    project = function.file.project
+    derived = project is not None and any(base is function for other in project.functions for base in other.bases)
+    exported = any(isinstance(n, ast.FunctionDef) and n.name == "symbolic" for n in function.node.body)
+    return derived or exported or any(mark.name == "mark_non_differentiable" for mark in function.marks)
 
 
 def _thrown_away(backward: Method, name: str) -> str | None:
