@@ -3,8 +3,9 @@ predict the gain, and are the times it reports those of an unobserved run? `pyth
 one line per goal, and with exit status 1 if one of them is missed.
 
 Each file in profile_pairs/ holds `slow`, `fast`, `inputs()` and the CAUSES of which one must be named as a warning, on a
-line marked `# <-`. Predictions are taken from the finding, before the fast version is run. `--held-out` takes the pairs in
-profile_pairs/held_out/ instead: they were written after the rules and run once before any rule was changed.
+line marked `# <-`. Predictions are taken from the finding, before the fast version is run. `--held-out SET` takes the pairs in
+profile_pairs/SET instead (held_out, held_out_2, ...): they were written after the rules, and run once before any rule was
+changed because of them. The figures of those first runs are in docs/profile.md; the sets are regression tests since.
 """
 
 from __future__ import annotations
