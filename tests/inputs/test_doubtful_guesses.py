@@ -107,3 +107,7 @@ def test_functions_that_have_to_fit_each_other_leave_a_warning():
     assert report.subjects[0].verdict == "unverified"
     assert "guessed function" in report.subjects[0].reason
     assert severities(report) == {"warning"}
+
+
+def test_the_authors_default_is_in_range():
+    assert gs.check(ops.RootByDefault, level="quick").subjects[0].verdict == "refuted"

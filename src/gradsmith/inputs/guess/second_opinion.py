@@ -68,7 +68,7 @@ def range_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], 
     """A single number beside the data that is only good beyond 1, or only if positive."""
     data = [a for a in args if isinstance(a, Tensor) and a.numel() > 1]
     for i, value in enumerate(args):
-        if not data or not _is_number(value):
+        if not data or not _is_number(value) or _is_default(target, i, value):
             continue
         others = [tuple(_filled(a, n) if k == i else a for k, a in enumerate(args)) for n in (1.5, 2.5)]
         if all(is_right(target, other, kwargs, seed) for other in others):
@@ -157,13 +157,25 @@ def _judged(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed:
         judgement = judge(target, Arguments.of(args, kwargs, target.names), Settings(seed=seed))
     except Exception:  # user code on values it was not asked about
         return None
-    if not judgement.pairs or judgement.noisy:
+    # Where nothing flows at all, there is nothing that could be wrong.
+    idle = all(bool((pair.claimed == 0).all()) for pair in judgement.pairs)
+    if not judgement.pairs or judgement.noisy or idle:
         return None
     return not judgement.wrong
 
 
 def _name(target: Target, position: int) -> str:
     return target.names[position] if position < len(target.names) else f"input {position + 1}"
+
+
+def _is_default(target: Target, position: int, value: Any) -> bool:
+    """Whether the author's own default is what was tried: that is in range."""
+    forward = target.function.forward if target.function is not None else target.call
+    try:
+        parameter = inspect.signature(forward).parameters.get(_name(target, position))
+    except (TypeError, ValueError):
+        return False
+    return parameter is not None and type(parameter.default) is type(value) and parameter.default == value
 
 
 def _is_number(value: Any) -> bool:
