@@ -588,3 +588,81 @@ class Later(torch.autograd.Function):
     assert (rule, "gradient of zero" in message) == ("none-for-tensor", True)
     assert not linted(source.replace("return x.exp()", "pass"))
     assert not linted(source.replace("pass", "..."))
+
+
+class Dropped(torch.autograd.Function):
+    """The scale is forgotten; beyond p = 1 everything is dropped, and zero is no excuse."""
+
+    @staticmethod
+    def forward(ctx, x, p):
+        keep = (torch.rand_like(x) > p).to(x.dtype)
+        ctx.save_for_backward(keep)
+        return x * keep / (1 - p)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * ctx.saved_tensors[0], None
+
+
+def test_where_nothing_flows_nothing_is_right():
+    assert gs.check(Dropped).subjects[0].verdict == "refuted"
+
+
+class Rows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, weight, index):
+        ctx.save_for_backward(index)
+        ctx.shape = weight.shape
+        return weight[index]
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        grad = grad_output.new_zeros(ctx.shape)
+        grad[ctx.saved_tensors[0]] = grad_output
+        return grad, None
+
+
+def test_a_choice_of_rows_may_repeat_itself():
+    weight = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
+    found = gs.check(Rows, weight, torch.tensor([2, 1, 0])).findings
+    assert "repeated-index" in {f.rule for f in found if f.severity == "warning"}
+    found = gs.check(Rows, weight, torch.tensor([5, 4, 3, 2, 1, 0])).findings
+    assert "repeated-index" not in {f.rule for f in found}
+
+
+class GuardedRoot(torch.autograd.Function):
+    """An epsilon in the denominator costs every element the same way, which no rounding does."""
+
+    @staticmethod
+    def forward(ctx, x):
+        root = x.sqrt()
+        ctx.save_for_backward(root)
+        return root
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * 0.5 / (ctx.saved_tensors[0] + 1e-8)
+
+
+def test_an_epsilon_is_not_taken_for_lost_digits():
+    report = gs.check(GuardedRoot, (X.detach().abs() + 0.5).requires_grad_())
+    assert report.subjects[0].verdict == "verified"
+    assert not [f for f in report.findings if f.severity != "info"]
+
+
+class PaddedRows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, indices, weight, padding_idx):
+        ctx.save_for_backward(indices)
+        ctx.rows, ctx.padding_idx = weight.shape[0], -1 if padding_idx is None else padding_idx
+        return torch.nn.functional.embedding(indices, weight, padding_idx)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (indices,) = ctx.saved_tensors
+        backward = torch.ops.aten.embedding_dense_backward.default
+        return None, backward(grad_output, indices, ctx.rows, ctx.padding_idx, False), None
+
+
+def test_no_row_is_guessed_to_be_padding():
+    assert gs.check(PaddedRows).subjects[0].verdict == "verified"

@@ -41,7 +41,8 @@ def fits(case: Case) -> Fit | None:
     if not bool(lost.any()):
         return None
     typical = float((off / case.truth[case.known].abs().clamp(min=1e-6 * case.scale))[lost].median())
-    signs = (case.claimed - case.truth)[case.known].sign()
+    # Rounding makes some too large and some too small; an epsilon in a denominator makes all of them too small.
+    signs = ((case.claimed - case.truth) * case.truth.conj())[case.known].real.sign()
     mixed = bool((signs > 0).any()) and bool((signs < 0).any())
     for dtype, low, high in _TYPES:
         if low / 30 <= typical and low <= relative <= high and (mixed or off.numel() < 4):

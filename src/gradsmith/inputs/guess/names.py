@@ -94,6 +94,8 @@ HABITS = (
     Habit("dtype|\\w+_dtype", "", "normal", (torch.float64, torch.float32), plain_first=True),
     Habit("device|\\w+_device", "", "normal", (torch.device("cpu"), "cpu"), plain_first=True),
     Habit("\\w*ignore_index", "", "normal", (-100,), plain_first=True),
+    # A row that is padding has no gradient by definition, although forward reads it.
+    Habit("pad(ding)?_(idx|index)", "", "normal", (None, -1), plain_first=True),
     Habit(
         "min|low(er)?|lo|[ab]_?min",
         "scalar, x",

@@ -21,7 +21,8 @@ def variations(lab: Lab) -> Iterator[Variation]:
         if not _is_index(leaf.tensor) or _NOT_INDICES.search(leaf.name.lower()):
             continue
         tensor = leaf.tensor.detach()
-        if not _is_permutation(tensor) and tensor.unique().numel() == tensor.numel():
+        sizes = {size for other in arguments.leaves if other is not leaf for size in other.tensor.shape}
+        if not _is_permutation(tensor, sizes) and tensor.unique().numel() == tensor.numel():
             repeated = tensor.clone()
             repeated.view(-1)[1] = repeated.view(-1)[0]
             yield Variation(
@@ -42,6 +43,9 @@ def _is_index(tensor: Tensor) -> bool:
     return tensor.dtype in (torch.int64, torch.int32) and tensor.ndim > 0 and tensor.numel() > 1
 
 
-def _is_permutation(tensor: Tensor) -> bool:
+def _is_permutation(tensor: Tensor, sizes: set[int]) -> bool:
+    """Every number once, and as many as some dimension has: 0, 1, 2 out of six rows is a choice."""
+    if tensor.shape[-1] not in sizes:
+        return False
     flat = tensor.flatten().sort().values
     return bool((flat == torch.arange(flat.numel(), device=flat.device)).all())
