@@ -194,10 +194,10 @@ def profile(profile: Profile) -> Iterator[Finding]:
         rank = alike.index(frozen.position) if frozen.position in alike else 0
         last = last[rank : rank + 1] if len(last) == len(alike) else last if len(last) == 1 or len(alike) == 1 else []
         events = _only_for(profile, own, last)
-        if not any(e.flops or e.read_bytes > _LARGE for e in events):
-            continue  # a few numbers: nothing that anybody would notice
-        share = profile.share(events)
         real = frozen in unasked
+        if not any(e.flops or (real and e.read_bytes > _LARGE) for e in events):
+            continue  # nothing that anybody would notice; or only if the input were frozen, and then not much
+        share = profile.share(events)
         yield profile.finding(
             events[-1].site,
             f"{profile.place(events[-1].site)}: backward computes the gradient of '{frozen.name}' "
