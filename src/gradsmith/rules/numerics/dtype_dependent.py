@@ -88,7 +88,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
 
 
 # Real and imaginary parts in a last dimension of 2: the complex numbers that are spoken of are real tensors.
-_PAIRS = re.compile(r"shape\[-1\]\s*==\s*2|size\(-1\)\s*==\s*2|\.\.\., [01]\]|view_as_(?:complex|real)|unbind\((?:dim=)?-1\)")
+_PAIRS = re.compile(
+    r"shape\[-1\]\s*==\s*2|size\(-1\)\s*==\s*2|\.\.\., [01]\]|view_as_(?:complex|real)|unbind\((?:dim=)?-1\)"
+)
 
 
 def _in_pairs(lab: Lab) -> bool:
