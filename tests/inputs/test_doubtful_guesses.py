@@ -111,3 +111,19 @@ def test_functions_that_have_to_fit_each_other_leave_a_warning():
 
 def test_the_authors_default_is_in_range():
     assert gs.check(ops.RootByDefault, level="quick").subjects[0].verdict == "refuted"
+
+
+def test_an_input_only_backward_reads_does_not_excuse_a_sign():
+    class Flipped(ops.Turned):
+        @staticmethod
+        def forward(ctx, x, order_index, undo):
+            ctx.save_for_backward(order_index, undo)
+            return x.index_select(-1, order_index)
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            order, undo = ctx.saved_tensors
+            return -grad_output.index_select(-1, order.argsort()) + 0 * undo.sum(), None, None
+
+    report = gs.check(Flipped, level="quick")
+    assert report.subjects[0].verdict == "refuted"

@@ -52,3 +52,9 @@ def test_with_a_guessed_parameter_a_wrong_gradient_is_a_warning():
 def test_what_needs_a_caller_says_so(name, why):
     with pytest.raises(NotLiftable, match=why):
         lookup(ops, name)
+
+
+def test_a_methods_own_parameters_are_not_those_of_the_function():
+    kept = lookup(ops, "from_values.<locals>.Kept")
+    assert dict(assumed(kept).values) == {}
+    assert gs.check(kept, level="quick").subjects[0].verdict == "verified"

@@ -12,6 +12,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any
 
 _BINDING = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
@@ -51,8 +52,8 @@ def lift(outer: Callable[..., Any], name: str) -> Any:
     """
     outer = inspect.unwrap(outer)
     node = _definition(outer)
-    kept = _needed(node, name)
-    used = {n.id for statement in kept for n in ast.walk(statement) if isinstance(n, ast.Name)}
+    kept = _needed(outer, node, name)
+    used = {read for statement in kept for read in _reads(outer, statement)}
     values, guessed = _parameters(outer, node, used)
     pruned = ast.parse(f"def {node.name}({', '.join(values)}): return {name}").body[0]
     assert isinstance(pruned, ast.FunctionDef)
@@ -83,7 +84,7 @@ def _definition(outer: Callable[..., Any]) -> ast.FunctionDef:
     return node
 
 
-def _needed(node: ast.FunctionDef, name: str) -> list[ast.stmt]:
+def _needed(outer: Callable[..., Any], node: ast.FunctionDef, name: str) -> list[ast.stmt]:
     """The statements that define `name` and, transitively, what it uses; in the order of the source."""
     statements = list(_flat(node.body))
     binders: dict[str, list[ast.stmt]] = {}
@@ -105,8 +106,21 @@ def _needed(node: ast.FunctionDef, name: str) -> list[ast.stmt]:
                 raise NotLiftable(f"it uses '{each}', which {node.name} computes in line {statement.lineno}")
             if statement not in kept:
                 kept.append(statement)
-                wanted += [n.id for n in ast.walk(statement) if isinstance(n, ast.Name)]
+                wanted += _reads(outer, statement)
     return [s for s in statements if s in kept]
+
+
+def _reads(outer: Any, statement: ast.stmt) -> list[str]:
+    """Names of `outer` that a statement reads; what a method calls its own parameters is none of them."""
+    if not isinstance(statement, (ast.ClassDef, ast.FunctionDef)):
+        return [n.id for n in ast.walk(statement) if isinstance(n, ast.Name)]
+    inner = [c for c in outer.__code__.co_consts if isinstance(c, CodeType) and c.co_name == statement.name]
+    head: list[ast.expr] = list(statement.decorator_list)
+    head += statement.bases if isinstance(statement, ast.ClassDef) else statement.args.defaults
+    return [
+        *(n for c in inner for n in c.co_freevars),
+        *(n.id for e in head for n in ast.walk(e) if isinstance(n, ast.Name)),
+    ]
 
 
 def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:

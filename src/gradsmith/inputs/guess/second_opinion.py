@@ -11,8 +11,8 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -101,6 +101,29 @@ def _relatives(args: tuple[Any, ...], place: int) -> Iterator[tuple[str, Tensor]
             yield f"the inverse of input {i + 1}", other.argsort(-1)
 
 
+def _off_by_a_factor(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> bool:
+    """Whether a sign or a factor 2 is all that is wrong with one gradient: no input that does not fit does that."""
+    for place, value in enumerate(args):
+        if not isinstance(value, Tensor) or not value.requires_grad:
+            continue
+        for factor in (-1.0, 0.5, 2.0):
+            if is_right(replace(target, call=_scaled(target, place, factor)), args, kwargs, seed):
+                return True
+    return False
+
+
+def _scaled(target: Target, place: int, factor: float) -> Callable[..., Any]:
+    """The subject with the gradient of one input multiplied on its way out."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        passed = args[place].clone()
+        if passed.requires_grad:
+            passed.register_hook(lambda grad: grad * factor)
+        return target.call(*args[:place], passed, *args[place + 1 :], **kwargs)
+
+    return call
+
+
 def function_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
     """A function that had to be guessed: is the gradient right with another one?
 
@@ -114,7 +137,7 @@ def function_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any
     distance = SQUARED if "sq" in _name(target, places[0]) else DISTANCE
     for function in (*UNARY, distance):
         other = tuple(function if i in places else a for i, a in enumerate(args))
-        judged = _judged(target, other, kwargs, seed)
+        judged = _judged(target, other, kwargs, seed, reached=True)
         if judged is True:
             return Opinion(other, f"the gradient is right where '{_name(target, places[0])}' is {function}")
         ran += judged is False
@@ -151,8 +174,10 @@ def is_right(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed
     return _judged(target, args, kwargs, seed) is True
 
 
-def _judged(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> bool | None:
-    """Whether every gradient is right there; None where they cannot be had."""
+def _judged(
+    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int, *, reached: bool = False
+) -> bool | None:
+    """Whether every gradient is right there (and none of them only zero, if `reached`); None where they cannot be had."""
     try:
         judgement = judge(target, Arguments.of(args, kwargs, target.names), Settings(seed=seed))
     except Exception:  # user code on values it was not asked about
