@@ -114,16 +114,17 @@ def test_the_authors_default_is_in_range():
 
 
 def test_an_input_only_backward_reads_does_not_excuse_a_sign():
-    class Flipped(ops.Turned):
+    # Guessed indices run backwards, and so undo each other: the sign is all that is wrong.
+    class Flipped(torch.autograd.Function):
         @staticmethod
-        def forward(ctx, x, order_index, undo):
-            ctx.save_for_backward(order_index, undo)
-            return x.index_select(-1, order_index)
+        def forward(ctx, x, index, undo_index):
+            ctx.save_for_backward(undo_index)
+            return x.gather(-1, index)
 
         @staticmethod
         def backward(ctx, grad_output):
-            order, undo = ctx.saved_tensors
-            return -grad_output.index_select(-1, order.argsort()) + 0 * undo.sum(), None, None
+            (undo_index,) = ctx.saved_tensors
+            return -grad_output.gather(-1, undo_index), None, None
 
     report = gs.check(Flipped, level="quick")
     assert report.subjects[0].verdict == "refuted"

@@ -80,7 +80,7 @@ def implied_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]
     """An input that forward never reads has to fit the others, and a guessed one does not."""
     arguments = Arguments.of(args, kwargs, target.names)
     found = [leaf for leaf in arguments.leaves if leaf.position in implied(target, arguments, seed)]
-    if not found:
+    if not found or _off_by_a_factor(target, args, kwargs, seed):
         return None
     place = next((i for i, a in enumerate(args) if a is found[0].tensor), None)
     for word, relative in _relatives(args, place) if place is not None else ():
