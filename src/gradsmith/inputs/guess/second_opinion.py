@@ -186,6 +186,9 @@ def _judged(
     idle = all(bool((pair.claimed == 0).all()) for pair in judgement.pairs)
     if not judgement.pairs or judgement.noisy or idle:
         return None
+    flowing = {p.leaf.position for p in judgement.pairs if bool((p.claimed != 0).any())}
+    if reached and any(p.leaf.position not in flowing for p in judgement.pairs):
+        return None
     return not judgement.wrong
 
 
