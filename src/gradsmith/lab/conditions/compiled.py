@@ -27,10 +27,12 @@ from gradsmith.lab.conditions.outcome import (
     results,
     words,
 )
+from gradsmith.lab.conditions.patience import OutOfPatience, at_most
 from gradsmith.lab.foreign import interpreted, uses_triton
 from gradsmith.lab.lab import Lab
 
 _MOST_CALLS = 200  # some 10 s of tracing and more
+_PATIENCE = 30.0
 
 
 @column("compile")
@@ -91,11 +93,20 @@ def under(lab: Lab, backend: str, **options: Any) -> Outcome:
         return Outcome("not tried", "kernels under Triton's interpreter cannot be traced")
     if (calls := python_calls(lab)) > _MOST_CALLS:
         return Outcome("not tried", f"{calls} calls in one run, which dynamo would unroll one by one")
-    with _quiet():
-        whole = compared(lab, lambda: compiled_results(lab, backend, fullgraph=True, **options))
-        if whole.state == "works" or whole.differs:
-            return whole
-        broken = compared(lab, lambda: compiled_results(lab, backend, fullgraph=False, **options), _unsupported)
+    # In a process of its own the alarm is ours to set; an element loop in NumPy is unrolled by inductor for many minutes.
+    limit = at_most(_PATIENCE) if lab.isolated else contextlib.nullcontext()
+    try:
+        with _quiet(), limit:
+            return _in_one_graph_or_many(lab, backend, **options)
+    except OutOfPatience:
+        return Outcome("not tried", f"torch.compile did not finish within {_PATIENCE:g} s")
+
+
+def _in_one_graph_or_many(lab: Lab, backend: str, **options: Any) -> Outcome:
+    whole = compared(lab, lambda: compiled_results(lab, backend, fullgraph=True, **options))
+    if whole.state == "works" or whole.differs:
+        return whole
+    broken = compared(lab, lambda: compiled_results(lab, backend, fullgraph=False, **options), _unsupported)
     if broken.state == "not supported":
         return broken
     if broken.state == "works":
