@@ -666,3 +666,37 @@ class PaddedRows(torch.autograd.Function):
 
 def test_no_row_is_guessed_to_be_padding():
     assert gs.check(PaddedRows).subjects[0].verdict == "verified"
+
+
+class Recomputed(torch.autograd.Function):
+    """A checkpoint that, like many in the open, insists on .backward()."""
+
+    scale = 1
+
+    @staticmethod
+    def forward(ctx, run, *tensors):
+        ctx.run = run
+        ctx.save_for_backward(*tensors)
+        return run(*tensors)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        if not torch.autograd._is_checkpoint_valid():
+            raise RuntimeError("Checkpointing is not compatible with .grad(), please use .backward() if possible")
+        tensors = [x.detach().requires_grad_(x.requires_grad) for x in ctx.saved_tensors]
+        with torch.enable_grad():
+            output = ctx.run(*tensors)
+        torch.autograd.backward(output, grad_output * Recomputed.scale)
+        return None, *(x.grad for x in tensors)
+
+
+def test_a_checkpoint_that_insists_on_backward_is_judged_by_it():
+    inputs = (lambda a, b: torch.sin(a) * b, X, (X * 2).detach().requires_grad_())
+    assert gs.check(Recomputed, *inputs).subjects[0].verdict == "verified"
+    assert X.grad is None
+    Recomputed.scale = 2
+    try:
+        found = gs.check(Recomputed, *inputs).findings
+    finally:
+        Recomputed.scale = 1
+    assert {(f.rule, f.cause) for f in found if f.severity == "error"} == {("wrong-gradient", "factor")}
