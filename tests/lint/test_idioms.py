@@ -313,3 +313,35 @@ torch.library.register_autograd("lib::f", backward, setup_context=setup_context)
     assert sorted(f.rule for f in lint_source(text, select=PHASE_ONE).findings) == [
         "inplace-grad", "return-count", "tensor-on-ctx",
     ]  # fmt: skip
+
+
+_DEFAULTS = """
+import torch
+from abc import abstractmethod
+
+class Fn(torch.autograd.Function):
+    {head}
+    @staticmethod
+    def forward(ctx, x, a=1, b=2):
+        return x * a * b
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2, None
+
+{use}
+"""
+
+
+@pytest.mark.parametrize(
+    ("head", "use", "severities"),
+    [
+        ("", "y = Fn.apply(1.0)", []),
+        ("", "y = Fn.apply(1.0, 1)", []),
+        ("", "y = Fn.apply(1.0, 1, 2)", ["error"]),
+        ("", "", ["warning"]),
+        ("@abstractmethod\n    def rule(x): ...", "", []),
+    ],
+)
+def test_a_default_without_a_gradient_depends_on_who_passes_it(head: str, use: str, severities: list[str]) -> None:
+    found = lint_source(_DEFAULTS.format(head=head, use=use), select=("return-count",)).findings
+    assert [f.severity for f in found] == severities
