@@ -103,6 +103,12 @@ def _matrix(subjects: Sequence[Subject], style: Style) -> str:
             for state, (word, color) in _CELL.items()
             if state in groups and state != "not tried"
         ]
+        untried: dict[str, list[str]] = {}
+        for condition in groups.get("not tried", ()):
+            untried.setdefault(subject.conditions[condition].partition(": ")[2], []).append(condition)
+        if untried:
+            reasons = [f"{', '.join(those)} ({reason})" for reason, those in untried.items()]
+            told.append(f"{style.dim('not tried')} {', '.join(reasons)}")
         lines.append(f"  {subject.name}: " + "; ".join(told))
     return "\n".join([style.bold("works under"), *lines]) if lines else ""
 
