@@ -39,7 +39,6 @@ class Run:
         self,
         grad_outputs: dict[int, Tensor],
         *,
-        create_graph: bool = False,
         retain_graph: bool = True,
         as_is: bool = False,
     ) -> dict[int, Tensor | None]:
@@ -53,13 +52,7 @@ class Run:
         with observing(self.classes, self.trace):
             outputs, leaves = [self.outputs[i] for i in chosen], [self.leaves[p] for p in positions]
             given = [grad_outputs[i] if as_is else grad_outputs[i].clone() for i in chosen]
-            grads: Sequence[Tensor | None]
-            if create_graph:
-                grads = torch.autograd.grad(
-                    outputs, leaves, given, retain_graph=retain_graph, create_graph=True, allow_unused=True
-                )
-            else:
-                grads = gradients(outputs, leaves, given, retain_graph=retain_graph)
+            grads = gradients(outputs, leaves, given, retain_graph=retain_graph)
         return dict(zip(positions, grads))
 
     def ones(self) -> dict[int, Tensor]:

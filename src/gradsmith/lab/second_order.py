@@ -72,7 +72,7 @@ def silent_constant(lab: Lab) -> Constant | None:
         if not here or any(g.requires_grad for g in here):
             return None
         for index, x in enumerate(values[:count]):
-            if not x.is_floating_point() or x.dtype != torch.float64:
+            if x.dtype != torch.float64:
                 continue
             step = torch.randn(x.shape, dtype=x.dtype, generator=generator).to(x.device) * _STEP
             ahead, behind = (

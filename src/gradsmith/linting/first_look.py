@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from gradsmith.catalog import Rule
-from gradsmith.findings import Skipped
+from gradsmith.findings import Skipped, one_line
 from gradsmith.linting import pool
 from gradsmith.source import FileModel, notebook, scan
 from gradsmith.source.encoding import decoded
@@ -78,7 +78,7 @@ class FirstLook:
                 return FileModel(source.path, decoded(source.data))
             read = notebook.read(source.data)
         except (UnicodeDecodeError, LookupError, SyntaxError) as error:
-            self.skipped.append(Skipped(source.path, f"cannot be decoded: {first_line(error)}"))
+            self.skipped.append(Skipped(source.path, f"cannot be decoded: {one_line(error)}"))
             return None
         except (ValueError, RecursionError) as error:
             self.skipped.append(Skipped(source.path, f"cannot be read as a notebook: {error}"))
@@ -147,9 +147,3 @@ def _look(sources: Sequence[scan.Seen], wanted: Wanted) -> FirstLook:
         if seen.promise.function:
             assert seen.file.direct_functions is not None
     return look
-
-
-def first_line(error: BaseException) -> str:
-    """An error in one line: its type and the first line of what it says."""
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__

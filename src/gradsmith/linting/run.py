@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gradsmith.catalog import Rule, chosen
-from gradsmith.findings import Finding, Report, Skipped
+from gradsmith.findings import Finding, Report, Skipped, one_line
 from gradsmith.linting import pool
-from gradsmith.linting.first_look import LookedAt, first_line, look_at
+from gradsmith.linting.first_look import LookedAt, look_at
 from gradsmith.linting.settle import Found, Subject, settled
 from gradsmith.source import FileModel, Project, notebook, project, scan
 
@@ -130,7 +130,7 @@ class Run:
             if self.debug:
                 raise
             what = f"rule {rule.name} failed on {getattr(subject, 'qualname', 'the file')}"
-            self.skipped.append(Skipped(file.path, f"{what}: {first_line(error)} (--debug shows where)"))
+            self.skipped.append(Skipped(file.path, f"{what}: {one_line(error)} (--debug shows where)"))
             return
         self.found += [Found.of(f, subject, file) for f in findings]
 
@@ -143,7 +143,7 @@ def _reason(error: BaseException, file: FileModel) -> str:
     if isinstance(error, RecursionError):
         return "is nested, or builds one value upon another, too deeply for some rules"
     if not isinstance(error, SyntaxError):
-        return f"cannot be parsed: {first_line(error)}"
+        return f"cannot be parsed: {one_line(error)}"
     version = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
     line = error.lineno or 0
     text = file.lines[line - 1] if 0 < line <= len(file.lines) else ""

@@ -23,8 +23,8 @@ from gradsmith.profiling.machine import Machine
 from gradsmith.profiling.whatif import LONG, Estimate, together
 
 SCHEMA = 1
-# In 30 pairs of profile_pairs in which something is only left out (held_out_3 and before), what went was 0.62 to 1.9 times what had been
-# attributed to it, 1.0 in the median, and in 26 of them within this factor.
+# By how much the attribution may be wrong: a rough factor, chosen by looking at the pairs of profile_pairs up to held_out_3 in which
+# something is only left out. How often the bounds hold is what profile_cases.py prints.
 _UNSURE = 1.5
 MATTERS = 0.10  # the share of time from which on a cause is a warning, not a remark
 

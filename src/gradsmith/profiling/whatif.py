@@ -26,8 +26,8 @@ LONG = 4.0
 # In the same table: how far off the limits are for shorter kernels (1.1 to 1.8 in the median at most lengths, 3.6 at one), and how far
 # the measured kernels are for longer ones.
 _LIMITS, _KERNEL = 2.0, 1.13
-# How many operations whoever vectorises a loop will need is not known: in 12 loops of profile_pairs the fast version took 0.5 to 3.9
-# times as long as foretold, in all but one up to 2.1 times.
+# How many operations whoever vectorises a loop will need is not known. Rough factors, chosen by looking at the loops of profile_pairs;
+# how often the bounds hold is what profile_cases.py prints.
 _FEWER, _MORE = 2.0, 2.5
 
 

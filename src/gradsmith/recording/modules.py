@@ -10,7 +10,7 @@ import functools
 import inspect
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from torch import nn
 from torch.compiler import is_compiling
 
 from gradsmith.recording.call import copies, user_line
+from gradsmith.recording.wiretap import subclasses
 
 KEPT_INSTANCES = 3  # of each class
 _MOST_CALLS = 32  # of each class that are looked at for further instances
@@ -68,7 +69,7 @@ class ModuleWatch:
         self.running: list[ModuleCall] = []  # calls that are being kept and have not returned
 
     def start(self) -> None:
-        for cls in _subclasses(nn.Module):
+        for cls in subclasses(nn.Module):
             self._wrap(cls)
         made = nn.Module.__init__
 
@@ -189,12 +190,6 @@ def _defaults(cls: type) -> dict[str, Any]:
 
 def _is_users(cls: type) -> bool:
     return not f"{cls.__module__}.".startswith(_NOT_USERS)
-
-
-def _subclasses(cls: type) -> Iterator[type]:
-    from gradsmith.recording.wiretap import subclasses
-
-    return subclasses(cls)
 
 
 def _shown(value: Any) -> str:

@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding, plural
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -132,11 +133,11 @@ def most_passed(function: FunctionModel) -> int | None:
     """With how many values the file calls apply, or a name for it, at most; None where it does not, or where a star hides it."""
     applied = f"{function.name}.apply"
     blocks = list(function.file.blocks_with(applied))
-    bound = [n for b in blocks for n in ast.walk(b) if isinstance(n, ast.Assign) and ast.unparse(n.value) == applied]
+    bound = [n for b in blocks for n in nodes_under(b) if isinstance(n, ast.Assign) and ast.unparse(n.value) == applied]
     spellings = {applied, *(ast.unparse(target) for n in bound for target in n.targets)}
     counts: list[int] = []
     for block in function.file.blocks_with(*spellings):
-        for call in ast.walk(block):
+        for call in nodes_under(block):
             if isinstance(call, ast.Call) and ast.unparse(call.func) in spellings:
                 if any(isinstance(a, ast.Starred) for a in call.args):
                     return None
