@@ -533,7 +533,7 @@ def patients() -> list[Patient]:
     found = []
     for folder in folders().values():
         sources = [
-            s for s in scan.read_all([folder]) if isinstance(s, scan.SourceFile) and scan.mentions_function(s.data)
+            s for s in scan.read_all([folder]) if isinstance(s, scan.SourceFile) and scan.mentioned(s.data).function
         ]
         files = [FileModel(s.path, decoded(s.data)) for s in sources if b"import torch\n" in s.data]
         project.load(files, files)

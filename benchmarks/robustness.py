@@ -118,7 +118,7 @@ def main() -> None:
         for source in scan.read_all(_children(Path(folder))):
             if (
                 isinstance(source, scan.SourceFile)
-                and scan.mentions_function(source.data)
+                and scan.mentioned(source.data).function
                 and len(source.data) < 20_000
             ):
                 sources.append(source.data.decode("utf-8", "replace"))

@@ -5,7 +5,6 @@ A rule is one file `rules/<family>/<rule_name>.py`; dropping a file there is all
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import pkgutil
@@ -56,7 +55,8 @@ class Rule:
     probe: Callable[[Lab], Iterator[Finding]] | None
     level: str
     profile: Callable[[Any], Iterator[Finding]] | None
-    triggers: tuple[str, ...] = ()
+    triggers: tuple[str, ...] = ()  # words without one of which lint_file finds nothing in a file
+    asks: tuple[str, ...] = ()  # words for which it looks in every file of the project
     after_others: bool = False  # its source lens judges what became of the other rules' findings
     seen_by_isolation: bool = False  # raised by the process that watches a subject, not by a probe inside it
 
@@ -125,6 +125,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     >>> nearest("inplce-grad", ["inplace-grad", "return-count"])
     "did you mean 'inplace-grad'?"
     """
+    import difflib
+
     known = list(known)
     close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.4) or difflib.get_close_matches(
         name.upper(), known, n=1, cutoff=0.6
@@ -175,6 +177,7 @@ def _read(module: ModuleType, family: str) -> Rule:
         level=getattr(module, "LEVEL", "quick"),
         profile=getattr(module, "profile", None),
         triggers=tuple(getattr(module, "TRIGGERS", ())),
+        asks=tuple(getattr(module, "ASKS", ())),
         after_others=bool(getattr(module, "AFTER_OTHERS", False)),
         seen_by_isolation=bool(getattr(module, "SEEN_BY_ISOLATION", False)),
     )

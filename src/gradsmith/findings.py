@@ -5,8 +5,6 @@ Everything that looks at user code returns Findings, everything shown to a perso
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -78,6 +76,8 @@ class Finding:
     @property
     def fingerprint(self) -> str:
         """Stable across edits elsewhere in the file: made of the rule, the names and the text of the line."""
+        import hashlib  # 5 ms, for the formats that need it
+
         name = Path(self.path).name if self.path else ""
         parts = (self.rule, name, self.function or "", self.argument or "", " ".join(self.snippet.split()))
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
@@ -198,6 +198,8 @@ class Report:
         }
 
     def to_json(self) -> str:
+        import json
+
         return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
     @staticmethod

@@ -54,7 +54,7 @@ def functions_in(paths: Iterable[str | Path]) -> list[FunctionModel]:
     """Every custom gradient under these paths that has a forward of its own or by inheritance."""
     files = []
     for source in scan.read_all(paths):
-        if isinstance(source, scan.SourceFile) and scan.mentions_function(source.data):
+        if isinstance(source, scan.SourceFile) and scan.mentioned(source.data).function:
             try:
                 files.append(FileModel(source.path, decoded(source.data)))
             except (UnicodeDecodeError, LookupError, SyntaxError):

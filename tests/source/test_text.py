@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gradsmith.findings import Edit, GradsmithError
 from gradsmith.source import edits, suppressions
-from gradsmith.source.scan import SourceFile, mentions_function, mentions_layer, read_all
+from gradsmith.source.scan import SourceFile, mentioned, read_all
 
 
 @pytest.mark.parametrize(
@@ -87,6 +87,6 @@ def test_walk(tmp_path: Path) -> None:
 
 
 def test_first_look() -> None:
-    assert mentions_function(b"class A(F):\n def backward(ctx, g): pass")
-    assert not mentions_function(b"import torch\nloss.backward()\n")
-    assert mentions_layer(b"class A(nn.Module):\n def forward(self, x):\n  for t in x: pass")
+    assert mentioned(b"class A(F):\n def backward(ctx, g): pass").function
+    assert not mentioned(b"import torch\nloss.backward()\n").function
+    assert mentioned(b"class A(nn.Module):\n def forward(self, x):\n  for t in x: pass").layer

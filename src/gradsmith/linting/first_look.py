@@ -36,6 +36,7 @@ class Promise:
 class LookedAt:
     """A file worth more than a look."""
 
+    place: int
     file: FileModel
     promise: Promise
     whole: bool = False
@@ -52,7 +53,7 @@ class FirstLook:
     count: int = 0
     bytes: int = 0
 
-    def add(self, source: scan.Seen, wanted: Wanted) -> None:
+    def add(self, place: int, source: scan.Seen, wanted: Wanted) -> None:
         if isinstance(source, scan.Unread):
             source = scan.read(source)
         if isinstance(source, scan.Unreadable):
@@ -69,7 +70,7 @@ class FirstLook:
         if promise or self.bytes <= PARSE_WHOLE_BELOW:
             file = self._opened(source)
             if file is not None:
-                self.kept.append(LookedAt(file, promise))
+                self.kept.append(LookedAt(place, file, promise))
         self.bytes += len(source.data)
 
     def _opened(self, source: scan.SourceFile) -> FileModel | None:
@@ -100,6 +101,7 @@ class Wanted:
 
     words: dict[bytes, dict[bytes, str]]
     layers: bool
+    asked: tuple[str, ...]
 
     @staticmethod
     def by(rules: Sequence[Rule]) -> Wanted:
@@ -107,14 +109,16 @@ class Wanted:
         for word in dict.fromkeys(word for rule in rules for word in rule.triggers):
             words.setdefault(word.encode()[:_ALIKE], {})[word.encode()] = word
         alone = {(beginning if len(group) > 1 else next(iter(group))): group for beginning, group in words.items()}
-        return Wanted(alone, any(rule.lint_layer for rule in rules))
+        asked = dict.fromkeys(word for rule in rules for word in rule.asks)
+        return Wanted(alone, any(rule.lint_layer for rule in rules), tuple(asked))
 
     def in_bytes(self, source: scan.SourceFile) -> Promise:
         data = source.data
+        mentioned = scan.mentioned(data)
         groups = [group for beginning, group in self.words.items() if beginning in data]
         return Promise(
-            scan.mentions_function(data),
-            self.layers and scan.mentions_layer(data),
+            mentioned.function,
+            self.layers and mentioned.layer,
             frozenset(word for group in groups for raw, word in group.items() if len(group) == 1 or raw in data),
             source.named,
         )
@@ -124,10 +128,9 @@ def look_at(sources: Iterable[scan.Seen], rules: Sequence[Rule]) -> FirstLook:
     """Read the files and see what they promise, in several processes where there is much to read."""
     wanted, listed = Wanted.by(rules), list(sources)
     count = pool.processors() if sum(isinstance(s, scan.Unread) for s in listed) >= PAYS_FROM else 1
-    # Neighbours stay together, so that the parts in their order are the whole in its order.
-    size = -(-len(listed) // count) if listed else 1
-    shares = [listed[start : start + size] for start in range(0, len(listed), size)]
-    looks = pool.side_by_side([partial(_look, share, wanted) for share in shares]) if shares else []
+    # Every second file (third, ...): neighbours are alike, so the shares take the same time.
+    shares = [range(part, len(listed), count) for part in range(count)]
+    looks = pool.side_by_side([partial(_look, listed, share, wanted) for share in shares])
     whole = FirstLook()
     for look in looks:
         whole.kept += look.kept
@@ -136,14 +139,17 @@ def look_at(sources: Iterable[scan.Seen], rules: Sequence[Rule]) -> FirstLook:
         whole.notebooks.update(look.notebooks)
         whole.count += look.count
         whole.bytes += look.bytes
+    whole.kept.sort(key=lambda seen: seen.place)
+    whole.skipped.sort(key=lambda skipped: skipped.path)
     return whole.settled()
 
 
-def _look(sources: Sequence[scan.Seen], wanted: Wanted) -> FirstLook:
+def _look(listed: Sequence[scan.Seen], share: range, wanted: Wanted) -> FirstLook:
     look = FirstLook()
-    for source in sources:
-        look.add(source, wanted)
-    for seen in look.kept:  # here, because here are several processes
+    for place in share:
+        look.add(place, listed[place], wanted)
+    for seen in look.kept:  # what will be asked of every file is found out here, where several processes are at work
+        seen.file.note(wanted.asked)
         if seen.promise.function:
             assert seen.file.direct_functions is not None
     return look

@@ -11,7 +11,7 @@ import pickle
 import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -83,6 +83,31 @@ class _Child(Generic[T]):
             os.waitpid(self.pid, 0)
 
 
+class Queue:
+    """Numbers from which several processes take the next one, so that none is idle while another has work left.
+
+    They wait in a pipe: whoever reads four bytes has taken a number, and no other process sees it.
+    """
+
+    _MOST_BYTES = 16_384  # that much every system's pipe takes without a reader
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self.numbers = numbers
+        self.at_once = -(-4 * len(numbers) // self._MOST_BYTES) or 1
+        self.reading, writing = os.pipe()
+        for start in range(0, len(numbers), self.at_once):
+            os.write(writing, start.to_bytes(4, "little"))
+        os.close(writing)
+
+    def __iter__(self) -> Iterator[int]:
+        while token := os.read(self.reading, 4):
+            start = int.from_bytes(token, "little")
+            yield from self.numbers[start : start + self.at_once]
+
+    def close(self) -> None:
+        os.close(self.reading)
+
+
 @dataclass(frozen=True)
 class _Sent:
     """A `Found` as it travels: files by their place in a list that both processes have."""
@@ -96,6 +121,7 @@ class _Sent:
 
 @dataclass(frozen=True)
 class _Result:
+    done: list[int]
     found: list[_Sent]
     skipped: list[Skipped]
     functions: int
@@ -104,7 +130,15 @@ class _Result:
 
 def lint_in_processes(run: Run, files: Sequence[FileModel], count: int) -> None:
     """Every rule over every file, in `count` processes."""
-    parts = side_by_side([partial(_lint_some, run, files, range(part, len(files), count)) for part in range(count)])
+    queue = Queue(sorted(range(len(files)), key=lambda index: -len(files[index].text)))  # long ones first
+    try:
+        parts = side_by_side([partial(_lint_some, run, files, queue)] * count)
+    finally:
+        queue.close()
+    # What a process took and never told of, because it died.
+    lost = set(range(len(files))).difference(*(part.done for part in parts))
+    if lost:
+        parts.append(_lint_some(run, files, sorted(lost)))
     sent = sorted((s for part in parts for s in part.found), key=lambda s: s.file)
     # In the order in which one process would have found them: rules settle twins by it.
     run.found += [Found(s.finding, files[s.file], files[s.stands_in], s.is_own, s.header) for s in sent]
@@ -112,12 +146,15 @@ def lint_in_processes(run: Run, files: Sequence[FileModel], count: int) -> None:
         run.skipped += part.skipped
         run.functions += part.functions
         run.unparsed.update(files[index] for index in part.unparsed)
+    run.skipped.sort(key=lambda skipped: skipped.path)
 
 
-def _lint_some(run: Run, files: Sequence[FileModel], chosen: range) -> _Result:
+def _lint_some(run: Run, files: Sequence[FileModel], indices: Iterable[int]) -> _Result:
     mine = replace(run, found=[], skipped=[], functions=0, unparsed=set())
-    for index in chosen:
+    done = []
+    for index in indices:
         mine.lint_file(files[index])
+        done.append(index)
     place = {file: index for index, file in enumerate(files)}
     sent = [_Sent(f.finding, place[f.file], place[f.stands_in], f.is_own, f.header) for f in mine.found]
-    return _Result(sent, mine.skipped, mine.functions, [place[file] for file in mine.unparsed])
+    return _Result(done, sent, mine.skipped, mine.functions, [place[file] for file in mine.unparsed])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -104,5 +103,7 @@ def apply(text: str, edits: Iterable[Edit]) -> str:
 
 def unified_diff(before: str, after: str, path: str) -> str:
     """What `--diff` prints: empty when nothing changed."""
+    import difflib
+
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     return "".join(difflib.unified_diff(old, new, f"a/{path}", f"b/{path}"))

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Applicability, Edit, Finding, Severity
-from gradsmith.source import bases, imports, slices, suppressions
+from gradsmith.source import bases, imports, slices, suppressions, walk
 from gradsmith.source.edits import split_lines
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class FileModel:
     _parents: dict[ast.AST, ast.AST] = field(default_factory=dict, repr=False)
     _unlinked: list[ast.AST] = field(default_factory=list, repr=False)
     _blocks: dict[int, ast.stmt | None] = field(default_factory=dict, repr=False)
+    _noted: dict[str, bool] = field(default_factory=dict, repr=False)
 
     @property
     def functions(self) -> list[FunctionModel]:
@@ -128,12 +129,20 @@ class FileModel:
     def parents(self) -> dict[ast.AST, ast.AST]:
         """Each node's parent, for what was parsed so far. Linking costs as much as parsing, so it waits."""
         while self._unlinked:
-            _link(self._unlinked.pop(), self._parents)
+            walk.link(self._unlinked.pop(), self._parents)
         return self._parents
 
     def mentions(self, *words: str) -> bool:
         """Does any of the words occur in the text?"""
-        return any(word in self.text for word in words)
+        return any(self._holds(word) for word in words)
+
+    def _holds(self, word: str) -> bool:
+        noted = self._noted.get(word)
+        return word in self.text if noted is None else noted
+
+    def note(self, words: Iterable[str]) -> None:
+        """Find out now which of the words occur, for `mentions` to know."""
+        self._noted.update((word, word in self.text) for word in words)
 
     def uses(self, name: str) -> bool:
         """Does the name occur in the text as a word of its own?"""
@@ -337,19 +346,3 @@ class FileModel:
             edits=kept,
             applicability=(applicability or "safe") if kept else None,
         )
-
-
-def _link(root: ast.AST, parents: dict[ast.AST, ast.AST]) -> None:
-    stack: list[ast.AST] = [root]
-    while stack:
-        node = stack.pop()
-        for value in vars(node).values():
-            if value.__class__ is list:
-                for item in value:
-                    if isinstance(item, ast.AST):
-                        parents[item] = node
-                        stack.append(item)
-            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
-                # Load() and Store() are shared by all nodes and have no parent of their own.
-                parents[value] = node
-                stack.append(value)

@@ -55,14 +55,10 @@ class Project:
             self._matching[pattern] = [file for file in likely if search(file.text) is not None]
         return self._matching[pattern]
 
-    def mentioning(self, *words: str, among: tuple[str, ...] = ()) -> list[FileModel]:
-        """The files that were read and hold one of the words. Looked for once.
-
-        `among`: fewer words, one of which stands wherever one of the others does; they are looked for first.
-        """
+    def mentioning(self, *words: str) -> list[FileModel]:
+        """The files that were read and hold one of the words. Looked for once."""
         if words not in self._mentioning:
-            likely = self.mentioning(*among) if among else self.files
-            self._mentioning[words] = [file for file in likely if file.mentions(*words)]
+            self._mentioning[words] = [file for file in self.files if file.mentions(*words)]
         return self._mentioning[words]
 
     @property

@@ -132,21 +132,28 @@ def _is_generated(folder: os.DirEntry[str]) -> bool:
     return os.path.exists(os.path.join(folder.path, "pyvenv.cfg"))
 
 
-def mentions_function(data: bytes) -> bool:
-    """Could these bytes define an autograd.Function or register a gradient for a custom op?"""
-    if b"ward" not in data:
-        # A base class may leave forward and backward to others.
-        return b"autograd" in data and b"Function" in data
-    return (
-        b"def backward" in data
-        or b"save_for_backward" in data
-        or b"autograd.Function" in data
-        or b"register_autograd" in data
-        or (b"Function)" in data and b"def forward" in data)
-        or (b"def vjp" in data and b"ctx" in data)
+@dataclass(frozen=True, slots=True)
+class Mentioned:
+    """Could these bytes define an autograd.Function (or a custom op's gradient); an nn.Module whose forward loops?"""
+
+    function: bool
+    layer: bool
+
+
+def mentioned(data: bytes) -> Mentioned:
+    """What the bytes may define. Most files hold none of it, so what several words share is looked for first."""
+    forward = b"def forward" in data
+    function = (
+        (b"backward" in data and (b"def backward" in data or b"save_for_backward" in data))
+        or (b"autograd" in data and _mentions_autograd(data))
+        or (forward and (b"Function)" in data or (b"def vjp" in data and b"ctx" in data)))
     )
+    layer = forward and b"def forward(" in data and b"Module" in data and (b" for " in data or b" while " in data)
+    return Mentioned(function, layer)
 
 
-def mentions_layer(data: bytes) -> bool:
-    """Could these bytes define an nn.Module whose forward loops?"""
-    return b"def forward(" in data and b"Module" in data and (b" for " in data or b" while " in data)
+def _mentions_autograd(data: bytes) -> bool:
+    if b"autograd.Function" in data or b"register_autograd" in data:
+        return True
+    # A base class may leave forward and backward to others.
+    return b"ward" not in data and b"Function" in data

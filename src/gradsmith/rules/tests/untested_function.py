@@ -39,7 +39,7 @@ SEVERITY = "info"
 EXPLAINS = ()
 FIXABLE = False
 # Test files must be read although they define no Function.
-TRIGGERS = ("def test_",)
+TRIGGERS = ASKS = ("def test_",)
 BAD = """
 import torch
 
@@ -77,7 +77,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     own = function.file
     if _is_test(own):
         return
-    with_tests = project.matching(_TEST, "def test_")
+    with_tests = project.matching(_TEST, *ASKS)
     tests = [file for file in with_tests if file is not own]
     inside = _test_functions(own.text) if own in with_tests else []
 

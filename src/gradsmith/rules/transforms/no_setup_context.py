@@ -57,6 +57,7 @@ GOOD = BAD.replace("forward(ctx, x)", "forward(x)").replace(
     "return 2 * x\n",
     "return 2 * x\n\n    @staticmethod\n    def setup_context(ctx, inputs, output):\n        pass\n",
 )
+ASKS = (".apply",)
 # Plain words: an expression over the same files takes five times as long.
 _USES = (
     "torch.func.", "from torch.func ", "import torch.func\n", "import torch.func ", "from functorch", "import functorch",
@@ -83,8 +84,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
 @once
 def _users(project: Project) -> list[FileModel]:
     """The files that use torch.func and some Function: whoever uses one calls its `apply`."""
-    files = project.mentioning(*_USES, among=("torch.func", "functorch", "vmap"))
-    return [file for file in files if file.mentions(".apply")]
+    likely = [file for file in project.mentioning(*ASKS) if file.mentions("torch.func", "functorch", "vmap")]
+    return [file for file in likely if file.mentions(*_USES)]
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
