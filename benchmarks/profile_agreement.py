@@ -1,83 +1,96 @@
 """Are the times a profile reports those of the same calls when nobody observes them?
 
-The unobserved run is what a user would write: copies of the inputs, forward, backward, `perf_counter` around them. It
-shares no code with gradsmith. What a run costs depends on the state of the allocator: torch's CPU allocator is malloc, which
-hands large blocks back to the system and then pays a page fault for every 4 KiB when it needs them again. Measured on
-torch 2.13: between 0 and 736 faults per run of the pair `clones`, depending on what was alive before, and 0.6 to 2.9 ms. So
-both sides make the same copies, keep nothing from one round to the next, and take turns in short blocks in one process; the
-figure is the median of the ratios of neighbouring blocks. Nothing else runs between two rounds: `torch.manual_seed` formats
-three stack traces, and with it in the loop the unobserved run of `broadcast_sum` was a tenth slower than without.
+The unobserved run is the loop that a user writes: call, backward, `perf_counter` around them, the same inputs each time. No code
+of gradsmith is in it. What it measures depends on the moment: with other programs at work, two such loops of 0.1 s one after
+the other differed by a factor 2 and more in either direction (measured on 2 cores with a load of 4, on the wall and in time worked),
+and malloc may be giving memory back to the system in one and not in the other. So the loop takes turns with the profiler: after each
+burst of rounds that `gs.profile` has clocked (a few milliseconds, or one longer round), the loop does as many, twice. The first of the
+two is what the reported median is compared with. The second is compared with the first in the same way: how far off that comes
+out is noise, and no deviation smaller than that says anything about the profiler.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
 import gradsmith as gs
+from gradsmith.profiling import clock
 
-_BLOCKS = 15
-_WARM = 2
+_SECONDS = 15.0  # per pair
+_BUDGET = 6.0  # of each profile; the loops spend two thirds of it
+_PROFILES = 3  # at least
 
 
 @dataclass(frozen=True)
-class Seconds:
-    """Forward and backward together: on the wall, and worked by this thread."""
+class Agreement:
+    """Medians of forward plus backward: reported over unobserved, and unobserved over unobserved."""
 
-    wall: float
-    worked: float
-
-
-def agreement(module: ModuleType) -> tuple[float, float]:
-    """Reported over unobserved: (on the wall, worked)."""
-    walls, works = [], []
-    for block in range(_BLOCKS):
-        if block % 2:  # whoever goes first inherits what the other left; take turns at that, too
-            plain, reported = _unobserved(module), _reported(module)
-        else:
-            reported, plain = _reported(module), _unobserved(module)
-        walls.append(reported.wall / plain.wall)
-        works.append(reported.worked / plain.worked)
-    return statistics.median(walls), statistics.median(works)
+    reported: float
+    noise: float
 
 
-def _reported(module: ModuleType) -> Seconds:
-    profile = gs.profile(module.slow, *module.inputs(), budget=0.4, growth=False, select=["run"])
-    return Seconds(profile.total_s, profile.work_s)
+class Loop:
+    """The loop that a user writes, with inputs of its own: what the others do to the caches hits it as it hits them."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.call = module.slow.apply if isinstance(module.slow, type) else module.slow
+        self.inputs = module.inputs()
+        parameters = list(self.call.parameters()) if isinstance(self.call, torch.nn.Module) else []
+        self.leaves = [x for x in self.inputs if isinstance(x, torch.Tensor) and x.requires_grad] + parameters
+        self.grad_output = torch.randn_like(self.call(*self.inputs)).detach()
+        self.forward: list[float] = []
+        self.backward: list[float] = []
+
+    def run(self, count: int) -> None:
+        call, inputs, leaves, grad_output = self.call, self.inputs, self.leaves, self.grad_output
+        for _ in range(count):
+            start = time.perf_counter()
+            out = call(*inputs)
+            middle = time.perf_counter()
+            torch.autograd.grad(out, leaves, grad_output, allow_unused=True)
+            end = time.perf_counter()
+            del out
+            self.forward.append(middle - start)
+            self.backward.append(end - middle)
+
+    @property
+    def seconds(self) -> float:
+        return statistics.median(self.forward) + statistics.median(self.backward)
 
 
-def _unobserved(module: ModuleType, seconds: float = 0.1) -> Seconds:
-    call = module.slow.apply if isinstance(module.slow, type) else module.slow
-    parameters = list(call.parameters()) if isinstance(call, torch.nn.Module) else []
-    inputs = module.inputs()
-    grad_output = torch.randn_like(call(*inputs)).detach()
-    samples: list[tuple[Seconds, Seconds]] = []
-    end = time.perf_counter() + seconds
-    while len(samples) < _WARM + 5 or (time.perf_counter() < end and len(samples) < 300):
-        samples.append(_step(call, parameters, inputs, grad_output))
-    warm = samples[_WARM:]
-    return Seconds(
-        statistics.median(f.wall for f, _ in warm) + statistics.median(b.wall for _, b in warm),
-        statistics.median(f.worked + b.worked for f, b in warm),
-    )
+def agreement(module: ModuleType) -> Agreement:
+    """Profile the slow version, several times, each against loops that take turns with it."""
+    reported, noise = [], []
+    end = time.perf_counter() + _SECONDS
+    while len(reported) < _PROFILES or time.perf_counter() < end:
+        inputs, first, second = module.inputs(), Loop(module), Loop(module)
+        with _taking_turns(first, second):
+            profile = gs.profile(module.slow, *inputs, budget=_BUDGET, growth=False, select=["run"])
+        reported.append(profile.total_s / first.seconds)
+        noise.append(second.seconds / first.seconds)
+    return Agreement(statistics.median(reported), statistics.median(noise))
 
 
-def _step(call: Any, parameters: list[Any], inputs: Any, grad_output: torch.Tensor) -> tuple[Seconds, Seconds]:
-    args = [_copied(a) if isinstance(a, torch.Tensor) else a for a in inputs]
-    leaves = [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad] + parameters
-    arriving = grad_output.clone()
-    worked, start = time.thread_time(), time.perf_counter()
-    out = call(*args)
-    forward = Seconds(time.perf_counter() - start, time.thread_time() - worked)
-    worked, start = time.thread_time(), time.perf_counter()
-    torch.autograd.grad(out, leaves, arriving, allow_unused=True)
-    return forward, Seconds(time.perf_counter() - start, time.thread_time() - worked)
+@contextmanager
+def _taking_turns(*loops: Loop) -> Iterator[None]:
+    burst = clock._burst
 
+    def interrupted(bench: Any, timing: Any, count: int) -> None:
+        burst(bench, timing, count)
+        turn = (
+            len(loops[0].forward) // count % 2
+        )  # who follows the profiler inherits what it left; take turns at that, too
+        for loop in loops[::-1] if turn else loops:
+            loop.run(count)
 
-def _copied(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().clone().requires_grad_(tensor.requires_grad)
+    with patch.object(clock, "_burst", interrupted):
+        yield

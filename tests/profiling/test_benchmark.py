@@ -38,12 +38,12 @@ def cases() -> Iterator[ModuleType]:
         ({"named": False}, "cause and line named"),
         ({"silent": False}, "fast ones without a warning"),
         ({"predicted": 5.0}, "predictions within a factor 2"),
-        ({"wall": 1.2}, "medians within 10 % of an unobserved run"),
+        ({"reported": 1.2}, "medians within 10 % of an unobserved run"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
 )
 def test_every_goal_of_the_table_can_fail(cases: ModuleType, spoilt: dict[str, float], goal: str) -> None:
-    good = cases.Outcome("pair", named=True, silent=True, predicted=2.0, measured=2.0, wall=1.0, worked=1.0)
+    good = cases.Outcome("pair", named=True, silent=True, predicted=2.0, measured=2.0, reported=1.0, noise=1.0)
     assert all(g.met for g in cases.goals([good] * 24))
     bad = replace(good, **spoilt)
     assert [g.what for g in cases.goals([bad] * 24) if not g.met] == [goal]

@@ -64,11 +64,11 @@ def test_a_module_that_counts_keeps_its_count() -> None:
 def test_what_is_too_fast_is_repeated_until_the_median_is_known() -> None:
     steady, noisy = Timing(), Timing()
     steady.forward += [1e-6] * 14
-    assert not steady.settled  # too few, however steady
+    assert not steady.settled()  # too few, however steady
     steady.forward.append(1e-6)
-    assert steady.settled
+    assert steady.settled()
     noisy.forward += [1e-6, 3e-6] * 50
-    assert not noisy.settled
+    assert not noisy.settled()
     profile = gs.profile(torch.neg, torch.randn(1, requires_grad=True), budget=2.0, growth=False)
     assert profile.rounds >= 15
 

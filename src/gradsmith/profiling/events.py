@@ -11,7 +11,7 @@ from gradsmith.profiling.lines import Loop, Site
 Phase = Literal["forward", "backward"]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # not frozen: there are several per operation, and that takes three times as long to build
 class Access:
     """A tensor as an operation saw it: which memory, and which part of it."""
 

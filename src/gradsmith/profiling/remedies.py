@@ -20,7 +20,7 @@ _MOST_OPS = 400
 
 
 def against_autograd(bench: Bench, reference: Callable[..., Any] | None, budget: float) -> Plain | None:
-    """How many times slower the Function is than its own forward under autograd; None where that does not apply."""
+    """How many times slower the Function is than its own forward under autograd; None where it is not, or has none."""
     function = _composition(bench, reference)
     if function is None:
         return None
@@ -29,14 +29,17 @@ def against_autograd(bench: Bench, reference: Callable[..., Any] | None, budget:
         if not equivalent(bench, other):
             return None
         mine, theirs = interleaved([bench, other], budget)
+        slower = ratio(mine.work, theirs.work)
+        if not slower.low > 1 or not mine.backward or not theirs.backward:
+            return None
         recording = record(other)
     except Exception:  # forward is opaque to autograd: there is no plain composition to compare with
         return None
-    if not mine.backward or not theirs.backward or recording.stopped:
+    if recording.stopped:
         return None
     ops = recording.count("forward") + recording.count("backward")
     written = recording.written("forward") + recording.written("backward")
-    return Plain(ratio(mine.work, theirs.work), recording.saved_bytes, ops, written)
+    return Plain(slower, recording.saved_bytes, ops, written)
 
 
 def tried(
