@@ -12,8 +12,8 @@ from torch.nn import Module
 from gradsmith.checking import Options, declaration, examine, unverified
 from gradsmith.findings import Finding, Report, Severity, Subject
 from gradsmith.inputs.guess import Guess, guess
+from gradsmith.inputs.guess.functions import Written
 from gradsmith.inputs.guess.guarded import guarded_excuse
-from gradsmith.inputs.guess.proposals import Written
 from gradsmith.inputs.guess.second_opinion import (
     Opinion,
     definite_excuse,

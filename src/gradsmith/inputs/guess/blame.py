@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
+
+from gradsmith.inputs.guess.endless import Stopped
 
 Origins = frozenset[int]
 
 
-class Blame(TorchFunctionMode):
+class Blame(Stopped):
     """Follows tensors from the inputs through torch's functions; `origins` are those of the call that raised."""
 
     def __init__(self, args: tuple[Any, ...]) -> None:
@@ -28,7 +29,7 @@ class Blame(TorchFunctionMode):
         kwargs = kwargs or {}
         given = frozenset[int]().union(*(self.known.get(id(t), frozenset()) for t in _tensors((args, kwargs))))
         try:
-            result = func(*args, **kwargs)
+            result = super().__torch_function__(func, types, args, kwargs)
         except Exception:
             self.origins = self.origins or given
             raise

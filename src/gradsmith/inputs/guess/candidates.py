@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from gradsmith.inputs.guess.clues import NOTHING, Clue
+from gradsmith.inputs.guess.functions import FUNCTION_NAME, likely
 from gradsmith.inputs.guess.names import FLOATS, Habit, habits
-from gradsmith.inputs.guess.proposals import APPLY, DISTANCE, SQUARED, UNARY, Frame, Proposal, ranked
+from gradsmith.inputs.guess.proposals import Frame, Proposal, ranked
 
 _SIZES = (3, 4, 5, 6, 7, 8, 9, 10)
 _BATCH = re.compile(r"b(s|sz|atch\w*)?|n_?batch\w*", re.IGNORECASE)
@@ -27,9 +28,6 @@ _PLAIN: dict[str, tuple[Any, ...]] = {
 }
 _LOW = frozenset({"d", "o", "scalar", "lead", "one", "first", "channels"})  # mostly fewer than two dimensions
 _SINGLE = frozenset({"scalar", "one", "one one"})  # one element: sums, transpositions and order cannot show
-_FUNCTION_NAME = re.compile(
-    r"(\w*_)?(fn|func|function|f|op|act|activation|run_function|callable|surrogate\w*|subgraph|graph|gm|body|closure)"
-)
 
 
 class Sizes:
@@ -88,7 +86,7 @@ def written_frames(found: Sequence[Clue], sizes: Sizes) -> list[Frame]:
 def candidates(clue: Clue, sizes: Sizes) -> list[Proposal]:
     """What to try for one input, the likeliest first."""
     kind = clue.declared.kind
-    if kind == "callable" or clue.called or (not clue.tensor and _FUNCTION_NAME.fullmatch(clue.name.lower())):
+    if kind == "callable" or clue.called or (not clue.tensor and FUNCTION_NAME.fullmatch(clue.name.lower())):
         return ranked(_callables(clue))
     if kind == "module" or clue.name.lower() in {"module", "layer", "model", "net", "mlp", "linear"}:
         return ranked([Proposal(0, value=torch.nn.Linear(4, 6).double()), *_plain(clue, 3)])
@@ -210,10 +208,7 @@ def _fits(value: Any, kind: str) -> bool:
 
 
 def _callables(clue: Clue) -> Iterator[Proposal]:
-    # A function of two values next to tensors is most often a distance.
-    distance = SQUARED if "sq" in clue.name else DISTANCE
-    order = (distance, *UNARY) if clue.called == 2 or "dist" in clue.name else (*UNARY, distance)
-    for rank, function in enumerate((*order, APPLY)):
+    for rank, function in enumerate(likely(clue.name, clue.called, applies=clue.applies)):
         yield Proposal(rank * 0.8, value=function)
     yield Proposal(1.0, value=torch.nn.Linear(4, 6).double())
     if clue.default is not NOTHING or clue.declared.optional:

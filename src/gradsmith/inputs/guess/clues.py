@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradsmith.inputs.guess.annotations import Declared, declared_kind
+from gradsmith.inputs.guess.counts import counts, counts_some
 from gradsmith.inputs.guess.documented import documented
+from gradsmith.inputs.guess.functions import FUNCTION_NAME
 from gradsmith.lab.target import Target, backward_of, has_setup_context
 from gradsmith.source.knowledge import METHODS
 
@@ -45,6 +47,8 @@ class Clue:
     gradient: bool | None = None
     tensor: bool = False  # the body uses it as a tensor
     called: int = 0  # with how many values the body calls it
+    applies: bool = False  # the first of them is another function
+    counting: bool = False  # how many of the starred values belong to one group
     ndim: int | None = None  # `b, t, c = x.shape`, `x.dim() == 3`
     constants: list[Any] = field(default_factory=list)  # what the body compares it with, what callers pass
     starred: bool = False
@@ -72,7 +76,10 @@ def clues(target: Target) -> list[Clue]:
     for body in bodies:
         if body is not None:
             _read_uses({clue.name: clue for clue in found}, body)
-            _read_counts({clue.name: clue for clue in found if clue.starred}, body)
+            starred = {clue.name for clue in found if clue.starred}
+            for clue in found:
+                clue.counts += counts(body, clue.name) if clue.starred else []
+                clue.counting |= not clue.starred and counts_some(body, clue.name, starred)
     return found
 
 
@@ -174,6 +181,7 @@ def _read_uses(named: dict[str, Clue], body: ast.FunctionDef) -> None:
             if isinstance(node.func, ast.Name) and node.func.id in named:
                 clue = named[node.func.id]
                 clue.called = max(clue.called, len(node.args) or 1)
+                clue.applies |= bool(node.args) and _is_function(named.get(getattr(node.args[0], "id", "")))
             if isinstance(node.func, ast.Attribute) and node.func.attr == "save_for_backward":
                 for arg in node.args:
                     if isinstance(arg, ast.Name) and arg.id in named:
@@ -187,27 +195,17 @@ def _read_uses(named: dict[str, Clue], body: ast.FunctionDef) -> None:
         _read_rank(named, node)
 
 
+def _is_function(clue: Clue | None) -> bool:
+    if clue is None or clue.tensor:
+        return False
+    return bool(clue.called) or clue.declared.kind == "callable" or bool(FUNCTION_NAME.fullmatch(clue.name.lower()))
+
+
 def _read_flag(named: dict[str, Clue], test: ast.expr) -> None:
     """`a if compress else b`: a flag, of which off is the plainer."""
     bare = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
     if isinstance(bare, ast.Name) and bare.id in named and not named[bare.id].constants:
         named[bare.id].constants = [False, True]
-
-
-def _read_counts(starred: dict[str, Clue], body: ast.FunctionDef) -> None:
-    """`a, b = args`, `args[1]`, `len(args) == 2`: how many values the body takes for granted."""
-    reached: dict[str, int] = {}
-    for node in ast.walk(body):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
-            name = getattr(node.value, "id", None)
-            if name in starred and not any(isinstance(t, ast.Starred) for t in node.targets[0].elts):
-                starred[name].counts.append(len(node.targets[0].elts))
-        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-            name = getattr(node.value, "id", None)
-            if name in starred and isinstance(node.slice.value, int) and node.slice.value >= 0:
-                reached[name] = max(reached.get(name, 0), node.slice.value + 1)
-    for name, count in reached.items():
-        starred[name].counts.append(count)
 
 
 def _read_rank(named: dict[str, Clue], node: ast.AST) -> None:

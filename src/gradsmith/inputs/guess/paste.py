@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from gradsmith.inputs.code import tensor_code
-from gradsmith.inputs.guess.proposals import LISTS, Proposal, Written
+from gradsmith.inputs.guess.functions import Written
+from gradsmith.inputs.guess.proposals import LISTS, Proposal
 
 
 def value_code(proposal: Proposal, value: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -108,32 +108,6 @@ class Proposal:
 
     def flavoured(self, flavour: str) -> Proposal:
         return replace(self, flavour=flavour)
-
-
-@dataclass(frozen=True)
-class Written:
-    """A callable that knows its own source, so that guessed inputs can be pasted."""
-
-    code: str
-    function: Callable[..., Any] = field(repr=False)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(*args, **kwargs)
-
-    def __repr__(self) -> str:
-        return self.code
-
-
-UNARY = (
-    Written("lambda *values: torch.sin(values[0])", lambda *values, **_: torch.sin(values[0])),
-    Written("lambda *values: values[0].sum()", lambda *values, **_: values[0].sum()),
-    Written("lambda *values: values", lambda *values, **_: values),
-    Written("lambda *values: (torch.sin(values[0]),)", lambda *values, **_: (torch.sin(values[0]),)),
-)
-# A function of a function: what higher-order code is given.
-APPLY = Written("lambda f, *values, **_: f(*values)", lambda f, *values, **_: f(*values))
-SQUARED = Written("lambda a, b, **_: torch.cdist(a, b) ** 2", lambda a, b, *_, **__: torch.cdist(a, b) ** 2)
-DISTANCE = Written("lambda a, b, **_: torch.cdist(a, b)", lambda a, b, *_, **__: torch.cdist(a, b))
 
 
 LISTS = {"tensors": "floating", "integers": "integer"}

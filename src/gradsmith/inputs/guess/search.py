@@ -6,7 +6,7 @@ import heapq
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ import torch
 from gradsmith.inputs.guess.blame import Blame
 from gradsmith.inputs.guess.candidates import Sizes, candidates, written_frames
 from gradsmith.inputs.guess.clues import Clue, clues
+from gradsmith.inputs.guess.functions import Written
 from gradsmith.inputs.guess.hints import Hint, hints
 from gradsmith.inputs.guess.layers import frames_of, precision_of
 from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, made
@@ -25,6 +26,7 @@ from gradsmith.lab.target import Target
 SECONDS = 1.5  # for one subject; the median guess needs a few attempts
 _ATTEMPTS = 6000
 _FRAME_COST = 1.6
+_TUPLE_COST = 1.0  # functions that answer with a tuple
 _RESCUES = 6
 _HOPELESS = 40  # attempts that fail in a way which does not depend on the inputs
 _NO_INPUT_HELPS = re.compile(r"incorrect number of gradients|returns no gradient at all|NotImplementedError")
@@ -61,8 +63,9 @@ class _Search:
     seed: int
     dtype: torch.dtype
     device: torch.device
-    deadline: float
-    seconds: float = SECONDS
+    seconds: float
+    share: float = 0.0  # of the seconds, for one number of inputs
+    deadline: float = 0.0
     keywords: tuple[str, ...] = ()  # the last values are passed by these names
     attempts: int = 0
     best: Outcome | None = None
@@ -82,22 +85,20 @@ def guess(target: Target, *, seed: int = 0, seconds: float = SECONDS, device: An
     """
     start = time.monotonic()
     found = clues(target)
-    # Processor time: on a busy machine the wall clock would end the search before it began.
-    began = time.process_time()
     if not found:
         return Guess(None, errors=["its signature cannot be read"])
-    search = _Search(target, seed, torch.float64, torch.device(device or "cpu"), began + seconds, seconds)
+    search = _Search(target, seed, torch.float64, torch.device(device or "cpu"), seconds)
     if target.module is not None:
         search.frames, search.dtype = frames_of(target.module), precision_of(target.module)
     with preserved():
         _look(search, found)
         settled = search.best is not None and (search.best.good or search.refused >= _HOPELESS)
         if not settled and any(_precision(e) for e in search.errors):
-            search.dtype, search.deadline = torch.float32, time.process_time() + seconds / 2
+            search.dtype, search.seconds = torch.float32, seconds / 2
             search.tried.clear()
             _look(search, found)
         if search.best is None and device is None and torch.cuda.is_available():
-            search.device, search.deadline = torch.device("cuda"), time.process_time() + seconds
+            search.device, search.seconds = torch.device("cuda"), seconds
             search.tried.clear()
             _look(search, found)
     return _result(search, time.monotonic() - start)
@@ -115,9 +116,15 @@ def _result(search: _Search, seconds: float) -> Guess:
 def _look(search: _Search, found: list[Clue]) -> None:
     search.keywords = tuple(clue.name for clue in found if clue.keyword)
     said = [count for clue in found for count in clue.counts]
-    for count in dict.fromkeys([*said, *_STARRED]) if any(clue.starred for clue in found) else (1,):
+    counts = list(dict.fromkeys([*said, *_STARRED])) if any(clue.starred for clue in found) else [1]
+    for count in counts:
+        # Processor time: on a busy machine the wall clock would end the search before it began.
+        search.share = search.seconds / min(len(counts), 2)
+        search.deadline = time.process_time() + search.share
         search.refused = 0  # another number of inputs may be what backward returns gradients for
         flat = [clue for each in found for clue in [each] * (count if each.starred else 1)]
+        for rank, clue in enumerate(clue for clue in found if clue.counting):
+            clue.constants = [0, 1, count] if rank else [count, 1, 0]  # together they count all of them
         if flat:
             _combine(search, flat)
         if search.best is not None and search.best.good:
@@ -145,14 +152,17 @@ def _walk(
 ) -> Hint | None:
     """Try one combination after the other, up to the first hint that was not heeded yet."""
     dead: list[frozenset[tuple[int, int]]] = []  # choices that failed together
-    costs = [[_FRAME_COST * i for i in range(len(frames))], *[[p.cost for p in o] for o in options]]
+    answers = [0.0, _TUPLE_COST] if any(isinstance(p.value, Written) for o in options for p in o) else [0.0]
+    costs = [[_FRAME_COST * i for i in range(len(frames))], answers, *[[p.cost for p in o] for o in options]]
     for choice in _cheapest(costs):
         if time.process_time() > search.deadline or search.attempts >= _ATTEMPTS or search.refused >= _HOPELESS:
             return None
         held = set(enumerate(choice))
         if any(failed <= held for failed in dead):
             continue
-        frame, chosen = frames[choice[0]], [o[i] for o, i in zip(options, choice[1:])]
+        frame, chosen = frames[choice[0]], [o[i] for o, i in zip(options, choice[2:])]
+        if choice[1]:  # all functions answer with a tuple, or none does
+            chosen = [replace(p, value=p.value.as_tuple()) if isinstance(p.value, Written) else p for p in chosen]
         again = (frame, *((p.kind, p.form, p.flavour, repr(p.value)) for p in chosen))
         args = None if again in search.tried else _arguments(search, frame, chosen)
         if args is None:
@@ -161,7 +171,7 @@ def _walk(
         failure = _attempt(search, frame, chosen, args, names)
         if search.attempts == 1:
             # The first run may import and build what the others only use; that is no time spent on searching.
-            search.deadline = time.process_time() + search.seconds
+            search.deadline = time.process_time() + search.share
         if search.best is not None and search.best.good:
             return None
         for hint in failure.hints:
@@ -169,7 +179,9 @@ def _walk(
                 return hint
         if failure.origins:
             plain = {i for i, p in enumerate(chosen) if not p.is_tensor}
-            dead.append(frozenset({(0, choice[0]), *((i + 1, choice[i + 1]) for i in failure.origins | plain)}))
+            dead.append(
+                frozenset({*list(enumerate(choice))[:2], *((i + 2, choice[i + 2]) for i in failure.origins | plain)})
+            )
     return None
 
 

@@ -18,12 +18,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradsmith.inputs.guess.proposals import DISTANCE, SQUARED, UNARY, Written
+from gradsmith.inputs.guess.endless import Stopped
+from gradsmith.inputs.guess.functions import Written, others
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.gradient import Settings, judge
 from gradsmith.lab.implied import implied
 from gradsmith.lab.target import Target
 
+_OPERATIONS = 300_000  # with other functions, a loop may not end
 # What forwards of symmetric matrices say or call.
 _SYMMETRY = re.compile(
     r"symmetr|\beigh\b|eigvalsh|cholesky|covar|\bspd\b|\bpsd\b|positive.?(semi)?.?definite|kernel matrix|laplacian",
@@ -102,49 +104,57 @@ def _relatives(args: tuple[Any, ...], place: int) -> Iterator[tuple[str, Tensor]
 
 
 def _off_by_a_factor(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> bool:
-    """Whether a sign or a factor 2 is all that is wrong with one gradient: no input that does not fit does that."""
-    for place, value in enumerate(args):
-        if not isinstance(value, Tensor) or not value.requires_grad:
-            continue
+    """Whether a sign or a factor 2 is all that is wrong, with one gradient or with all: no input that does not fit does that."""
+    places = [i for i, value in enumerate(args) if isinstance(value, Tensor) and value.requires_grad]
+    groups = [{place} for place in places] + ([set(places)] if len(places) > 1 else [])
+    for group in groups:
         for factor in (-1.0, 0.5, 2.0):
-            if is_right(replace(target, call=_scaled(target, place, factor)), args, kwargs, seed):
+            if is_right(replace(target, call=_scaled(target, group, factor)), args, kwargs, seed):
                 return True
     return False
 
 
-def _scaled(target: Target, place: int, factor: float) -> Callable[..., Any]:
-    """The subject with the gradient of one input multiplied on its way out."""
+def _scaled(target: Target, places: set[int], factor: float) -> Callable[..., Any]:
+    """The subject with the gradients of these inputs multiplied on their way out."""
+
+    def passed(value: Any) -> Any:
+        value = value.clone()
+        if value.requires_grad:
+            value.register_hook(lambda grad: grad * factor)
+        return value
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        passed = args[place].clone()
-        if passed.requires_grad:
-            passed.register_hook(lambda grad: grad * factor)
-        return target.call(*args[:place], passed, *args[place + 1 :], **kwargs)
+        return target.call(*(passed(a) if i in places else a for i, a in enumerate(args)), **kwargs)
 
     return call
 
 
 def function_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
-    """A function that had to be guessed: is the gradient right with another one?
-
-    One function that forward calls, and no other of several makes the gradient right: then it is the gradient.
-    """
+    """Functions that had to be guessed: is the gradient right with others?"""
     places = [i for i, a in enumerate(args) if isinstance(a, (Written, torch.nn.Module))]
-    if not places:
-        return None
+    meant = [list(others(args[i], _name(target, i))) for i in places]
     ran = 0
-    # A squared distance doubles a slope that a plain one has: the name tells them apart, or a factor 2 would be excused.
-    distance = SQUARED if "sq" in _name(target, places[0]) else DISTANCE
-    for function in (*UNARY, distance):
-        other = tuple(function if i in places else a for i, a in enumerate(args))
+    for k in range(max(map(len, meant), default=0)):
+        instead = {i: known[k] for i, known in zip(places, meant) if known}
+        other = tuple(instead.get(i, a) for i, a in enumerate(args))
         judged = _judged(target, other, kwargs, seed, reached=True)
         if judged is True:
-            return Opinion(other, f"the gradient is right where '{_name(target, places[0])}' is {function}")
+            first = min(instead)
+            return Opinion(other, f"the gradient is right where '{_name(target, first)}' is {instead[first]}")
         ran += judged is False
-    if len(places) == 1 and ran > 1 and _calls(target, args, kwargs, places[0]):
+    if not places or _leaves_no_doubt(target, args, kwargs, seed, places, ran):
         return None
     words = "the gradient is wrong for a guessed function among the inputs"
     return Opinion(args, words, proven=False)
+
+
+def _leaves_no_doubt(
+    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int, places: list[int], ran: int
+) -> bool:
+    """One function that forward calls, and it was wrong with others, too; or a sign or a factor 2 is all that is wrong."""
+    if len(places) == 1 and ran > 1 and _calls(target, args, kwargs, places[0]):
+        return True
+    return ran > 0 and _off_by_a_factor(target, args, kwargs, seed)
 
 
 def _calls(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], place: int) -> bool:
@@ -179,7 +189,8 @@ def _judged(
 ) -> bool | None:
     """Whether every gradient is right there (and none of them only zero, if `reached`); None where they cannot be had."""
     try:
-        judgement = judge(target, Arguments.of(args, kwargs, target.names), Settings(seed=seed))
+        with Stopped(_OPERATIONS) if any(isinstance(a, Written) for a in args) else contextlib.nullcontext():
+            judgement = judge(target, Arguments.of(args, kwargs, target.names), Settings(seed=seed))
     except Exception:  # user code on values it was not asked about
         return None
     # Where nothing flows at all, there is nothing that could be wrong.

@@ -1,0 +1,68 @@
+"""Inputs that are functions: guessed from how the body calls them, and no accusation rests on one that may not fit."""
+
+from __future__ import annotations
+
+import functions_of_functions as ops
+import pytest
+import torch
+
+import gradsmith as gs
+from gradsmith.inputs.guess import guess
+from gradsmith.inputs.guess.clues import clues
+from gradsmith.inputs.guess.endless import NoEnd, Stopped
+from gradsmith.inputs.guess.functions import APPLY, MIXED, PRODUCT, TEST, Written, likely, others
+from gradsmith.lab.target import resolve
+
+
+@pytest.mark.parametrize("function", [ops.Branch, ops.Cumulate, ops.Loop], ids=lambda f: f.__name__)
+def test_a_right_function_of_functions_is_verified(function):
+    report = gs.check(function, isolate=False)
+    assert report.subjects[0].verdict == "verified", report.subjects[0].reason
+
+
+def test_a_factor_is_no_matter_of_which_function_was_guessed():
+    report = gs.check(ops.BranchTwice, isolate=False)
+    assert report.subjects[0].verdict == "refuted"
+    assert report.findings[0].rule == "wrong-gradient"
+
+
+@pytest.mark.parametrize("function", [ops.Solved, ops.GivenSlope], ids=lambda f: f.__name__)
+def test_functions_that_have_to_fit_one_another_accuse_nobody(function):
+    report = gs.check(function, isolate=False)
+    assert report.subjects[0].verdict == "unverified"
+    assert not [f for f in report.findings if f.severity == "error"]
+
+
+def test_what_counts_the_starred_values_adds_up():
+    found = {clue.name: clue.counting for clue in clues(resolve(ops.Cumulate))}
+    assert found == {"combine_fn": False, "num_xs": True, "num_extra": True, "operands": False}
+    _, number, extra, *operands = guess(resolve(ops.Cumulate)).args
+    assert number + extra == len(operands)
+
+
+def test_a_function_that_is_called_with_another_one_applies_it():
+    found = {clue.name: clue.applies for clue in clues(resolve(ops.Solved))}
+    assert found == {"solver": True, "step_fn": False, "x": False}
+    assert guess(resolve(ops.Solved)).args[0] is APPLY
+
+
+def test_a_guessed_loop_that_does_not_end_is_stopped():
+    endless = Written("lambda x: True", lambda x: True)
+    with pytest.raises(NoEnd), Stopped(100):
+        ops.Loop.apply(endless, MIXED, torch.randn(3))
+
+
+def test_the_name_says_what_a_function_is_for():
+    assert next(likely("combine_fn", 0, applies=False)) is PRODUCT
+    assert next(likely("cond_fn", 1, applies=False)) is TEST
+    assert next(likely("body_fn", 1, applies=False)) is MIXED
+
+
+def test_a_tuple_is_written_where_a_tuple_is_returned():
+    pair = MIXED.as_tuple()
+    x, y = torch.randn(3), torch.randn(3)
+    (result,) = pair(x, y)
+    (pasted,) = eval(pair.code)(x, y)
+    assert torch.equal(result, pasted)
+    assert all(other.tupled or other.as_tuple() is other for other in others(pair, "f"))
+    assert not list(others(TEST, "cond_fn"))
