@@ -25,6 +25,8 @@ def direct_functions(file: FileModel) -> frozenset[ClassHeader]:
 
 def is_function(file: FileModel, base: str, header: ClassHeader | None = None) -> bool:
     """Is this base class, as written in this file, torch's Function?"""
+    if "." in base and base.rpartition(".")[2] not in _LAST_NAMES:
+        return False
     dotted = file.imports.dotted(base)
     if dotted in FUNCTIONS:
         return True
@@ -37,7 +39,7 @@ def is_function(file: FileModel, base: str, header: ClassHeader | None = None) -
     if (
         dotted.rpartition(".")[2] in _LAST_NAMES
         and header is not None
-        and not re.search(rf"^class {base}\b", file.text, re.M)
+        and all(other.name != base or other.indent for other in file.headers)
     ):
         # Re-exported under its own name by the project's compatibility module: the body tells.
         body = "\n".join(file.lines[header.line : end_of_block(file.lines, header)])
