@@ -69,3 +69,26 @@ def test_a_queue_gives_each_number_once() -> None:
     empty = Queue([])
     assert list(empty) == []
     empty.close()
+
+
+def test_a_file_that_changes_in_between_is_skipped_and_said_so(tmp_path: Path) -> None:
+    """Another process looked at it first; what it saw no longer holds."""
+    for number in range(30):
+        (tmp_path / f"ops{number}.py").write_text(rules()["inplace-grad"].bad)
+    (tmp_path / "derived.py").write_text(
+        "from ops1 import *\nfrom ops3 import Double\n\n\nclass Own(Double):\n    pass\n"
+    )
+    code = (
+        "import pathlib, sys, gradsmith as gs; from gradsmith.linting import first_look, pool, run\n"
+        "pool.PAYS_FROM = first_look.PAYS_FROM = 10; pool.processors = lambda: 2; look_at = run.look_at\n"
+        "def then_change(*given):\n"
+        "    seen = look_at(*given)\n"
+        "    for path in pathlib.Path(sys.argv[1]).glob('ops*.py'): path.write_text('x = 1')\n"
+        "    return seen\n"
+        "run.look_at = then_change\n"
+        "report = gs.lint(sys.argv[1]); print(len(report.findings), *sorted({s.reason for s in report.skipped}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+    found, _, reasons = done.stdout.partition(" ")
+    assert 0 < int(found) < 30  # those that this process had read keep their text
+    assert reasons.strip() == "changed while it was being linted"

@@ -40,6 +40,7 @@ class LookedAt:
     place: int
     file: FileModel
     promise: Promise
+    size: int
     whole: bool = False
 
 
@@ -71,7 +72,7 @@ class FirstLook:
         if promise or self.bytes <= PARSE_WHOLE_BELOW:
             file = self._opened(source)
             if file is not None:
-                self.kept.append(LookedAt(place, file, promise))
+                self.kept.append(LookedAt(place, file, promise, len(source.data)))
         self.bytes += len(source.data)
 
     def _opened(self, source: scan.SourceFile) -> FileModel | None:

@@ -130,7 +130,7 @@ class _Result:
 
 def lint_in_processes(run: Run, files: Sequence[FileModel], count: int) -> None:
     """Every rule over every file, in `count` processes."""
-    queue = Queue(sorted(range(len(files)), key=lambda index: -len(files[index].text)))  # long ones first
+    queue = Queue(sorted(range(len(files)), key=lambda index: -run.sizes[files[index]]))  # long ones first
     try:
         parts = side_by_side([partial(_lint_some, run, files, queue)] * count)
     finally:

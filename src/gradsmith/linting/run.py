@@ -40,6 +40,7 @@ class Run:
     unparsed: set[FileModel] = field(default_factory=set)
     unpromising: list[str] = field(default_factory=list)
     words: dict[FileModel, frozenset[str]] = field(default_factory=dict)
+    sizes: dict[FileModel, int] = field(default_factory=dict)
     notebooks: dict[str, notebook.Notebook] = field(default_factory=dict)
 
     def report(self, sources: Iterable[scan.Seen]) -> Report:
@@ -57,6 +58,7 @@ class Run:
 
     def _load(self, looked_at: Sequence[LookedAt]) -> Project:
         self.words = {seen.file: seen.promise.words for seen in looked_at}
+        self.sizes = {seen.file: seen.size for seen in looked_at}
         return project.load(
             [seen.file for seen in looked_at],
             [seen.file for seen in looked_at if seen.promise.function],
@@ -75,6 +77,10 @@ class Run:
     def lint_file(self, file: FileModel) -> None:
         """Run every rule over one file, unless it cannot be parsed."""
         assert file.project is not None
+        if file.changed:
+            self.unparsed.add(file)
+            self.skipped.append(Skipped(file.path, "changed while it was being linted"))
+            return
         functions, layers, words = file.functions, file.layers, self.words[file]
         self.functions += len(functions)
         if file in file.project.unparsed:

@@ -90,6 +90,8 @@ class Project:
     def _read(self, file: FileModel) -> list[_Class]:
         """Parse a file and build its models; the classes that have one."""
         self._models[file] = models = Models()
+        if file.changed:
+            return []
         classes = [c for c in self.classes.get(file, ()) if not c.header.in_string(file.text)]
         headers = [c.header for c in classes]
         inside = file.headers if file in self.with_layers else ()
