@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from gradsmith.checking import Options, examine
 from gradsmith.findings import Report
@@ -45,6 +46,7 @@ from gradsmith.lab.lifting import NotLiftable
 from gradsmith.lab.run import forward
 from gradsmith.lab.state import preserved
 from gradsmith.lab.target import Target, backward_of, resolve
+from gradsmith.lab.wrapped import Wrapped
 
 HERE = Path(__file__).parent
 FACTORS = (-1.0, 2.0)
@@ -192,7 +194,9 @@ def _against(plain: Report) -> str:
 def _mutated(target: Target, args: tuple[Any, ...], leaf: Leaf, factor: float) -> Target:
     """The same Function with one of the gradients it returns multiplied; of a custom op, the gradient on its way out."""
     function = target.function
-    place = next((i for i, a in enumerate(args) if a is leaf.tensor), None)
+    # A tensor subclass is one input, whatever it is made of.
+    made_of = [tree_leaves(a) if isinstance(a, Wrapped) else [a] for a in args]
+    place = next((i for i, parts in enumerate(made_of) if any(p is leaf.tensor for p in parts)), None)
     if function is None or place is None:
         return replace(target, call=_outside(target, leaf.position, factor))
     original = backward_of(function)

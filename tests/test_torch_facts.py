@@ -195,3 +195,13 @@ def test_the_version_counter_misses_writes_through_data_and_numpy() -> None:
     x.numpy()[0] = 9
     assert x._version == before
     assert x.tolist() == [9, 2]
+
+
+def test_a_wrapper_subclass_has_no_memory_of_its_own() -> None:
+    class Wrapper(Tensor):
+        @staticmethod
+        def __new__(cls, inner: Tensor) -> Any:
+            return torch.Tensor._make_wrapper_subclass(cls, inner.shape)
+
+    with pytest.raises(RuntimeError, match="invalid python storage"):
+        Wrapper(torch.ones(2)).untyped_storage().data_ptr()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gradsmith.gradchecking import gradcheck
     from gradsmith.inputs.declared import example_inputs
     from gradsmith.lab.surrogates import surrogate
+    from gradsmith.lab.wrapped import wrapped
     from gradsmith.linting import lint, lint_source
     from gradsmith.linting.fixing import fix, fix_source
     from gradsmith.linting.ignoring import add_ignores
@@ -53,6 +54,7 @@ __all__ = [
     "recurrent",
     "scan",
     "surrogate",
+    "wrapped",
 ]
 
 # Findings, too: pytest loads this file in every project where gradsmith is installed, wanted there or not.
@@ -80,6 +82,7 @@ _LAZY = {
     "Recurrent": "gradsmith.recurrent",
     "scan": "gradsmith.recurrent",
     "surrogate": "gradsmith.lab.surrogates",
+    "wrapped": "gradsmith.lab.wrapped",
 }
 
 

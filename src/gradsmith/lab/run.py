@@ -15,6 +15,7 @@ from gradsmith.lab.observe import Trace, observing
 from gradsmith.lab.seeding import gradients
 from gradsmith.lab.state import seed_all
 from gradsmith.lab.target import Target
+from gradsmith.lab.wrapped import plain_gradient, taken_apart
 
 
 @dataclass
@@ -53,7 +54,7 @@ class Run:
             outputs, leaves = [self.outputs[i] for i in chosen], [self.leaves[p] for p in positions]
             given = [grad_outputs[i] if as_is else grad_outputs[i].clone() for i in chosen]
             grads = gradients(outputs, leaves, given, retain_graph=retain_graph)
-        return dict(zip(positions, grads))
+        return {p: plain_gradient(g) for p, g in zip(positions, grads)}
 
     def ones(self) -> dict[int, Tensor]:
         return {i: torch.ones_like(self.outputs[i]) for i in self.differentiable}
@@ -95,11 +96,12 @@ def forward(
 
 def flat_outputs(result: Any) -> tuple[list[Tensor], list[str]]:
     """The tensors in whatever forward returned, each with a name such as `output`, `output[1]`, `output['h']`."""
-    if isinstance(result, Tensor):
+    if type(result) is Tensor:
         return [result], ["output"]
     pairs, _ = pytree.tree_flatten_with_path(result)
-    tensors = [(path, value) for path, value in pairs if isinstance(value, Tensor)]
-    return [v for _, v in tensors], ["output" + pytree.keystr(path) for path, _ in tensors]
+    tensors = [("output" + pytree.keystr(path), value) for path, value in pairs if isinstance(value, Tensor)]
+    found = [(name, part) for name, value in tensors for part in taken_apart(value)]
+    return [v for _, v in found], [name for name, _ in found]
 
 
 def normal_like(tensor: Tensor, generator: torch.Generator) -> Tensor:

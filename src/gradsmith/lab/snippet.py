@@ -22,6 +22,7 @@ from gradsmith.lab.demonstrations.ranks import LAUNCHER
 from gradsmith.lab.importing import package_name
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.target import Target
+from gradsmith.lab.wrapped import holds_wrapped
 
 
 def reproduction(finding: Finding, lab: Lab) -> Reproduction:
@@ -113,7 +114,7 @@ def _global_name(target: Target) -> str:
 def _inputs(lab: Lab, arguments: Arguments) -> str:
     """`(args, kwargs)` as code; what code cannot say comes from the declaration in the user's file."""
     sayable = all(v is None or isinstance(v, (Tensor, bool, int, float, str, complex)) for v in arguments.flat)
-    if sayable:
+    if sayable and not holds_wrapped(arguments.spec):
         return exact_code(arguments)
     if lab.declared_at is None or not any(isinstance(v, nn.Module) for v in arguments.flat):
         return ""

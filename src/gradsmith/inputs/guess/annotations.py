@@ -18,6 +18,7 @@ Kind = Literal[
     "module",
     "shape",
     "tensors",
+    "table",
     "dtype",
     "device",
     "generator",
@@ -37,6 +38,7 @@ class Declared:
 # Order matters: `list[Tensor]` and `Callable[[Tensor], Tensor]` mention Tensor, too.
 _PATTERNS: tuple[tuple[str, Kind], ...] = (
     (r"\bCallable\b", "callable"),
+    (r"\b(dict|Dict|Mapping)\[int, [^\]]*Tensor", "table"),
     (r"\b(list|List|tuple|Tuple|Sequence|Iterable)\[[^\]]*Tensor", "tensors"),
     (r"\b(list|List|tuple|Tuple|Sequence|Iterable)\[[^\]]*int|\bSize\b|\b_size", "shape"),
     (r"\bTensor\b|\bParameter\b", "tensor"),

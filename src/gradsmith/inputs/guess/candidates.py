@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -90,6 +91,8 @@ def candidates(clue: Clue, sizes: Sizes) -> list[Proposal]:
         return ranked(_callables(clue))
     if kind == "module" or clue.name.lower() in {"module", "layer", "model", "net", "mlp", "linear"}:
         return ranked([Proposal(0, value=torch.nn.Linear(4, 6).double()), *_plain(clue, 3)])
+    if kind == "table":
+        return ranked(replace(p, kind=kind) for p in _tensors(clue, 0, sizes) if p.kind == "floating")
     if kind == "tensors":
         return ranked(_lists(clue, sizes))
     if clue.declared.dims is not None:
@@ -165,7 +168,9 @@ def _unlikely(form: str, main: bool) -> float:
 
 def _drawn(kind: str, flavour: str) -> str:
     """Flavours are of floating values, except the one of indices."""
-    return flavour if (kind == "integer") == (flavour == "reversed") or kind in ("bool", "complex") else "normal"
+    return (
+        flavour if (kind == "integer") == (flavour in ("reversed", "ramp")) or kind in ("bool", "complex") else "normal"
+    )
 
 
 def _shaped(clue: Clue, sizes: Sizes) -> Iterator[Proposal]:

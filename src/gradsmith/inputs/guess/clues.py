@@ -44,6 +44,7 @@ class Clue:
     name: str
     default: Any = NOTHING
     declared: Declared = field(default_factory=Declared)
+    annotation: str = ""  # as text
     gradient: bool | None = None
     tensor: bool = False  # the body uses it as a tensor
     called: int = 0  # with how many values the body calls it
@@ -105,6 +106,7 @@ def signature_clues(forward: Callable[..., Any], *, skip_first: bool) -> list[Cl
         clue.default = NOTHING if p.default is p.empty else p.default
         if p.annotation is not p.empty:
             clue.declared = declared_kind(p.annotation, hints)
+            clue.annotation = p.annotation if isinstance(p.annotation, str) else repr(p.annotation)
         found.append(clue)
     return found
 

@@ -41,6 +41,13 @@ HABITS = (
     Habit("x2|other|y|b|right|rhs|keys?|values?|k|v", FLOATS.replace("x, d,", "x, rows d, d,", 1)),
     Habit("masks?|\\w+_mask|mask_\\w+", "x, lead, d, lead lead, scalar", elements="bool"),
     Habit("(seq_?)?len(gth)?s?|lengths", "first, lead", elements="integer", values=(3,)),
+    # Where one sequence after the other begins in what holds them all; the last one says where they end.
+    Habit(
+        "offsets?|ind_?ptr|(crow|row|col)_?(ptr|indices)|cu(m|mulative)?_?(seq)?_?len(gth)?s?\\w*",
+        "first, lead, d",
+        "ramp",
+        elements="integer",
+    ),
     Habit(
         "labels?|targets?|\\w+_(labels?|targets?|ids?)|ids?|class(es)?",
         "lead, x, lead 1, first, d, scalar",
@@ -91,6 +98,7 @@ HABITS = (
     Habit(
         "mode|reduction|\\w*type|kind|method|\\w*_mode|name", "", "normal", ("mean", "sum", "none"), plain_first=True
     ),
+    Habit("memory_format", "", "normal", (torch.contiguous_format, torch.preserve_format), plain_first=True),
     Habit("dtype|\\w+_dtype", "", "normal", (torch.float64, torch.float32), plain_first=True),
     Habit("device|\\w+_device", "", "normal", (torch.device("cpu"), "cpu"), plain_first=True),
     Habit("\\w*ignore_index", "", "normal", (-100,), plain_first=True),

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from gradsmith.inputs.code import tensor_code
 from gradsmith.inputs.guess.functions import Written
 from gradsmith.inputs.guess.proposals import LISTS, Proposal
+from gradsmith.lab.wrapped import Wrapped
 
 
 def value_code(proposal: Proposal, value: Any) -> str:
@@ -20,6 +21,12 @@ def value_code(proposal: Proposal, value: Any) -> str:
     """
     if isinstance(value, (list, tuple)) and proposal.kind in LISTS:
         return f"[{', '.join(value_code(replace(proposal, kind=LISTS[proposal.kind]), v) for v in value)}]"
+    if isinstance(value, Wrapped):
+        parts = [value_code(p, part) for p, part in zip(proposal.value.parts, value.parts)]
+        return f"gs.wrapped({', '.join([getattr(value.make, '__name__', repr(value.make)), *parts])})"
+    if isinstance(value, dict) and proposal.kind == "table":
+        one = replace(proposal, kind="floating")
+        return "{" + ", ".join(f"{key!r}: {value_code(one, v)}" for key, v in value.items()) + "}"
     if isinstance(value, nn.Linear):
         return f"torch.nn.Linear({value.in_features}, {value.out_features}).double()"
     if not isinstance(value, Tensor):
@@ -27,6 +34,8 @@ def value_code(proposal: Proposal, value: Any) -> str:
     sizes = ", ".join(map(str, value.shape)) or "()"
     if proposal.kind == "integer":
         shape = repr(tuple(value.shape))
+        if proposal.flavour == "ramp":
+            return tensor_code(value)
         if proposal.flavour == "reversed":
             wide = f".expand({sizes}).clone()" if value.ndim > 1 else ""
             return f"torch.arange({value.shape[-1] if value.ndim else 1}).flip(0){wide}"

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gradsmith.lab.wrapped import Wrapped
+
 Shape = tuple[int, ...]
 
 
@@ -95,7 +97,7 @@ class Proposal:
     """One value for one input: a tensor of this kind, form and flavour, or a plain value."""
 
     cost: float
-    kind: str = "value"  # floating, integer, bool, complex, tensors, integers (lists), value
+    kind: str = "value"  # floating, integer, bool, complex, tensors, integers (lists), table, wrapped, value
     form: str = ""
     flavour: str = "normal"
     value: Any = None
@@ -110,6 +112,31 @@ class Proposal:
         return replace(self, flavour=flavour)
 
 
+@dataclass(frozen=True)
+class Recipe:
+    """How a tensor subclass is built: `make(*parts)`."""
+
+    make: Callable[..., Any]
+    parts: tuple[Proposal, ...]
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """Builds a class of numbers, or of numbers and a mask, in coordinates instead of dense."""
+
+    cls: type[Tensor]
+
+    def __call__(self, data: Tensor, mask: Tensor | None = None) -> Tensor:
+        if mask is None:
+            return self.cls(data.to_sparse().coalesce())
+        kept = mask.to_sparse().coalesce()
+        return self.cls(data.sparse_mask(kept), kept)
+
+    def __repr__(self) -> str:
+        name = self.cls.__name__
+        return f"lambda data, mask: {name}(data.sparse_mask(kept := mask.to_sparse().coalesce()), kept)"
+
+
 LISTS = {"tensors": "floating", "integers": "integer"}
 
 
@@ -121,6 +148,14 @@ def made(proposal: Proposal, frame: Frame, dtype: torch.dtype, generator: torch.
         pair = [replace(proposal, kind=LISTS[proposal.kind])] * 2
         values = [made(p, frame, dtype, generator) for p in pair]
         return NotImplemented if any(v is NotImplemented for v in values) else values
+    if proposal.kind == "table":
+        value = made(replace(proposal, kind="floating"), frame, dtype, generator)
+        return value if value is NotImplemented else {0: value}
+    if proposal.kind == "wrapped":
+        recipe: Recipe = proposal.value
+        inner = [replace(p, gradient=proposal.gradient and p.kind in ("floating", "table")) for p in recipe.parts]
+        parts = tuple(made(p, frame, dtype, generator) for p in inner)
+        return NotImplemented if any(p is NotImplemented for p in parts) else Wrapped(recipe.make, parts)
     shape = frame.shape(proposal.form)
     if shape is None or (proposal.ndim is not None and len(shape) != proposal.ndim):
         return NotImplemented
@@ -131,6 +166,9 @@ def tensor(proposal: Proposal, shape: Shape, dtype: torch.dtype, generator: torc
     if proposal.kind == "integer" and proposal.flavour == "reversed":
         # Distinct, and its own inverse: good as an index, and as the inverse of an index.
         return torch.arange(shape[-1]).flip(0).expand(shape).clone() if shape else torch.tensor(0)
+    if proposal.kind == "integer" and proposal.flavour == "ramp":
+        end = shape[0] if shape else 1
+        return torch.tensor([0, 1, end] if end > 1 else [0, end])
     if proposal.kind == "integer":
         return torch.randint(0, 2 if proposal.flavour == "binary" else 3, shape, generator=generator)
     if proposal.kind == "bool":

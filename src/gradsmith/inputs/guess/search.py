@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,15 +12,18 @@ import torch
 
 from gradsmith.inputs.guess.blame import Blame
 from gradsmith.inputs.guess.candidates import Sizes, candidates, written_frames
+from gradsmith.inputs.guess.cheapest import cheapest
 from gradsmith.inputs.guess.clues import Clue, clues
 from gradsmith.inputs.guess.functions import Written
 from gradsmith.inputs.guess.hints import Hint, hints
 from gradsmith.inputs.guess.layers import frames_of, precision_of
 from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, made
-from gradsmith.inputs.guess.trial import Outcome, improve, improved_for_backward, outcome, split
+from gradsmith.inputs.guess.subclasses import classes_of, with_subclasses
+from gradsmith.inputs.guess.trial import Outcome, alike, improve, improved_for_backward, outcome, split
 from gradsmith.lab.eager import uncompiled
 from gradsmith.lab.state import preserved, seed_all
 from gradsmith.lab.target import Target
+from gradsmith.lab.wrapped import put_together
 
 SECONDS = 1.5  # for one subject; the median guess needs a few attempts
 _ATTEMPTS = 6000
@@ -32,7 +34,6 @@ _HOPELESS = 40  # attempts that fail in a way which does not depend on the input
 _NO_INPUT_HELPS = re.compile(r"incorrect number of gradients|returns no gradient at all|NotImplementedError")
 _STARRED = (2, 1, 3, 0)  # how many values to try for *args
 
-Choice = tuple[int, ...]
 # The shapes are right, the values are not: worth other values before other shapes.
 _VALUES = re.compile(
     r"LinAlg|PSD|(positive|negative|semi).?definite|singular|invertible|must be positive|symmetric|is out of bounds for",
@@ -72,6 +73,7 @@ class _Search:
     refused: int = 0
     rescues: int = 0  # how often other shapes and kinds were tried because backward did not answer
     frames: Sequence[Frame] = FRAMES
+    classes: list[type[torch.Tensor]] = field(default_factory=list)  # subclasses that inputs may be of
     errors: dict[str, int] = field(default_factory=dict)
     tried: set[tuple[Any, ...]] = field(default_factory=set)
 
@@ -88,6 +90,7 @@ def guess(target: Target, *, seed: int = 0, seconds: float = SECONDS, device: An
     if not found:
         return Guess(None, errors=["its signature cannot be read"])
     search = _Search(target, seed, torch.float64, torch.device(device or "cpu"), seconds)
+    search.classes = classes_of(target)
     if target.module is not None:
         search.frames, search.dtype = frames_of(target.module), precision_of(target.module)
     with preserved():
@@ -133,7 +136,7 @@ def _look(search: _Search, found: list[Clue]) -> None:
 
 def _combine(search: _Search, found: list[Clue]) -> None:
     sizes = Sizes()
-    options = [candidates(clue, sizes) for clue in found]
+    options = [with_subclasses(clue, candidates(clue, sizes), search.classes) for clue in found]
     frames = [*written_frames(found, sizes), *search.frames]
     heeded: set[tuple[int, str]] = set()
     names = [clue.name for clue in found]
@@ -154,7 +157,7 @@ def _walk(
     dead: list[frozenset[tuple[int, int]]] = []  # choices that failed together
     answers = [0.0, _TUPLE_COST] if any(isinstance(p.value, Written) for o in options for p in o) else [0.0]
     costs = [[_FRAME_COST * i for i in range(len(frames))], answers, *[[p.cost for p in o] for o in options]]
-    for choice in _cheapest(costs):
+    for choice in cheapest(costs):
         if time.process_time() > search.deadline or search.attempts >= _ATTEMPTS or search.refused >= _HOPELESS:
             return None
         held = set(enumerate(choice))
@@ -219,7 +222,7 @@ def _attempt(
     try:
         with torch.no_grad(), uncompiled(), blame:
             given, named = split(args, search.keywords)
-            search.target.call(*given, **named)
+            search.target.call(*put_together(given), **named)
     except Exception as error:  # whatever the user's code thinks of a wrong guess
         text = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
         search.errors[text] = search.errors.get(text, 0) + 1
@@ -236,29 +239,12 @@ def _attempt(
     elif not tried.good and tried.rank != 1 and (search.best is None or search.best.rank <= max(tried.rank, 1)):
         tried = improve(search.target, tried, search.seed, search.keywords)
     if tried.args is not None and (search.best is None or tried.rank > search.best.rank):
-        search.best = tried
+        search.best = alike(search.target, tried, search.seed, search.keywords) if tried.good else tried
     return _Failure()
 
 
 def _precision(error: str) -> bool:
     return any(word in error for word in ("Float", "Double", "dtype", "float", "double", "Half"))
-
-
-def _cheapest(costs: list[list[float]]) -> Iterator[Choice]:
-    """Every combination of indices, in the order of their total cost."""
-    start: Choice = tuple(0 for _ in costs)
-    heap = [(sum(c[0] for c in costs), start)]
-    seen = {start}
-    while heap:
-        total, choice = heapq.heappop(heap)
-        yield choice
-        for i, index in enumerate(choice):
-            if index + 1 == len(costs[i]):
-                continue
-            following = (*choice[:i], index + 1, *choice[i + 1 :])
-            if following not in seen:
-                seen.add(following)
-                heapq.heappush(heap, (total - costs[i][index] + costs[i][index + 1], following))
 
 
 __all__ = ["Guess", "guess"]

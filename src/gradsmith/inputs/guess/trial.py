@@ -10,12 +10,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
 
 from gradsmith.inputs.guess.paste import value_code
 from gradsmith.inputs.guess.proposals import FLAVOURS, Frame, Proposal, made
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
+from gradsmith.lab.wrapped import Wrapped
 
 NO_GRADIENT = "backward returns no gradient at all"
 
@@ -160,6 +162,19 @@ def _again(
     return attempt if attempt.rank > best.rank else best
 
 
+def alike(target: Target, tried: Outcome, seed: int, keywords: tuple[str, ...] = ()) -> Outcome:
+    """With every input of the subclass that one had to be of, if that works: mixtures are rarely meant."""
+    known = next((p for p in tried.chosen if p.kind == "wrapped"), None)
+    plain = [p for p in tried.chosen if p.kind == "floating" and p.gradient]
+    if known is None or not plain:
+        return tried
+    chosen = [replace(known, gradient=True) if p in plain else p for p in tried.chosen]
+    generator = torch.Generator().manual_seed(seed)
+    args = tuple(made(p, tried.frame, tried.dtype, generator) for p in chosen)
+    attempt = outcome(target, tried.frame, chosen, tried.dtype, args, seed, keywords)
+    return attempt if attempt.good else tried
+
+
 def _judgeable(grad: Tensor | None) -> bool:
     if grad is None:
         return True
@@ -167,11 +182,14 @@ def _judgeable(grad: Tensor | None) -> bool:
 
 
 def _leaves(value: Any) -> list[Tensor]:
-    values = value if isinstance(value, (list, tuple)) else [value]
-    return [v for v in values if isinstance(v, Tensor)]
+    return [v for v in pytree.tree_leaves(value) if isinstance(v, Tensor)]
 
 
 def _without_gradient(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.detach()
+    if isinstance(value, Wrapped):
+        return replace(value, parts=tuple(map(_without_gradient, value.parts)))
+    if isinstance(value, dict):
+        return {key: _without_gradient(v) for key, v in value.items()}
     return type(value)(_without_gradient(v) for v in value) if isinstance(value, (list, tuple)) else value
