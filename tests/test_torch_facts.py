@@ -203,5 +203,9 @@ def test_a_wrapper_subclass_has_no_memory_of_its_own() -> None:
         def __new__(cls, inner: Tensor) -> Any:
             return torch.Tensor._make_wrapper_subclass(cls, inner.shape)
 
+        @classmethod
+        def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            raise NotImplementedError
+
     with pytest.raises(RuntimeError, match="invalid python storage"):
         Wrapper(torch.ones(2)).untyped_storage().data_ptr()
