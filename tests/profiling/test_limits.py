@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ import torch
 from torch import Tensor
 
 import gradsmith as gs
-from gradsmith.profiling.clock import Timing
+from gradsmith.lab import resolve
+from gradsmith.profiling.bench import Bench
+from gradsmith.profiling.clock import Timing, timed
 
 NO_TIME = 1e-9  # a budget that any subject overdraws
 
@@ -136,3 +139,74 @@ def test_where_no_inputs_work_it_says_what_to_write() -> None:
 
     with pytest.raises(gs.GradsmithError, match=r"no inputs worked for .*picky.*gradsmith_inputs = "):
         gs.profile(picky)
+
+
+def pointers(subject: Any, *inputs: Any) -> list[int]:
+    """Where the first input was in each run of a bench that is being clocked."""
+    seen: list[int] = []
+
+    def watched(*args: Any) -> Any:
+        seen.append(args[0].data_ptr())
+        return subject(*args)
+
+    bench = Bench.of(resolve(watched), inputs, {})
+    bench.first()
+    timed(bench, budget=60.0, least=8, most=8)
+    return seen
+
+
+def test_a_subject_that_leaves_its_inputs_alone_finds_them_where_they_were() -> None:
+    x = torch.tensor([1.0, float("nan"), 3.0], requires_grad=True)
+    seen = pointers(lambda x: x * 2, x)
+    assert len(set(seen[2:])) == 1  # the first run and the first to warm up had copies of their own
+    assert x.data_ptr() not in seen
+
+
+@pytest.mark.parametrize("write", [lambda x: x.detach().add_(1), lambda x: x.data.zero_()], ids=["detach", "data"])
+def test_a_subject_that_writes_into_its_inputs_gets_fresh_ones(write: Callable[[Tensor], Tensor]) -> None:
+    sums: list[float] = []
+
+    def scribble(x: Tensor) -> Tensor:
+        sums.append(float(x.detach().sum()))
+        out = x * 2
+        write(x)
+        return out
+
+    pointers(scribble, torch.ones(4, requires_grad=True))
+    assert set(sums) == {4.0}
+
+
+def test_a_backward_that_writes_into_grad_output_gets_a_fresh_one() -> None:
+    arrived: list[float] = []
+
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad_output: Tensor) -> Tensor:
+            arrived.append(float(grad_output.sum()))
+            return grad_output.mul_(2)
+
+    gs.profile(Scale, torch.ones(4, requires_grad=True), budget=0.2, growth=False)
+    assert len(set(arrived)) == 1 < len(arrived)
+
+
+def test_a_subject_that_begins_to_write_later_gets_fresh_ones_from_then_on() -> None:
+    bench = Bench.of(resolve(lambda x: x * 2), (torch.ones(3, requires_grad=True),), {})
+    bench.learn(bench.first())
+    assert bench.shares
+    call = bench.call()
+    call.forward()
+    call.leaves[0].data.add_(1)
+    bench.learn(call)
+    assert not bench.shares
+    assert torch.equal(bench.call().leaves[0], torch.ones(3))
+
+
+def test_the_clock_and_the_attribution_take_turns() -> None:
+    once = gs.profile(torch.neg, torch.randn(1, requires_grad=True), budget=NO_TIME)
+    often = gs.profile(torch.neg, torch.randn(1, requires_grad=True), budget=60.0, growth=False)
+    assert once.rounds == 1
+    assert often.rounds % 4 == 0 and often.rounds >= 4 * 15  # four moments, each with as many rounds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -150,7 +150,7 @@ class Bench:
         # Not the inputs' own seed: a grad_output equal to the input is special, e.g. normalising then has gradient zero.
         generator = torch.Generator().manual_seed(self.seed + _ARRIVING)
         self._grad_outputs = [_normal(t, generator) for t in call.outputs]
-        call.grad_outputs = list(self._grad_outputs)
+        call.grad_outputs = self._arriving()
         return call
 
     def with_arguments(self, arguments: Arguments) -> Bench:
@@ -178,20 +178,23 @@ def _normal(tensor: Tensor, generator: torch.Generator) -> Tensor:
     return drawn.to(device=tensor.device, dtype=tensor.dtype)
 
 
-def _graph_leaves(outputs: list[Tensor]) -> list[Tensor]:
-    """Leaves of the graph behind `outputs`, for callables that carry their parameters inside."""
+def graph(outputs: list[Tensor]) -> Iterator[Any]:
+    """Every autograd node behind `outputs`, once."""
     stack: list[Any] = [t.grad_fn for t in outputs]
     seen: set[Any] = set()
-    found: dict[int, Tensor] = {}
     while stack:
         node = stack.pop()
         if node is None or node in seen:
             continue
         seen.add(node)
-        if (variable := getattr(node, "variable", None)) is not None:
-            found[id(variable)] = variable
+        yield node
         stack.extend(parent for parent, _ in node.next_functions)
-    return list(found.values())
+
+
+def _graph_leaves(outputs: list[Tensor]) -> list[Tensor]:
+    """Leaves of the graph behind `outputs`, for callables that carry their parameters inside."""
+    variables = [getattr(node, "variable", None) for node in graph(outputs)]
+    return list({id(v): v for v in variables if v is not None}.values())
 
 
 def _copied(module: nn.Module) -> nn.Module:

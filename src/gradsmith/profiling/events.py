@@ -111,9 +111,7 @@ class Recording:
     inputs: dict[int, str] = field(default_factory=dict)  # storage -> name of the input
     functions: list[FunctionCalls] = field(default_factory=list)
     outputs: set[int] = field(default_factory=set)
-    hits: dict[tuple[str, int], int] = field(default_factory=dict)  # (file, line) -> times executed
     peak_bytes: int = 0
-    live_after_forward: int = 0
     stopped: str = ""  # why the recording ends early
 
     def of(self, phase: Phase) -> list[Event]:

@@ -7,7 +7,7 @@ operations with the same number computed the same thing.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -76,15 +76,6 @@ class Flow:
         return found
 
     @cached_property
-    def final_values(self) -> dict[int, int]:
-        """Storage -> the event index that wrote it last."""
-        last: dict[int, int] = {}
-        for event in self.recording.events:
-            for storage in (*event.fresh, *event.mutated):
-                last[storage] = event.index
-        return last
-
-    @cached_property
     def readers(self) -> dict[int, list[Event]]:
         """Storage -> the events that read it, views included."""
         found: dict[int, list[Event]] = defaultdict(list)
@@ -149,10 +140,6 @@ class Flow:
     def consumers(self, event: Event) -> list[Event]:
         """Events that read what this one wrote, looking through views, until it is overwritten."""
         return [e for s in event.fresh for e in self.readers[s] if e.index > event.index and not e.is_view]
-
-
-def distinct_bytes(events: Iterable[Event]) -> int:
-    return sum(e.written_bytes for e in events)
 
 
 def _seen(access: Access, number: int) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:

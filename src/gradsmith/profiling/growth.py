@@ -18,7 +18,7 @@ from torch import Tensor
 from gradsmith.lab import device
 from gradsmith.lab.arguments import Arguments, Leaf
 from gradsmith.profiling.bench import Bench
-from gradsmith.profiling.events import Event, Recording
+from gradsmith.profiling.events import Recording
 from gradsmith.profiling.recorder import record
 
 Dimension = tuple[int, int]  # position of the input, dimension of it
@@ -74,15 +74,6 @@ def grow(bench: Bench, budget: float, base: Recording) -> list[Growth]:
         if len(growth.recordings) > 1:
             found.append(growth)
     return found
-
-
-def sized_loops(growth: Growth, matches: Any) -> list[int]:
-    """How many events satisfy `matches` at each size."""
-    return [sum(1 for e in r.events if matches(e)) for r in growth.recordings]
-
-
-def events_at(recording: Recording, path: str, line: int) -> list[Event]:
-    return [e for e in recording.events if any(s.path == path and s.line == line for s in e.sites)]
 
 
 def _along(

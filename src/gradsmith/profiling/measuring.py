@@ -161,7 +161,6 @@ def _profile(
         backward=backward,
         both=Spread.of(timing.both),
         rounds=len(timing.forward),
-        work_s=Spread.of(timing.work).median,
         best_s=min(timing.work, default=0.0),
         saved_bytes=recording.saved_bytes,
         peak_bytes=recording.peak_bytes,

@@ -24,7 +24,7 @@ from torch.utils.flop_counter import flop_registry
 from gradsmith.lab import device
 from gradsmith.lab.target import has_setup_context
 from gradsmith.profiling import lines
-from gradsmith.profiling.bench import Bench, Call
+from gradsmith.profiling.bench import Bench, Call, graph
 from gradsmith.profiling.events import Access, Event, FunctionCalls, Phase, Recording, Saved
 from gradsmith.profiling.lines import Loop, Site
 
@@ -167,10 +167,6 @@ class Recorder(TorchDispatchMode):
             self._refs[key] = weakref.ref(storage, lambda _: self._freed(key, size))
         return self._uids[key]
 
-    @property
-    def live(self) -> int:
-        return self._live
-
     def _freed(self, key: int, size: int) -> None:
         self._live -= size
         self._uids.pop(key, None)
@@ -283,12 +279,10 @@ class Recorder(TorchDispatchMode):
         if not lines.is_user_file(path, self.home):
             return None
         starts = lines.headers(path)
-        hits = self.recording.hits
 
         def on_line(frame: FrameType, event: str, arg: Any) -> Callable[..., Any]:
             if event == "line":
                 line = frame.f_lineno
-                hits[path, line] = hits.get((path, line), 0) + 1
                 if line in starts:
                     self._iterations[id(frame), line] = next(self._tick)
             return on_line
@@ -299,9 +293,8 @@ class Recorder(TorchDispatchMode):
 def _after_forward(call: Call, recorder: Recorder) -> None:
     call.between()
     recording = recorder.recording
-    recording.live_after_forward = recorder.live
     recording.outputs = {recorder.storage_of(t) for t in call.outputs}
-    for node in _nodes(call.outputs):
+    for node in graph(call.outputs):
         cls = getattr(node, "_forward_cls", None)
         if cls is None:
             continue
@@ -316,18 +309,6 @@ def _with_output_role(saved: Saved, outputs: set[int]) -> Saved:
     from dataclasses import replace
 
     return replace(saved, role="output") if saved.storage in outputs and saved.role != "input" else saved
-
-
-def _nodes(outputs: list[Tensor]) -> Iterator[Any]:
-    stack: list[Any] = [t.grad_fn for t in outputs]
-    seen: set[Any] = set()
-    while stack:
-        node = stack.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        yield node
-        stack.extend(parent for parent, _ in node.next_functions)
 
 
 def _unpack(tensor: Tensor) -> Tensor:

@@ -93,7 +93,7 @@ def _measured(bench: Bench, name: str, way: Callable[..., Any], budget: float) -
     except Exception as error:  # a remedy that does not run is no remedy; say why in one line
         text = str(error).strip().splitlines()
         return Remedy(name, note=f"does not run: {type(error).__name__}: {text[0] if text else ''}"[:160])
-    return Remedy(name, ratio(mine.work, theirs.work), None, watched.saved_bytes if watched else None)
+    return Remedy(name, ratio(mine.work, theirs.work), watched.saved_bytes if watched else None)
 
 
 def _composition(bench: Bench, reference: Callable[..., Any] | None) -> Callable[..., Any] | None:

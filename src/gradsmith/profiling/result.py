@@ -31,11 +31,10 @@ MATTERS = 0.10  # the share of time from which on a cause is a warning, not a re
 
 @dataclass(frozen=True)
 class Remedy:
-    """Another way to compute the same, and how many times faster it is: predicted, and measured with `--try`."""
+    """Another way to compute the same, and how many times faster it is, measured with `--try`."""
 
     name: str
     gain: Ratio | None = None
-    predicted: float | None = None
     saved_bytes: int | None = None
     note: str = ""
 
@@ -70,7 +69,6 @@ class Profile:
     backward: Spread
     both: Spread
     rounds: int
-    work_s: float  # the median time this thread worked, forward and backward: what a busy machine does not lengthen
     best_s: float  # the quickest round: what is left when nothing else ran on the machine
     saved_bytes: int
     peak_bytes: int
