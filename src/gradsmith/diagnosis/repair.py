@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ import torch
 
 from gradsmith.diagnosis.case import Case, Fit
 from gradsmith.diagnosis.mutate import candidates
-from gradsmith.lab import Run, forward
+from gradsmith.lab import Run, forward, source_of
 from gradsmith.lab.lab import same
 from gradsmith.lab.run import normal_like
 
@@ -60,12 +59,8 @@ def _search(case: Case) -> Repair | None:
         return None
     name = "backward" if "backward" in vars(cls) or not hasattr(cls, "vjp") else "vjp"
     original = inspect.unwrap(getattr(cls, name))
-    try:
-        lines, start = inspect.getsourcelines(original)
-        tree = ast.parse(textwrap.dedent("".join(lines))).body[0]
-    except (OSError, TypeError, SyntaxError, IndexError):
-        return None
-    if not isinstance(tree, ast.FunctionDef):
+    tree = source_of.definition(original)
+    if tree is None:
         return None
     tree.decorator_list = []
     second = normal_like(case.v, case.lab.generator(31))
@@ -83,7 +78,7 @@ def _search(case: Case) -> Repair | None:
         if function is None or not _gives(case, run, function, case.v, case.truth):
             continue
         if wanted is None or _gives(case, run, function, second, wanted):
-            return Repair(candidate.kind, candidate.before, candidate.after, start + candidate.line - 1)
+            return Repair(candidate.kind, candidate.before, candidate.after, candidate.line)
     return None
 
 

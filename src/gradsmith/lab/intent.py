@@ -6,7 +6,6 @@ import ast
 import inspect
 import io
 import re
-import textwrap
 import tokenize
 from typing import Any
 
@@ -15,6 +14,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from gradsmith.lab import source_of
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target, backward_of
@@ -42,10 +42,10 @@ def said(target: Target) -> str:
     if target.function is None:
         return ""
     try:
-        source = textwrap.dedent(inspect.getsource(target.function))
-        text = f"{target.name}\n{inspect.getcomments(target.function) or ''}\n{_prose(source)}"
-    except (OSError, TypeError, SyntaxError, tokenize.TokenError):
+        prose = _prose(source_of.text(target.function))
+    except (SyntaxError, tokenize.TokenError):
         return ""
+    text = f"{target.name}\n{inspect.getcomments(target.function) or ''}\n{prose}"
     match = _SAID.search(text) or _ABBREVIATED.search(text)
     return match.group() if match else ""
 
@@ -61,14 +61,8 @@ def _prose(source: str) -> str:
 
 def tests_grad_output(target: Target) -> bool:
     """Whether backward asks how large a gradient is, or of which sign: `(x >= bound) | (grad_output < 0)`."""
-    if target.function is None:
-        return False
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(backward_of(target.function)))))
-    except (OSError, TypeError, SyntaxError):
-        return False
-    found = tree.body[0]
-    if not isinstance(found, ast.FunctionDef):
+    found = source_of.definition(backward_of(target.function)) if target.function is not None else None
+    if found is None:
         return False
     grads = {a.arg for a in found.args.args[1:]}
     return any(

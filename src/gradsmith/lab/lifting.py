@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
+
+from gradsmith.lab import source_of
 
 _BINDING = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 _OPEN = (ast.If, ast.With, ast.Try)
@@ -72,15 +73,9 @@ def lift(outer: Callable[..., Any], name: str) -> Any:
 
 
 def _definition(outer: Callable[..., Any]) -> ast.FunctionDef:
-    try:
-        lines, start = inspect.getsourcelines(outer)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, TypeError, SyntaxError) as error:
-        raise NotLiftable(f"the source of {getattr(outer, '__name__', outer)} cannot be read") from error
-    node = tree.body[0]
-    if not isinstance(node, ast.FunctionDef):
-        raise NotLiftable(f"{getattr(outer, '__name__', outer)} is no plain function")
-    ast.increment_lineno(node, start - 1)
+    node = source_of.definition(outer)
+    if node is None:
+        raise NotLiftable(f"{getattr(outer, '__name__', outer)} is no plain function whose source can be read")
     return node
 
 

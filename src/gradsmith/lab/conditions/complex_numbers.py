@@ -6,12 +6,12 @@ finding.
 
 from __future__ import annotations
 
-import inspect
 import re
 import warnings
 
 import torch
 
+from gradsmith.lab import source_of
 from gradsmith.lab.conditions.outcome import Outcome, State, column, examinable
 from gradsmith.lab.foreign import foreign
 from gradsmith.lab.lab import Lab
@@ -73,10 +73,7 @@ def lacks_conj(lab: Lab, tried: Variation, name: str) -> bool:
 
 def meant(lab: Lab) -> bool:
     """Whether the source of the subject speaks of complex numbers."""
-    try:
-        return bool(_MENTIONED.search(inspect.getsource(lab.target.function or lab.target.original)))
-    except (OSError, TypeError):
-        return False
+    return bool(_MENTIONED.search(source_of.text(lab.target.function or lab.target.original)))
 
 
 def _unfit(lab: Lab) -> str:

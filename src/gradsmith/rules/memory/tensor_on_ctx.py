@@ -28,7 +28,6 @@ https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.function.Funct
 from __future__ import annotations
 
 import ast
-import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -180,16 +179,13 @@ def probe(lab: Lab) -> Iterator[Finding]:
 
 def _reads(cls: type, attribute: str) -> bool:
     """Whether backward speaks of the attribute, or hands ctx to somebody who may."""
-    import inspect
-
+    from gradsmith.lab import source_of
     from gradsmith.lab.target import backward_of
 
-    try:
-        text = inspect.getsource(inspect.unwrap(backward_of(cls)))
-    except (OSError, TypeError):
+    tree = source_of.definition(backward_of(cls))
+    if tree is None:
         return True
-    tree = ast.parse(textwrap.dedent(text)).body[0]
-    ctx = tree.args.args[0].arg if isinstance(tree, ast.FunctionDef) and tree.args.args else "ctx"
+    ctx = tree.args.args[0].arg if tree.args.args else "ctx"
     owned = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
     passed_on = any(isinstance(n, ast.Name) and n.id == ctx and id(n) not in owned for n in ast.walk(tree))
-    return passed_on or f".{attribute}" in text
+    return passed_on or any(isinstance(n, ast.Attribute) and n.attr == attribute for n in ast.walk(tree))

@@ -26,7 +26,6 @@ https://github.com/pytorch/pytorch/issues/47906, https://github.com/shawntan/sca
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -94,7 +93,6 @@ _PAIRS = re.compile(
 
 
 def _in_pairs(lab: Lab) -> bool:
-    try:
-        return bool(_PAIRS.search(inspect.getsource(lab.target.function or lab.target.original)))
-    except (OSError, TypeError):
-        return False
+    from gradsmith.lab import source_of
+
+    return bool(_PAIRS.search(source_of.text(lab.target.function or lab.target.original)))

@@ -212,13 +212,10 @@ def profile(profile: Profile) -> Iterator[Finding]:
 
 def _lines_of(cls: Any, position: int) -> range:
     """The lines that compute what backward returns at this position; none where the source does not say."""
-    import inspect
-    import textwrap
+    from gradsmith.lab import source_of
 
-    try:
-        lines, first = inspect.getsourcelines(cls.backward)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, TypeError, SyntaxError):
+    tree = source_of.definition(cls.backward)
+    if tree is None:
         return range(0)
     returns = [n.value for n in ast.walk(tree) if isinstance(n, ast.Return) and isinstance(n.value, ast.Tuple)]
     if len(returns) != 1 or position >= len(returns[0].elts):
@@ -230,7 +227,7 @@ def _lines_of(cls: Any, position: int) -> range:
         if len(made) != 1:
             return range(0)
         found = made[0]
-    return range(first + found.lineno - 1, first + (found.end_lineno or found.lineno))
+    return range(found.lineno, (found.end_lineno or found.lineno) + 1)
 
 
 def _is_name(node: ast.expr, name: str) -> bool:
