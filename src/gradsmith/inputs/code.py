@@ -26,6 +26,12 @@ def as_code(arguments: Arguments) -> str:
     return repr(tuple(args))
 
 
+def sayable(arguments: Arguments) -> bool:
+    """Whether code can say the arguments: tensors, numbers, words and nestings of them."""
+    said = (Tensor, bool, int, float, complex, str, torch.dtype, torch.device, type(None))
+    return all(isinstance(value, said) for value in arguments.flat)
+
+
 def value_code(value: Any) -> str:
     if isinstance(value, Tensor):
         return tensor_code(value)

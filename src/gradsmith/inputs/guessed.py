@@ -47,17 +47,20 @@ def examine_on(target: Target, found: Guess, options: Options) -> Report:
         return unverified(target, f"no inputs worked ({_tried(found)}); write {declaration(target)}")
     with uncompiled():
         report = examine(target, [(found.args, found.kwargs)], "guessed", options)
-    note = (
-        f"{target.name}: inputs were guessed; keep or correct them: "
-        f'gradsmith_inputs = {{"{target.name}": lambda: {found.code}}}'
-    )
     report = replace(report, subjects=[replace(s, inputs_code=found.code) for s in report.subjects])
     accused = any(s.verdict == "refuted" for s in report.subjects)
     if accused and any(f.rule == "wrong-gradient" for f in _all(report)):
         report = _reconsidered(report, target, found, options)
     if any(f.rule in ("backward-raised", "unreduced-broadcast", "forward-raised") for f in report.findings):
         report = _doubted(report, found)
-    return replace(report, notes=[*report.notes, *_lifted(target), note])
+    return replace(report, notes=[*report.notes, *_lifted(target), _guessed(target, found)])
+
+
+def _guessed(target: Target, found: Guess) -> str:
+    guessed = f"{target.name}: inputs were guessed" + (f" as {found.caller} passes them on" if found.caller else "")
+    if not found.code:
+        return f"{guessed}; declare inputs to keep them"
+    return f'{guessed}; keep or correct them: gradsmith_inputs = {{"{target.name}": lambda: {found.code}}}'
 
 
 def _lifted(target: Target) -> list[str]:

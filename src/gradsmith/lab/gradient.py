@@ -111,8 +111,8 @@ class Settings:
     project: Projection | None = None
 
 
-def judge(target: Target, arguments: Arguments, settings: Settings) -> Judgement:
-    """Compare every gradient the subject returns with the truth."""
+def judge(target: Target, arguments: Arguments, settings: Settings, *, until_wrong: bool = False) -> Judgement:
+    """Compare every gradient the subject returns with the truth; `until_wrong` leaves out what comes after a wrong one."""
     run = forward(target, arguments, seed=settings.seed)
     generator = torch.Generator().manual_seed(settings.seed + 1)
     oracle = own_forward(target, run, settings.seed, settings.reference)
@@ -128,6 +128,8 @@ def judge(target: Target, arguments: Arguments, settings: Settings) -> Judgement
         for pair in found:
             _settle(target, arguments, settings, pair, oracle, run)
         pairs.extend(found)
+        if until_wrong and any(p.status == "wrong" for p in found):
+            break
     return Judgement(run, pairs, oracle)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradsmith.inputs.guess.annotations import Declared, declared_kind
+from gradsmith.inputs.guess.callers import calls_of, constants_in
 from gradsmith.inputs.guess.counts import counts, counts_some
 from gradsmith.inputs.guess.documented import documented
 from gradsmith.inputs.guess.functions import FUNCTION_NAME
@@ -240,21 +241,11 @@ def _literals(node: ast.expr) -> list[Any]:
 
 def _read_calls(found: list[Clue], function: type) -> None:
     """`Fn.apply(x, 3, "mean")` elsewhere in the file shows what its author passes."""
-    module = inspect.getmodule(function)
-    try:
-        text = inspect.getsource(module) if module is not None else ""
-    except (OSError, TypeError):
-        return
-    if f"{function.__name__}.apply" not in text:
-        return
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "apply":
-            owner = node.func.value
-            if getattr(owner, "id", getattr(owner, "attr", None)) != function.__name__:
-                continue
-            if found[-1].starred and not any(isinstance(a, ast.Starred) for a in node.args):
-                found[-1].counts.append(max(0, len(node.args) - len(found) + 1))
-            for clue, arg in zip(found, node.args):
-                if isinstance(arg, ast.Starred):
-                    break
-                clue.constants.extend(_literals(arg))
+    for call in calls_of(function):
+        given = call.node.args
+        if found[-1].starred and not any(isinstance(a, ast.Starred) for a in given):
+            found[-1].counts.append(max(0, len(given) - len(found) + 1))
+        for clue, arg in zip(found, given):
+            if isinstance(arg, ast.Starred):
+                break
+            clue.constants.extend(constants_in(call, arg))

@@ -81,8 +81,10 @@ def others(function: Any, name: str) -> Iterator[Any]:
     """What an author may have meant instead: functions of the same kind that answer in the same way."""
     if isinstance(function, Written) and function.role != "map":
         return
-    # A squared distance doubles a slope that a plain one has: the name tells them apart, or a factor 2 would be excused.
-    for other in (*UNARY, ITSELF, _distance(name.lower()), PRODUCT, SUM, MIXED):
+    # A squared distance, or a product, doubles a slope that a plain one has: the name tells them apart, or a factor 2
+    # would be excused.
+    joins = (PRODUCT, SUM) if _JOINS.fullmatch(name.lower()) else ()
+    for other in (*UNARY, ITSELF, _distance(name.lower()), *joins, MIXED):
         yield other.as_tuple() if isinstance(function, Written) and function.tupled else other
 
 

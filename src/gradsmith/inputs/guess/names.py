@@ -43,7 +43,7 @@ HABITS = (
     Habit("(seq_?)?len(gth)?s?|lengths", "first, lead", elements="integer", values=(3,)),
     # Where one sequence after the other begins in what holds them all; the last one says where they end.
     Habit(
-        "offsets?|ind_?ptr|(crow|row|col)_?(ptr|indices)|cu(m|mulative)?_?(seq)?_?len(gth)?s?\\w*",
+        "offsets|ind_?ptr|(crow|row|col)_?(ptr|indices)|cu(m|mulative)?_?(seq)?_?len(gth)?s?\\w*",
         "first, lead, d",
         "ramp",
         elements="integer",

@@ -10,7 +10,9 @@ from typing import Any
 
 import torch
 
+from gradsmith.inputs.code import as_code, sayable
 from gradsmith.inputs.guess.blame import Blame
+from gradsmith.inputs.guess.callers import overheard
 from gradsmith.inputs.guess.candidates import Sizes, candidates, written_frames
 from gradsmith.inputs.guess.cheapest import cheapest
 from gradsmith.inputs.guess.clues import Clue, clues
@@ -20,11 +22,13 @@ from gradsmith.inputs.guess.layers import frames_of, precision_of
 from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, made
 from gradsmith.inputs.guess.subclasses import classes_of, with_subclasses
 from gradsmith.inputs.guess.trial import Outcome, alike, improve, improved_for_backward, outcome, split
+from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.eager import uncompiled
 from gradsmith.lab.state import preserved, seed_all
 from gradsmith.lab.target import Target
 from gradsmith.lab.wrapped import put_together
 
+_LISTENING = 1.0  # seconds for one caller
 SECONDS = 1.5  # for one subject; the median guess needs a few attempts
 _ATTEMPTS = 6000
 _FRAME_COST = 1.6
@@ -52,6 +56,7 @@ class Guess:
     seconds: float = 0.0
     trouble: str = ""  # why the best attempt is not a good one
     errors: list[str] = field(default_factory=list)
+    caller: str = ""  # the code of the same module that passes these inputs on
 
     @property
     def works(self) -> bool:
@@ -104,7 +109,22 @@ def guess(target: Target, *, seed: int = 0, seconds: float = SECONDS, device: An
             search.device, search.seconds = torch.device("cuda"), seconds
             search.tried.clear()
             _look(search, found)
+        good = search.best is not None and search.best.good
+        if not good and (heard := _overheard(search)):
+            return replace(heard, attempts=search.attempts, seconds=time.monotonic() - start)
     return _result(search, time.monotonic() - start)
+
+
+def _overheard(search: _Search) -> Guess | None:
+    """What a caller of the Function passes to it, if that makes every gradient visible."""
+    for heard in overheard(search.target, search.seed, _LISTENING):
+        chosen = [Proposal(0, value=a) for a in heard.args]
+        with uncompiled():
+            tried = outcome(search.target, FRAMES[0], chosen, search.dtype, heard.args, search.seed)
+        if tried.good and tried.args is not None:
+            given = Arguments.of(tried.args)
+            return Guess(tried.args, {}, as_code(given) if sayable(given) else "", caller=heard.caller)
+    return None
 
 
 def _result(search: _Search, seconds: float) -> Guess:

@@ -190,7 +190,8 @@ def _judged(
     """Whether every gradient is right there (and none of them only zero, if `reached`); None where they cannot be had."""
     try:
         with Stopped(_OPERATIONS) if any(isinstance(a, Written) for a in args) else contextlib.nullcontext():
-            judgement = judge(target, Arguments.of(args, kwargs, target.names), Settings(seed=seed))
+            arguments = Arguments.of(args, kwargs, target.names)
+            judgement = judge(target, arguments, Settings(seed=seed), until_wrong=True)
     except Exception:  # user code on values it was not asked about
         return None
     # Where nothing flows at all, there is nothing that could be wrong.

@@ -1,0 +1,197 @@
+"""Who calls a Function in its own module, and with what: constants and defaults in the source, the rest by listening.
+
+What a Function is given is often made by the code around it: a configuration, a permutation, an index with its inverse.
+Where no guess for the Function itself works, its callers are guessed for, and what arrives is kept.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from gradsmith.lab.observe import Trace, observing
+from gradsmith.lab.target import Target, resolve
+
+_MOST = 3  # callers to listen to
+# A caller that does any of this does more than compute.
+_ACTIVE = frozenset(
+    {
+        "open",
+        "print",
+        "input",
+        "exit",
+        "backward",
+        "step",
+        "save",
+        "load",
+        "save_for_backward",
+        "system",
+        "run",
+        "spawn",
+    }
+)
+_ENTRIES = frozenset({"main", "train", "test", "run", "benchmark", "demo", "example"})
+
+
+@dataclass(frozen=True)
+class Call:
+    """`Fn.apply(...)`, the function it stands in, and the class of that function if it is a method."""
+
+    node: ast.Call
+    function: ast.FunctionDef | None
+    owner: ast.ClassDef | None
+
+
+@dataclass(frozen=True)
+class Heard:
+    """Arguments a caller passed, and who it was."""
+
+    args: tuple[Any, ...]
+    caller: str
+
+
+def calls_of(function: type) -> list[Call]:
+    """Every place of its module that calls `apply` of a Function, under this name or one it was bound to."""
+    tree = _tree(function.__module__)
+    if tree is None:
+        return []
+    names = {function.__name__}
+    aliases = {
+        getattr(target, "id", getattr(target, "attr", ""))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and _is_apply(node.value, names)
+        for target in node.targets
+    }
+    return list(_calls(tree, names, aliases - {""}, None, None))
+
+
+@functools.lru_cache(maxsize=8)
+def _tree(module: str) -> ast.Module | None:
+    try:
+        return ast.parse(inspect.getsource(sys.modules[module]))
+    except (KeyError, OSError, TypeError, SyntaxError):
+        return None
+
+
+def _calls(
+    node: ast.AST, names: set[str], aliases: set[str], function: ast.FunctionDef | None, owner: ast.ClassDef | None
+) -> Iterator[Call]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Call) and (_is_apply(child.func, names) or _named(child.func) in aliases):
+            yield Call(child, function, owner)
+        if isinstance(child, ast.ClassDef):
+            yield from _calls(child, names, aliases, None, child)
+        elif isinstance(child, ast.FunctionDef):
+            # Of functions in functions, the outer one is what can be called.
+            yield from _calls(child, names, aliases, function or child, owner)
+        else:
+            yield from _calls(child, names, aliases, function, owner)
+
+
+def _is_apply(node: ast.expr, names: set[str]) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "apply" and _named(node.value) in names
+
+
+def _named(node: ast.expr) -> str:
+    return str(getattr(node, "id", getattr(node, "attr", "")))
+
+
+def constants_in(call: Call, argument: ast.expr) -> list[Any]:
+    """What a call passes for one argument, where the source says it: itself, or the default of the caller."""
+    literal = _literal(argument)
+    if literal is None and isinstance(argument, ast.Name) and call.function is not None:
+        literal = _default(call.function, argument.id)
+    if literal is None and isinstance(argument, ast.Attribute) and _named(argument.value) == "self":
+        init = [n for n in ast.walk(call.owner) if isinstance(n, ast.FunctionDef)] if call.owner is not None else []
+        literal = next((_default(n, argument.attr.strip("_")) for n in init if n.name == "__init__"), None)
+    return [] if literal is None else [literal]
+
+
+def _default(function: ast.FunctionDef, name: str) -> Any:
+    positional = [*function.args.posonlyargs, *function.args.args]
+    given = dict(zip([a.arg for a in reversed(positional)], reversed(function.args.defaults)))
+    named = {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults) if d is not None}
+    node = {**given, **named}.get(name)
+    return None if node is None else _literal(node)
+
+
+def _literal(node: ast.expr) -> Any:
+    """A number, a word, a flag or a tuple of numbers; None for anything else."""
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError):
+        return None
+    simple = (bool, int, float, str)
+    whole = isinstance(value, tuple) and all(isinstance(v, (int, float)) for v in value)
+    return value if isinstance(value, simple) or whole else None
+
+
+def overheard(target: Target, seed: int, seconds: float) -> Iterator[Heard]:
+    """What the callers of a Function pass to it, when they are called with guessed inputs."""
+    from gradsmith.inputs.guess.search import guess
+
+    if target.function is None:
+        return
+    for subject, name in _subjects(target.function):
+        trace = Trace()
+        with observing([target.function], trace):
+            guess(subject, seed=seed, seconds=seconds)
+        for call in reversed(trace.forwards):  # the last ones are those that worked best
+            if any(_wants_gradient(a) for a in pytree.tree_leaves(call.args)):
+                yield Heard(tuple(_own(a) for a in call.args), name)
+                break
+
+
+def _subjects(function: type) -> Iterator[tuple[Target, str]]:
+    module = sys.modules.get(function.__module__)
+    seen: set[str] = set()
+    for call in calls_of(function):
+        name = call.owner.name if call.owner is not None else call.function.name if call.function is not None else ""
+        subject = getattr(module, name, None)
+        if not name or name in seen or len(seen) == _MOST or not _only_computes(call):
+            continue
+        seen.add(name)
+        if isinstance(subject, type) and issubclass(subject, nn.Module):
+            from gradsmith.inputs.modules import constructed
+
+            for built in constructed(subject, 0):
+                if not isinstance(built, str):
+                    yield resolve(built.module), built.code
+                    break
+        elif inspect.isfunction(subject):
+            yield resolve(subject), name
+
+
+def _only_computes(call: Call) -> bool:
+    """Whether the caller takes inputs, returns something, and does nothing that leaves traces."""
+    body = call.function
+    if body is None or body.name.lower().strip("_") in _ENTRIES or body.name.startswith("test"):
+        return False
+    if call.owner is not None and body.name != "forward":
+        return False
+    nodes = list(ast.walk(body))
+    returns = any(isinstance(n, ast.Return) and n.value is not None for n in nodes)
+    active = any(isinstance(n, ast.Call) and _named(n.func) in _ACTIVE for n in nodes)
+    return returns and not active and len(body.args.args) > len(body.args.defaults)
+
+
+def _wants_gradient(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad
+
+
+def _own(value: Any) -> Any:
+    """A copy that is a leaf; what is no tensor as it is."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone().requires_grad_(value.requires_grad)
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
+        return type(value)(_own(v) for v in value)
+    return value
