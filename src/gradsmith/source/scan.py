@@ -115,8 +115,8 @@ def _under(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
                 if entry.is_dir():
                     if entry.name not in OTHERS_CODE and not entry.is_symlink():
                         folders.append(entry)
-                elif entry.name.endswith(endings):
-                    files.append(entry.path)
+                elif entry.name.endswith(endings) and (entry.is_file() or entry.is_symlink()):
+                    files.append(entry.path)  # no pipes: reading one waits for a writer; a dangling link is reported
     except OSError:
         return
     yield from sorted(files)
