@@ -15,7 +15,6 @@ from gradsmith.profiling.bench import Bench, Call
 _ENOUGH = 0.01  # relative uncertainty of the median at which more rounds teach nothing
 _AT_LEAST, _AT_MOST = 15, 300
 _FEW = 5  # rounds worth overdrawing the budget for
-_WARM = 2
 # Short runs go one after the other without anything between them: what readies a run pushes the subject out of the caches, and
 # made a product of four elements 1.11 times slower than a plain loop, torch.neg of one 1.22 times (measured on torch 2.13).
 _BURST_S, _BURST = 10e-3, 16
@@ -90,23 +89,17 @@ def interleaved(
     """Time several benches in turns, so that whatever else the machine does hits them alike."""
     clock = device.clock()
     deadline = clock() + budget
-    timings = [Timing() for _ in benches]
+    warm = [_warmed_up(bench) for bench in benches]
+    longest = max(timing.both[0] for timing in warm)
+    in_a_row = min(_BURST, int(_BURST_S / longest)) if all(bench.shares for bench in benches) else 1
+    # What takes longer than the budget is not run for nothing.
+    timings = warm if clock() > deadline else [Timing() for _ in benches]
 
     def finished() -> bool:
         done = len(timings[0].forward)
         late = clock() > deadline and (done >= _FEW or clock() > deadline + 2 * budget)
         return done >= most or (done > 0 and (late or all(t.settled(least) for t in timings)))
 
-    for _ in range(_WARM):
-        counts = clock() > deadline  # what takes this long is not run for nothing
-        warm = [_warmed_up(bench) for bench in benches]
-        if counts:
-            for timing, more in zip(timings, warm):
-                timing.add(more)
-        if finished():
-            return timings
-    longest = max(timing.both[0] for timing in warm)
-    in_a_row = min(_BURST, int(_BURST_S / longest)) if all(bench.shares for bench in benches) else 1
     while not finished():
         count = max(1, min(in_a_row, most - len(timings[0].forward)))
         for bench, timing in zip(benches, timings):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 import linecache
+import sys
 import sysconfig
 from dataclasses import dataclass
 from functools import cache
@@ -58,8 +59,6 @@ class _Scope:
 
 def stack(home: str | None, above: int = 2) -> list[FrameType]:
     """The user's frames, innermost first, from the running operation up to where gradsmith called the subject."""
-    import sys
-
     frames: list[FrameType] = []
     frame: FrameType | None = sys._getframe(above)
     while frame is not None and frame.f_code.co_filename != _BOUNDARY:
@@ -71,8 +70,6 @@ def stack(home: str | None, above: int = 2) -> list[FrameType]:
 
 def built_in(home: str | None, above: int = 2) -> str:
     """The class of torch's own module that runs the operation for the user's line (`LSTMCell`), or nothing."""
-    import sys
-
     frame: FrameType | None = sys._getframe(above)
     while frame is not None and not is_user_file(frame.f_code.co_filename, home):
         if frame.f_code.co_filename.startswith(_MODULES) and frame.f_code.co_name == "forward":

@@ -25,7 +25,9 @@ from gradsmith.profiling.supply import Supply, supplied
 _REPEATS = 4
 _OBSERVING = 20  # times longer than unobserved, where operations are small (measured: 10 on a busy machine)
 _MANY_EVENTS = 20_000
-_ROUNDS = 6  # of a slow subject: the first, two to warm up, one or two on the clock, one observed
+_ROUNDS = (
+    6  # of a slow subject: the first, one or two on the clock, and an observed one, which takes as long as several
+)
 
 
 @dataclass(frozen=True)
@@ -96,8 +98,6 @@ def profile_target(
 
 def _measured(bench: Bench, wishes: Wishes) -> Profile:
     clock = device.clock()
-    notes: list[str] = []
-    trouble: list[Finding] = []
     start = clock()
     wishes.say("first run")
     try:
@@ -105,6 +105,8 @@ def _measured(bench: Bench, wishes: Wishes) -> Profile:
     except Exception as error:  # the user's forward: their error, in one line
         raised = _raised(bench, "forward-raised", "forward", error)
         return _profile(bench, Timing(), [], wishes, [raised], ["forward raised; nothing could be measured"])
+    notes: list[str] = []
+    trouble: list[Finding] = []
     if call.has_backward:
         try:
             call.backward()
@@ -120,27 +122,31 @@ def _measured(bench: Bench, wishes: Wishes) -> Profile:
         wishes.say(f"one run takes {once:.2g} s; this will take about {_ROUNDS * once:.2g} s")
     else:
         wishes.say("timing")
-    gc.collect()  # what was left lying about before is not the subject's; what it leaves itself is, as in a training loop
-    timing = timed(bench, wishes.budget / 8)
-    once = max(timing.both, default=once)
-    ready()
-    deadline = clock() + max(wishes.budget, _OBSERVING * once)
-    enough = clock() + wishes.budget
-    if once <= wishes.budget / 4:
-        wishes.say("watching every operation")
-    recordings = [record(bench, deadline)]
+    timing, recordings = _in_turns(bench, wishes)
     if recordings[0].stopped and not trouble:
         notes.append(f"the attribution covers the part before it stopped: {recordings[0].stopped}")
-    rounds = len(timing.forward)
-    while len(recordings) < _REPEATS and len(recordings[0].events) < _MANY_EVENTS and clock() + once < enough:
-        # The machine is not the same from one second to the next: clock and attribution take turns, and each moment counts alike.
-        timing.add(timed(bench, wishes.budget / 16, rounds, rounds))
-        recordings.append(record(bench))
     return _profile(bench, timing, recordings, wishes, trouble, notes)
 
 
+def _in_turns(bench: Bench, wishes: Wishes) -> tuple[Timing, list[Recording]]:
+    """Clock and attribution in turns: the machine is not the same from one second to the next. Each moment counts alike."""
+    clock = device.clock()
+    gc.collect()  # what was left lying about before is not the subject's; what it leaves itself is, as in a training loop
+    timing = timed(bench, wishes.budget / 8)
+    rounds, once = len(timing.forward), max(timing.both)
+    ready()
+    enough = clock() + wishes.budget
+    if once <= wishes.budget / 4:
+        wishes.say("watching every operation")
+    recordings = [record(bench, clock() + max(wishes.budget, _OBSERVING * once))]
+    while len(recordings) < _REPEATS and len(recordings[0].events) < _MANY_EVENTS and clock() + 3 * once < enough:
+        timing.add(timed(bench, wishes.budget / 16, rounds, rounds))
+        recordings.append(record(bench))
+    return timing, recordings
+
+
 def _profile(
-    bench: Bench, timing: Timing, recordings: list[Any], wishes: Wishes, trouble: list[Finding], notes: list[str]
+    bench: Bench, timing: Timing, recordings: list[Recording], wishes: Wishes, trouble: list[Finding], notes: list[str]
 ) -> Profile:
     recording = recordings[0] if recordings else Recording()
     forward, backward = Spread.of(timing.forward), Spread.of(timing.backward)

@@ -12,6 +12,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from types import FrameType
 from typing import Any
@@ -306,8 +307,6 @@ def _after_forward(call: Call, recorder: Recorder) -> None:
 
 
 def _with_output_role(saved: Saved, outputs: set[int]) -> Saved:
-    from dataclasses import replace
-
     return replace(saved, role="output") if saved.storage in outputs and saved.role != "input" else saved
 
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from gradsmith.findings import GradsmithError
 
 if TYPE_CHECKING:
+    from gradsmith.lab import Target
     from gradsmith.profiling.result import Profile
+    from gradsmith.profiling.supply import Supply
 
 
 def main() -> None:
@@ -34,22 +36,50 @@ def _write(answer: Path, result: dict[str, Any]) -> None:
 def _work(task: dict[str, Any], answer: Path) -> dict[str, Any]:
     import torch
 
+    from gradsmith.findings import jsonable
+    from gradsmith.profiling.compare import compare
+    from gradsmith.profiling.export import chrome_trace, flame
+    from gradsmith.profiling.measuring import Wishes, profile_target
+
     def say(text: str) -> None:
         """Progress for the process that waits; user code may write to stderr as well, so the lines are marked."""
         print(f"{task['mark']}{text}", file=sys.stderr, flush=True)
 
-    from gradsmith.findings import jsonable
-    from gradsmith.lab import device, resolve
-    from gradsmith.lab.state import seed_all
-    from gradsmith.profiling.compare import compare
-    from gradsmith.profiling.export import chrome_trace, flame
-    from gradsmith.profiling.measuring import Wishes, profile_target
-    from gradsmith.profiling.supply import supplied
+    def shown(result: Profile) -> dict[str, Any]:
+        out = {"profile": jsonable(result.to_dict()), "flame": flame(result)}
+        return {**out, "trace": chrome_trace(result)} if task["trace"] else out
 
     if task.get("threads"):
         torch.set_num_threads(task["threads"])
     say("importing")
     module = _imported(task["path"], task["module"])
+    wishes = Wishes(
+        task["budget"],
+        task["growth"],
+        task["try_remedies"],
+        _subject(module, task["reference"]) if task["reference"] else None,
+        task["seed"],
+        tuple(task["select"]),
+        tuple(task["ignore"]),
+        say,
+        lambda result: _write(answer, {**shown(result), "unfinished": True}),
+    )
+    target, args, kwargs, supply = _ready(task, module)
+    out = shown(profile_target(target, args, kwargs, wishes, supply))
+    if task["compare"]:
+        say(f"comparing with {task['compare']}")
+        path, _, name = task["compare"].partition("::")
+        other = _instance(_subject(_imported(path, None), name))
+        out["comparison"] = str(compare(target.original, other, *args, kwargs=kwargs, budget=task["budget"] / 2))
+    return out
+
+
+def _ready(task: dict[str, Any], module: Any) -> tuple[Target, tuple[Any, ...], dict[str, Any], Supply | None]:
+    """The subject and its inputs, on the device that was asked for."""
+    from gradsmith.lab import device, resolve
+    from gradsmith.lab.state import seed_all
+    from gradsmith.profiling.supply import supplied
+
     target, supply = resolve(_subject(module, task["name"])), None
     seed_all(task["seed"])
     if task["inputs"]:
@@ -63,31 +93,7 @@ def _work(task: dict[str, Any], answer: Path) -> dict[str, Any]:
         args, kwargs = _moved(args, where), {k: _moved((v,), where)[0] for k, v in kwargs.items()}
         if target.module is not None:
             target.module.to(where)
-    reference = _subject(module, task["reference"]) if task["reference"] else None
-    wishes = Wishes(
-        task["budget"],
-        task["growth"],
-        task["try_remedies"],
-        reference,
-        task["seed"],
-        tuple(task["select"]),
-        tuple(task["ignore"]),
-        say,
-        lambda result: _write(answer, {**shown(result), "unfinished": True}),
-    )
-
-    def shown(result: Profile) -> dict[str, Any]:
-        out = {"profile": jsonable(result.to_dict()), "flame": flame(result)}
-        return {**out, "trace": chrome_trace(result)} if task["trace"] else out
-
-    result = profile_target(target, args, kwargs, wishes, supply)
-    out = shown(result)
-    if task["compare"]:
-        say(f"comparing with {task['compare']}")
-        path, _, name = task["compare"].partition("::")
-        other = _instance(_subject(_imported(path, None), name))
-        out["comparison"] = str(compare(target.original, other, *args, kwargs=kwargs, budget=task["budget"] / 2))
-    return out
+    return target, args, kwargs, supply
 
 
 def _imported(path: str | None, module: str | None) -> Any:
