@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 
 
@@ -169,3 +171,24 @@ class RootByDefault(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad_output):
         return Root.backward(ctx, grad_output)
+
+
+class Iterated(torch.autograd.Function):
+    """The inverse by an iteration that converges for positive definite matrices, and says so where it does not."""
+
+    @staticmethod
+    def forward(ctx, matrix, rhs):
+        out = torch.zeros_like(rhs)
+        step = 1 / matrix.detach().norm()
+        for _ in range(400):
+            out = out + step * (rhs - matrix @ out)
+        if not torch.allclose(matrix @ out, rhs, atol=1e-6):
+            warnings.warn("the iteration did not converge", stacklevel=2)
+        ctx.save_for_backward(matrix, out)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        matrix, out = ctx.saved_tensors
+        towards = torch.linalg.solve(matrix.mT, grad)
+        return -towards @ out.mT, towards

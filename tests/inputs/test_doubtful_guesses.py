@@ -128,3 +128,9 @@ def test_an_input_only_backward_reads_does_not_excuse_a_sign():
 
     report = gs.check(Flipped, level="quick")
     assert report.subjects[0].verdict == "refuted"
+
+
+def test_values_that_forward_warns_about_are_replaced():
+    matrix, _ = guess(resolve(ops.Iterated)).args
+    assert bool((torch.linalg.eigvals(matrix.detach()).real > 0).all())
+    assert gs.check(ops.Iterated, isolate=False, level="quick").subjects[0].verdict != "refuted"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functions_inside as ops
 import pytest
+import torch
 
 import gradsmith as gs
 from gradsmith.lab.importing import lookup
@@ -58,3 +59,12 @@ def test_a_methods_own_parameters_are_not_those_of_the_function():
     kept = lookup(ops, "from_values.<locals>.Kept")
     assert dict(assumed(kept).values) == {}
     assert gs.check(kept, level="quick").subjects[0].verdict == "verified"
+
+
+def test_functions_that_a_caller_passes_come_from_one_call():
+    composed = lookup(ops, "made_of.<locals>.Composed")
+    found = assumed(composed)
+    assert (found.values["inner"], found.values["slope"], found.values["extra"]) == (torch.sin, torch.cos, ())
+    report = gs.check(composed, level="quick")
+    assert report.subjects[0].verdict == "verified"
+    assert "Composed: taken out of made_of(inner=sin, slope=cos), which was not called" in report.notes

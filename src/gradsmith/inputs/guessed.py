@@ -67,7 +67,7 @@ def _lifted(target: Target) -> list[str]:
     assumption = assumed(target.function)
     if assumption is None or not assumption.values:
         return []
-    given = ", ".join(f"{name}={value!r}" for name, value in assumption.values.items())
+    given = ", ".join(f"{k}={getattr(v, '__name__', repr(v))}" for k, v in assumption.values.items() if v != ())
     return [f"{target.name}: taken out of {assumption.outer}({given}), which was not called"]
 
 

@@ -148,7 +148,9 @@ def _parameters(
         if clue.name not in used:
             continue
         known = [v for h in habits(clue.name) for v in h.values]
-        if clue.name in said:
+        if clue.starred:
+            values[clue.name] = ()
+        elif clue.name in said:
             values[clue.name] = said[clue.name]
         elif clue.default is not NOTHING:
             values[clue.name] = clue.default
@@ -161,18 +163,41 @@ def _parameters(
 
 
 def _said(outer: Callable[..., Any]) -> dict[str, Any]:
-    """`quantise(8)` elsewhere in the module: constants that its callers pass."""
+    """`quantise(8)`, `surrogate_of(torch.tanh)` elsewhere in the module: what its callers pass that needs no running."""
     module = inspect.getmodule(outer)
     try:
         tree = ast.parse(inspect.getsource(module)) if module is not None else None
     except (OSError, TypeError, SyntaxError):
         tree = None
     names = list(inspect.signature(outer).parameters)
-    said: dict[str, Any] = {}
-    for call in ast.walk(tree) if tree is not None else ():
-        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == outer.__name__:
-            given = [*zip(names, call.args), *((k.arg or "", k.value) for k in call.keywords)]
-            for name, value in given:
-                if isinstance(value, ast.Constant):
-                    said.setdefault(name, value.value)
-    return said
+    best: dict[str, Any] = {}
+    for call, hidden in _calls_in(tree, outer.__name__, frozenset()) if tree is not None else ():
+        said: dict[str, Any] = {}
+        for name, node in [*zip(names, call.args), *((k.arg or "", k.value) for k in call.keywords)]:
+            if isinstance(node, ast.Constant):
+                said[name] = node.value
+            elif callable(value := _global(node, vars(module), hidden)):
+                said[name] = value
+        # From one call only: a function and its derivative have to fit each other.
+        best = said if len(said) > len(best) else best
+    return best
+
+
+def _calls_in(node: ast.AST, name: str, hidden: frozenset[str]) -> Iterator[tuple[ast.Call, frozenset[str]]]:
+    """Calls of `name`, each with the names that the functions around it bind themselves."""
+    for child in ast.iter_child_nodes(node):
+        own = hidden
+        if isinstance(child, (ast.FunctionDef, ast.Lambda)):
+            bound = {n.arg for n in ast.walk(child.args) if isinstance(n, ast.arg)}
+            bound |= {n.id for n in ast.walk(child) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            own = hidden | bound
+        if isinstance(child, ast.Call) and getattr(child.func, "id", "") == name:
+            yield child, own
+        yield from _calls_in(child, name, own)
+
+
+def _global(node: ast.expr, known: Mapping[str, Any], hidden: frozenset[str]) -> Any:
+    """What `relu` or `torch.relu` is in the module; None for anything else."""
+    if isinstance(node, ast.Name):
+        return None if node.id in hidden else known.get(node.id)
+    return getattr(_global(node.value, known, hidden), node.attr, None) if isinstance(node, ast.Attribute) else None

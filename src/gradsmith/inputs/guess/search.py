@@ -21,7 +21,7 @@ from gradsmith.inputs.guess.hints import Hint, hints
 from gradsmith.inputs.guess.layers import frames_of, precision_of
 from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, made
 from gradsmith.inputs.guess.subclasses import classes_of, with_subclasses
-from gradsmith.inputs.guess.trial import Outcome, alike, improve, improved_for_backward, outcome, split
+from gradsmith.inputs.guess.trial import Outcome, alike, improve, improved_for_backward, outcome, split, without_warning
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.eager import uncompiled
 from gradsmith.lab.state import preserved, seed_all
@@ -258,6 +258,8 @@ def _attempt(
         tried = improved_for_backward(search.target, tried, search.frames, search.seed, search.keywords)
     elif not tried.good and tried.rank != 1 and (search.best is None or search.best.rank <= max(tried.rank, 1)):
         tried = improve(search.target, tried, search.seed, search.keywords)
+    if tried.good and tried.warning:
+        tried = without_warning(search.target, tried, search.seed, search.keywords)
     if tried.args is not None and (search.best is None or tried.rank > search.best.rank):
         search.best = alike(search.target, tried, search.seed, search.keywords) if tried.good else tried
     return _Failure()

@@ -25,7 +25,7 @@ from gradsmith.lab.gradient import Settings, judge
 from gradsmith.lab.implied import implied
 from gradsmith.lab.target import Target
 
-_OPERATIONS = 300_000  # with other functions, a loop may not end
+_OPERATIONS = 300_000  # on other values an iteration may not converge, and with other functions a loop may not end
 # What forwards of symmetric matrices say or call.
 _SYMMETRY = re.compile(
     r"symmetr|\beigh\b|eigvalsh|cholesky|covar|\bspd\b|\bpsd\b|positive.?(semi)?.?definite|kernel matrix|laplacian",
@@ -189,7 +189,7 @@ def _judged(
 ) -> bool | None:
     """Whether every gradient is right there (and none of them only zero, if `reached`); None where they cannot be had."""
     try:
-        with Stopped(_OPERATIONS) if any(isinstance(a, Written) for a in args) else contextlib.nullcontext():
+        with Stopped(_OPERATIONS):
             arguments = Arguments.of(args, kwargs, target.names)
             judgement = judge(target, arguments, Settings(seed=seed), until_wrong=True)
     except Exception:  # user code on values it was not asked about

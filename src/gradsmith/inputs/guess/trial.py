@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,6 +20,11 @@ from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
 from gradsmith.lab.wrapped import Wrapped
 
+# Values that an iteration or a factorisation cannot cope with.
+_NUMERICAL = re.compile(
+    r"converge|residual|ill.?condition|singular|definite|symmetric|overflow|underflow|invalid value|tolerance|\bNaN\b",
+    re.I,
+)
 NO_GRADIENT = "backward returns no gradient at all"
 
 
@@ -33,6 +39,7 @@ class Outcome:
     rank: int = 0
     bad: list[int] = field(default_factory=list)  # inputs whose gradient is zero or not finite
     trouble: str = ""
+    warning: str = ""  # forward ran, but says that its numbers are no good
     names: tuple[str, ...] = ()
 
     @property
@@ -61,10 +68,13 @@ def outcome(
     given, named = split(args, keywords)
     arguments = Arguments.of(given, named, target.names)
     try:
-        run = forward(target, arguments, seed=seed)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            run = forward(target, arguments, seed=seed)
     except Exception as error:
         return replace(result, trouble=f"forward raises {type(error).__name__}")
     result.args = args
+    result.warning = next((str(w.message) for w in said if _NUMERICAL.search(str(w.message))), "")
     if not run.differentiable:
         return replace(result, rank=1, trouble="no output carries a gradient")
     try:
@@ -160,6 +170,21 @@ def _again(
         return best
     attempt = outcome(target, frame, chosen, best.dtype, args, seed, keywords)
     return attempt if attempt.rank > best.rank else best
+
+
+def without_warning(target: Target, tried: Outcome, seed: int, keywords: tuple[str, ...] = ()) -> Outcome:
+    """The same shapes with one input of a kind that forward has no complaints about; the same where there is none."""
+    for flavour in ("definite", "negative definite", "positive", "unit"):
+        for i, proposal in enumerate(tried.chosen):
+            if proposal.kind != "floating" or proposal.flavour == flavour:
+                continue
+            chosen = [p.flavoured(flavour) if k == i else p for k, p in enumerate(tried.chosen)]
+            generator = torch.Generator().manual_seed(seed + 1)
+            args = tuple(made(p, tried.frame, tried.dtype, generator) for p in chosen)
+            attempt = outcome(target, tried.frame, chosen, tried.dtype, args, seed, keywords)
+            if attempt.good and not attempt.warning:
+                return attempt
+    return tried
 
 
 def alike(target: Target, tried: Outcome, seed: int, keywords: tuple[str, ...] = ()) -> Outcome:
