@@ -121,3 +121,74 @@ class Rename(Function):
     @staticmethod
     def backward(ctx, grad):
         return 2 * grad
+
+
+class Rounded(Tensor):
+    """Integers and the scale that makes numbers of them."""
+
+    @staticmethod
+    def __new__(cls, codes, scale):
+        return torch.Tensor._make_wrapper_subclass(cls, codes.shape, dtype=scale.dtype)
+
+    def __init__(self, codes, scale):
+        self.codes, self.scale = codes, scale
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if func in (torch.ops.aten.detach.default, torch.ops.aten.clone.default):
+            return Rounded(args[0].codes, args[0].scale)
+        plain = [a.codes * a.scale if isinstance(a, Rounded) else a for a in args]
+        return func(*plain, **(kwargs or {}))
+
+
+class Round(Function):
+    """Straight through, as everybody does it."""
+
+    @staticmethod
+    def forward(ctx, x):
+        scale = x.detach().abs().max() / 100
+        return Rounded((x / scale).round().to(torch.int32), scale)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class Unround(Function):
+    @staticmethod
+    def forward(ctx, rounded: Rounded):
+        return rounded.codes * rounded.scale
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class Pair(Tensor):
+    """The sum of two tensors, kept apart."""
+
+    @staticmethod
+    def __new__(cls, high: Tensor, low: Tensor):
+        return torch.Tensor._make_wrapper_subclass(cls, high.shape, dtype=high.dtype)
+
+    def __init__(self, high, low):
+        self.high, self.low = high, low
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if func in (torch.ops.aten.detach.default, torch.ops.aten.clone.default):
+            return Pair(args[0].high, args[0].low)
+        raise NotImplementedError(str(func))
+
+
+class OfSmallRest(Function):
+    """Right to first order, if `low` is small, as its author takes for granted."""
+
+    @staticmethod
+    def forward(ctx, pair: Pair):
+        ctx.high = pair.high
+        return (pair.high + pair.low) ** 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return Pair(2 * grad * ctx.high, 2 * grad * ctx.high)

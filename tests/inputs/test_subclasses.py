@@ -81,3 +81,16 @@ def test_a_recipe_fits_every_frame_that_has_its_shapes():
         made(part, FRAMES[1], torch.float64, generator)
     values, offsets = (made(part, FRAMES[0], torch.float64, generator) for part in recipe.parts)
     assert offsets.tolist() == [0, 1, len(values)]
+
+
+@pytest.mark.parametrize("function", [ops.Round, ops.Unround], ids=lambda f: f.__name__)
+def test_what_consists_of_integers_is_not_taken_apart(function):
+    rounded = ops.Rounded(torch.ones(3, 4, dtype=torch.int32), torch.tensor(0.5))
+    assert not is_wrapper(rounded)
+    assert gs.check(function, isolate=False, level="quick").subjects[0].verdict != "refuted"
+
+
+def test_parts_that_may_not_fit_each_other_accuse_nobody():
+    report = gs.check(ops.OfSmallRest, isolate=False)
+    assert report.subjects[0].verdict == "unverified"
+    assert "what is in 'pair' had to be guessed" in report.subjects[0].reason

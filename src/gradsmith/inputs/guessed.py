@@ -20,6 +20,7 @@ from gradsmith.inputs.guess.second_opinion import (
     function_excuse,
     implied_excuse,
     range_excuse,
+    subclass_excuse,
     symmetric_excuse,
 )
 from gradsmith.lab.eager import uncompiled
@@ -29,7 +30,15 @@ from gradsmith.lab.state import preserved
 from gradsmith.lab.target import Target
 
 # Those that show a right gradient come first.
-_EXCUSES = (symmetric_excuse, definite_excuse, range_excuse, guarded_excuse, function_excuse, implied_excuse)
+_EXCUSES = (
+    symmetric_excuse,
+    definite_excuse,
+    range_excuse,
+    guarded_excuse,
+    function_excuse,
+    implied_excuse,
+    subclass_excuse,
+)
 # Shapes that do not fit each other: with several tensors, the guess may be what does not fit.
 _UNFIT = re.compile(r"shape|size|dimension|index \d+ is out of|must match|broadcast|expand", re.IGNORECASE)
 

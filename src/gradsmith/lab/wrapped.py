@@ -1,6 +1,6 @@
 """Tensor subclasses that wrap plain tensors: inputs are made of plain ones, outputs are taken apart into plain ones.
 
-A masked, nested or quantised tensor cannot be moved along a direction, and often not even be copied. Its parts can. So an
+A masked or nested tensor cannot be moved along a direction, and often not even be copied. Its parts can. So an
 input is declared as `wrapped(MaskedTensor, data, mask)`: gradients are asked for the parts, and the subclass is put
 together in every call. Of an output, the gradient flows through its parts; what backward receives is of its own class.
 """
@@ -90,10 +90,14 @@ def _has_numbers(value: object) -> bool:
 
 
 def is_wrapper(tensor: object) -> bool:
-    """Whether a tensor has no numbers of its own, only tensors inside; a subclass that merely has attributes is none."""
-    if not isinstance(tensor, Tensor) or type(tensor) in (Tensor, nn.Parameter, nn.Buffer):
+    """Whether a tensor has no numbers of its own, only tensors inside; a subclass that merely has attributes is none.
+
+    Nor is one whose content is integers (quantised, packed): no gradient flows through those.
+    """
+    if not isinstance(tensor, Tensor) or type(tensor) in (Tensor, nn.Parameter, nn.Buffer) or _has_memory(tensor):
         return False
-    return not _has_memory(tensor) and bool(_inside(tensor))
+    content = [part for part in _inside(tensor).values() if part.dtype != torch.bool]
+    return bool(content) and _has_numbers(max(content, key=lambda part: part.numel()))
 
 
 def _has_memory(tensor: Tensor) -> bool:

@@ -260,6 +260,10 @@ def _attempt(
         tried = improve(search.target, tried, search.seed, search.keywords)
     if tried.good and tried.warning:
         tried = without_warning(search.target, tried, search.seed, search.keywords)
+    if not tried.good and any(p.kind == "wrapped" for p in chosen):
+        # What the constructor lets pass need not be what the class is for: no complaint may rest on that.
+        search.errors[tried.trouble] = search.errors.get(tried.trouble, 0) + 1
+        return _Failure()
     if tried.args is not None and (search.best is None or tried.rank > search.best.rank):
         search.best = alike(search.target, tried, search.seed, search.keywords) if tried.good else tried
     return _Failure()

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
 
 from gradsmith.inputs.guess.endless import Stopped
 from gradsmith.inputs.guess.functions import Written, others
@@ -24,6 +25,7 @@ from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.gradient import Settings, judge
 from gradsmith.lab.implied import implied
 from gradsmith.lab.target import Target
+from gradsmith.lab.wrapped import Wrapped
 
 _OPERATIONS = 300_000  # on other values an iteration may not converge, and with other functions a loop may not end
 # What forwards of symmetric matrices say or call.
@@ -90,6 +92,15 @@ def implied_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]
         if is_right(target, other, kwargs, seed):
             return Opinion(other, f"the gradient is right where '{found[0].name}' is {word}")
     return Opinion(args, f"only backward reads '{found[0].name}', which has to fit the other inputs", proven=False)
+
+
+def subclass_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+    """A subclass with several tensors of numbers inside: a guess does not know how they have to fit each other."""
+    for i, value in enumerate(args):
+        inside = [p for p in pytree.tree_leaves(value) if isinstance(p, Tensor)] if isinstance(value, Wrapped) else []
+        if sum(part.is_floating_point() or part.is_complex() for part in inside) > 1:
+            return Opinion(args, f"what is in '{_name(target, i)}' had to be guessed", proven=False)
+    return None
 
 
 def _relatives(args: tuple[Any, ...], place: int) -> Iterator[tuple[str, Tensor]]:

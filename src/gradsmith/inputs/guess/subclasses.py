@@ -17,6 +17,7 @@ from gradsmith.inputs.guess.cheapest import cheapest
 from gradsmith.inputs.guess.clues import NOTHING, Clue, signature_clues
 from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, Recipe, Sparse, made
 from gradsmith.lab.target import Target, backward_of
+from gradsmith.lab.wrapped import is_wrapper
 
 _PLAIN = (Tensor, nn.Parameter, nn.Buffer)
 _TRIES = 300
@@ -86,7 +87,8 @@ def _ways(cls: Any) -> Iterator[Recipe]:
 def _working(cls: type[Tensor], ways: Iterator[Recipe]) -> Iterator[Recipe]:
     """Those that give a tensor of the class, in a frame of two dimensions."""
     for recipe in ways:
-        if isinstance(_built(recipe, FRAMES[0]), cls):
+        built = _built(recipe, FRAMES[0])
+        if isinstance(built, cls) and is_wrapper(built):
             yield recipe
 
 
