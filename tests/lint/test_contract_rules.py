@@ -61,6 +61,32 @@ DEFECTS = {
         "vmap-conflict",
         "generate_vmap_rule = True\n\n" + fn("return x", "return g"),
     ),
+    "a kept function without a graph": (
+        "nested-backward",
+        fn(
+            "ctx.run = run\nctx.save_for_backward(x)\nreturn run(x)",
+            "(x,) = ctx.saved_tensors\nx = x.detach().requires_grad_()\ny = ctx.run(x)\nreturn None, torch.autograd.grad(y, x, g)[0]",
+            "run, x",
+        ),
+    ),
+    "setup_context unpacks one of two": (
+        "unpack-count",
+        """
+        @staticmethod
+        def forward(x, k):
+            return x * k
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            (x,) = inputs
+            ctx.save_for_backward(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g, None
+        """,
+    ),
     "autograd.grad without a graph": (
         "nested-backward",
         fn(
@@ -182,6 +208,40 @@ RIGHT = {
     "one output is always there": (
         "none-grad-arith",
         fn("ctx.set_materialize_grads(False)\nreturn x * 2", "return g * 2"),
+    ),
+    "setup_context takes the first": (
+        "unpack-count",
+        """
+        @staticmethod
+        def forward(x, k):
+            return x * k
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            x, *_ = inputs
+            ctx.save_for_backward(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g, None
+        """,
+    ),
+    "setup_context without the default": (
+        "unpack-count",
+        """
+        @staticmethod
+        def forward(x, k=2):
+            return x * k
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            (x,) = inputs
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+        """,
     ),
     "checkpoint recomputes": (
         "nested-backward",

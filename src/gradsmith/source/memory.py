@@ -229,6 +229,8 @@ def _written(method: Method, node: ast.AST) -> tuple[ast.expr | None, str]:
         return (subscripts[0].value, "[]=") if subscripts else (None, "")
     if not isinstance(node, ast.Call):
         return None, ""
+    if (method.dotted(node.func) or "") in _COLLECTIVES:
+        return next(iter([*node.args, *(k.value for k in node.keywords if k.arg == "tensor")]), None), "all_reduce"
     out = next((k.value for k in node.keywords if k.arg == "out"), None)
     if isinstance(node.func, ast.Attribute):
         name = node.func.attr
@@ -253,6 +255,8 @@ def _is_container(method: Method, target: ast.expr) -> bool:
     return method.value(target).kind in ("list", "dict", "tuple", "ndarray", "str", "shape")
 
 
+# What the other processes have is put into the tensor itself.
+_COLLECTIVES = frozenset(("torch.distributed.all_reduce", "torch.distributed.distributed_c10d.all_reduce"))
 _SYMBOLS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
     ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",

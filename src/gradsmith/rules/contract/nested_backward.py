@@ -98,6 +98,14 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 f"'{ast.unparse(differentiated)}' has no graph, and the call raises.",
                 advice="Compute it under `with torch.enable_grad():` and use torch.autograd.grad.",
             )
+        elif not turned_on and (called := _called_from_ctx(backward, differentiated)):
+            yield function.at(
+                call.node,
+                f"{function.name}.{backward.name} calls {shown}, but gradients are off in backward: unless '{called}' turns "
+                f"them on itself, '{ast.unparse(differentiated)}' has no graph, and the call raises.",
+                advice=f"Call {called} under `with torch.enable_grad():`.",
+                severity="warning",
+            )
         elif turned_on and call.dotted != "torch.autograd.grad":
             yield function.at(
                 call.node,
@@ -131,6 +139,18 @@ def _is_computed_here(method: Method, node: ast.expr) -> bool:
     if isinstance(value.func, ast.Attribute) and method.dotted(value.func) is None:
         return _is_computed_here(method, value.func.value)
     return all(method.value(a).kind != "unknown" for a in value.args)
+
+
+def _called_from_ctx(method: Method, node: ast.expr) -> str | None:
+    """`ctx.run` in `y = ctx.run(x)`: what forward was given to call, run again."""
+    value = method.resolve(node)
+    if not isinstance(value, ast.Call):
+        return None
+    function = method.resolve(value.func)
+    kept = (
+        isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == method.ctx
+    )
+    return ast.unparse(function) if kept else None
 
 
 def _turns_gradients_on(method: Method) -> bool:

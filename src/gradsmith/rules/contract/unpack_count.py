@@ -79,6 +79,7 @@ gradsmith_inputs = {
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
     saves, backward = function.saves, function.backward
+    yield from _inputs_unpacked(function)
     for unpack in function.unpacks:
         yield from _tuple_as_tensor(function, unpack)
     if backward is not None and not saves and not function.ctx_escapes:
@@ -102,6 +103,30 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 f"saves {saved}.",
                 advice=f"Indices start at 0; line {saves[0].node.lineno} says what is saved.",
             )
+
+
+def _inputs_unpacked(function: FunctionModel) -> Iterator[Finding]:
+    """`(x,) = inputs` in setup_context, where forward has two inputs: it raises on every call that needs a gradient."""
+    setup, forward = function.setup_context, function.forward
+    if setup is None or forward is None or setup.inherited or forward.inherited or forward.vararg is not None:
+        return
+    given = next((p for p in setup.params if p.role == "inputs"), None)
+    inputs = forward.positional
+    # Function.apply passes on what the caller wrote; an operator's defaults are filled in.
+    fewest = sum(p.default is None for p in inputs) if function.kind != "custom_op" else len(inputs)
+    for node in setup.nodes:
+        if not (isinstance(node, ast.Assign) and given is not None and setup.param_of(node.value) is given):
+            continue
+        for target in node.targets:
+            if not isinstance(target, (ast.Tuple, ast.List)) or any(isinstance(t, ast.Starred) for t in target.elts):
+                continue
+            if not fewest <= len(target.elts) <= len(inputs):
+                yield function.at(
+                    node,
+                    f"{function.name}.{setup.name} unpacks {plural(len(target.elts), 'input')}, but forward has "
+                    f"{len(inputs)} ({', '.join(p.name for p in inputs)}).",
+                    advice="Unpack all inputs of forward, in its order; `x, *_ = inputs` leaves the rest.",
+                )
 
 
 def _nothing_saved(function: FunctionModel, backward: Method) -> Iterator[Finding]:

@@ -80,6 +80,8 @@ _TOGETHER = LINEAR_ALGEBRA | frozenset(
     ["mul", "add", "sub", "div", "where", "maximum", "minimum", "index_add", "scatter_add", "gather"]
 )
 
+# `grad.scatter_(-1, index, g)`: the receiver has to be where its arguments are.
+_FILLED = frozenset(["scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "masked_scatter", "addmm"])
 _TENSOR_SIGNS = frozenset(["shape", "size", "device", "dtype", "ndim", "dim", "new_zeros", "new_empty"])
 
 
@@ -164,6 +166,12 @@ def _meets(function: FunctionModel, method: Method, creation: Creation) -> str |
             others = [a for a in _operands(parent) if a is not use]
             if met := next((a for a in others if _comes_from_caller(method, a)), None):
                 return f"combines it with '{ast.unparse(met)}'"
+        into = method.file.parents.get(parent) if isinstance(parent, ast.Attribute) else None
+        filled = isinstance(parent, ast.Attribute) and parent.attr.rstrip("_") in _FILLED
+        if filled and isinstance(into, ast.Call) and into.func is parent:
+            given = [*into.args, *(k.value for k in into.keywords)]
+            if met := next((a for a in given if _comes_from_caller(method, a)), None):
+                return f"fills it from '{ast.unparse(met)}'"
     return None
 
 

@@ -103,12 +103,22 @@ def _joins(node: ast.Call) -> bool:
         arguments = arguments[0].elts
     if any(isinstance(a, ast.Starred) for a in arguments):
         return _is_minus_one(arguments[0])
+    if (
+        len(arguments) > 1
+        and sum(map(_is_minus_one, arguments)) == 1
+        and all(_is_one(a) for a in arguments if not _is_minus_one(a))
+    ):
+        return False  # `view(-1, 1, 1)`: one number per sample gets room to be multiplied, and nothing is joined
     joined = any(isinstance(a, ast.BinOp) and isinstance(a.op, ast.Mult) for a in arguments)
     return joined or (len(arguments) <= 3 and any(_is_minus_one(a) for a in arguments))
 
 
 def _is_minus_one(node: ast.expr) -> bool:
     return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and ast.unparse(node) == "-1"
+
+
+def _is_one(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 1
 
 
 def _checked(method: Method, name: str) -> bool:
