@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.variations.asked import asked
 from gradsmith.lab.variations.judging import Variation
 
 # Boundaries of segments: another order is not another example, it is nonsense.
@@ -22,7 +23,8 @@ def variations(lab: Lab) -> Iterator[Variation]:
             continue
         tensor = leaf.tensor.detach()
         sizes = {size for other in arguments.leaves if other is not leaf for size in other.tensor.shape}
-        if not _is_permutation(tensor, sizes) and tensor.unique().numel() == tensor.numel():
+        free = leaf.position in asked(lab).accumulated or not _is_permutation(tensor, sizes)
+        if free and tensor.unique().numel() == tensor.numel():
             repeated = tensor.clone()
             repeated.view(-1)[1] = repeated.view(-1)[0]
             yield Variation(

@@ -1,4 +1,4 @@
-"""Other options: optional arguments left out, flags flipped, negative dims, larger strides, other reductions."""
+"""Other options: optional arguments left out, flags flipped, negative dims, larger strides, other reductions, labels to ignore."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch import Tensor
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.foreign import foreign
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.variations.asked import asked
 from gradsmith.lab.variations.judging import Variation
 
 _REDUCTIONS = ("mean", "sum", "none")
@@ -29,6 +30,21 @@ def variations(lab: Lab) -> Iterator[Variation]:
             continue
         for other, words, doubtful in _others(name, value, arguments, fixed=fixed):
             yield Variation(f"with {words}", _with(arguments, i, other), "options", name, doubtful)
+    if not fixed:
+        yield from _sentinels(lab)
+
+
+def _sentinels(lab: Lab) -> Iterator[Variation]:
+    """A label that is to be ignored, a row that is padding: forward compares with it, and the example has none."""
+    arguments = lab.precise[1]
+    for leaf in arguments.leaves:
+        present = leaf.tensor.detach()
+        for number in asked(lab).compared.get(leaf.position, []):
+            if number < 0 and not bool((present == number).any()):
+                flat = present.reshape(-1).clone()
+                flat[-1] = number
+                changed = arguments.replaced({leaf.position: flat.reshape(present.shape)})
+                yield Variation(f"with {number} in '{leaf.name}'", changed, "options", leaf.name, doubtful=True)
 
 
 def _others(name: str, value: Any, arguments: Arguments, *, fixed: bool) -> Iterator[tuple[Any, str, bool]]:

@@ -60,6 +60,8 @@ def variations(lab: Lab) -> Iterator[Variation]:
     arguments = lab.precise[1]
     learned = groups(lab)
     for group in learned:
+        if _only_a_prefix(lab, arguments, group):
+            continue
         for size in _sizes(group.size):
             variation = _variation(arguments, group, size)
             if not _repeats_indices(arguments, variation.arguments):
@@ -189,6 +191,29 @@ def _splits_twins(arguments: Arguments, group: Group) -> bool:
         for m in group.members
         for other, shape in shapes.items()
     )
+
+
+def _only_a_prefix(lab: Lab, arguments: Arguments, group: Group) -> bool:
+    """The rows of a tensor and of the indices into it are one batch, of which gather also takes a part.
+
+    Nobody has more scores than labels. What is free of the other (a table beside the indices into it) can both grow and
+    shrink on its own; a part can only do one of them.
+    """
+    tensors = {leaf.position: leaf.tensor for leaf in arguments.leaves}
+    split = any(
+        m.dim == 0
+        and other.ndim > 0
+        and other.shape[0] == group.size
+        and Dimension(position, 0) not in group.members
+        and _is_index(other) != _is_index(tensors[m.position])
+        for m in group.members
+        for position, other in tensors.items()
+    )
+    return split and not all(_takes(lab, arguments, group, group.size + step) for step in (-1, 1))
+
+
+def _is_index(tensor: Tensor) -> bool:
+    return tensor.dtype in _INDEX
 
 
 def _emptied(arguments: Arguments, group: Group) -> Variation:

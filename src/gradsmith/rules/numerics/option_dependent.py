@@ -3,8 +3,8 @@
 What it finds
 -------------
 Arguments that are no tensors are varied: flags flipped, `dim` negative and otherwise, `stride`, `padding` and `dilation`
-raised, the other reductions, scalars moved away from 0 and 1; optional tensors are left out. For every option that
-forward accepts, backward has to run, and the gradient has to be the derivative.
+raised, the other reductions, scalars moved away from 0 and 1; optional tensors are left out; a negative number that
+forward compares an index with (`target != -100`) is put into it. For every option that forward accepts, backward has to run, and the gradient has to be the derivative.
 
 Why it matters
 --------------

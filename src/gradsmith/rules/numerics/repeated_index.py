@@ -3,7 +3,8 @@
 What it finds
 -------------
 Integer inputs whose values are all different get one value twice, and every one is tried in reverse order; the gradient is
-judged again. Offsets, lengths and permutations are left alone.
+judged again. Offsets, lengths and permutations are left alone, unless forward itself accumulates by them (`index_add`,
+`scatter_add`, `bincount`).
 
 Why it matters
 --------------

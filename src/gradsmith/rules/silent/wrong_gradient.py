@@ -80,6 +80,8 @@ def _imprecise(lab: Lab, pair: Pair) -> Iterator[Finding]:
     from gradsmith.diagnosis.case import case_of
     from gradsmith.diagnosis.low_precision import fits
 
+    if _answers_in_fewer_digits(lab, pair):
+        return
     case = case_of(lab, pair)
     fit = fits(case) if case is not None else None
     if fit is not None:
@@ -90,6 +92,14 @@ def _imprecise(lab: Lab, pair: Pair) -> Iterator[Finding]:
             cause="low-precision",
             advice=fit.advice,
         )
+
+
+def _answers_in_fewer_digits(lab: Lab, pair: Pair) -> bool:
+    """Forward returns a narrower type than it was given: grad_output then has no more digits to pass on."""
+    import torch
+
+    output = lab.gradient.run.outputs[pair.output]
+    return bool(torch.finfo(output.dtype).eps > torch.finfo(pair.leaf.tensor.dtype).eps)
 
 
 def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:

@@ -14,7 +14,7 @@ was tested.
 Known problems
 --------------
 Functions that write into their input (mark_dirty) get wrong gradients from aot_autograd itself when the input is an argument
-of the compiled function: measured on torch 2.13, reported with blame `pytorch` as a warning.
+of the compiled function: measured on torch 2.13, reported with blame `pytorch` as a remark.
 
 References
 ----------
@@ -73,7 +73,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
             found = lab.finding(
                 f"{lab.target.name} compiled ({backend}) gives another result than eager: {outcome.differs}."
                 + (" PyTorch drops mark_dirty here (pytorch#133491; measured on 2.13)." if dirty else ""),
-                severity="warning" if dirty else None,
+                severity="info" if dirty else None,  # a Function that is right can do nothing about it
                 advice="Clone the input inside the compiled function before the in-place Function."
                 if dirty
                 else "Look for branches on is_compiling(), side effects and values read outside the graph.",
