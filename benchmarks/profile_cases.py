@@ -98,6 +98,7 @@ def main() -> None:
         "--held-out", nargs="?", const="held_out", default="", metavar="SET", help="another folder of pairs"
     )
     parser.add_argument("--no-medians", action="store_true", help="leave out the comparison with an unobserved run")
+    parser.add_argument("--only-medians", action="store_true", help="nothing but that comparison")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -105,16 +106,23 @@ def main() -> None:
     for path in sorted((PAIRS / options.held_out).glob("*.py")):
         if options.names and path.stem not in options.names:
             continue
-        outcomes.append(judge(loaded(path), medians=not options.no_medians))
-        _show(outcomes[-1])
-    reached = goals(outcomes)[: 3 if options.no_medians else None]
+        module, outcome = loaded(path), Outcome(path.stem)
+        if not options.only_medians:
+            judge(module, outcome)
+        if not options.no_medians:
+            torch.manual_seed(0)
+            agreed = agreement(module)
+            outcome.reported, outcome.noise = agreed.reported, agreed.noise
+        outcomes.append(outcome)
+        _show(outcome, judged=not options.only_medians)
+    reached = goals(outcomes)[3 if options.only_medians else 0 : 3 if options.no_medians else None]
     print(*reached, sep="\n")
-    foretold = [o for o in outcomes if math.isfinite(o.predicted)]
-    print(
-        f"       predictions: {sum(o.close for o in foretold)} of the {len(foretold)} that were made are within a factor 2,",
-        end=" ",
-    )
-    print(f"{sum(o.within for o in foretold)} within the bounds given with them")
+    if not options.only_medians:
+        made = [o for o in outcomes if math.isfinite(o.predicted)]
+        close, within = sum(o.close for o in made), sum(o.within for o in made)
+        print(
+            f"       of the {len(made)} predictions that were made, {close} are within a factor 2, {within} within their bounds"
+        )
     if not options.no_medians:
         print(f"       medians: {_off([o.reported for o in outcomes])}; noise: {_off([o.noise for o in outcomes])}")
     if options.json:
@@ -122,10 +130,9 @@ def main() -> None:
     sys.exit(0 if all(goal.met for goal in reached) else 1)
 
 
-def judge(module: ModuleType, *, medians: bool = True) -> Outcome:
+def judge(module: ModuleType, outcome: Outcome) -> None:
     """Profile both versions, then measure what changing one into the other really gains."""
     path = Path(str(module.__file__))
-    outcome = Outcome(path.stem)
     torch.manual_seed(0)
     profile = gs.profile(module.slow, *module.inputs())
     marked = {i for i, text in enumerate(path.read_text().splitlines(), 1) if "# <-" in text}
@@ -143,10 +150,6 @@ def judge(module: ModuleType, *, medians: bool = True) -> Outcome:
     outcome.silent = all(f.rule in allowed for f in loud)
     outcome.said += [f"fast {f.rule}:{f.line}" for f in loud]
     outcome.measured = profile.saved_bytes / quick.saved_bytes if memory else _gain(module)
-    if medians:
-        agreed = agreement(module)
-        outcome.reported, outcome.noise = agreed.reported, agreed.noise
-    return outcome
 
 
 def _combined(findings: list[gs.Finding], memory: bool, gain: Callable[[gs.Finding], float]) -> float:
@@ -181,12 +184,14 @@ def _off(ratios: list[float]) -> str:
     return f"{statistics.median(off):.1%} off in the middle, {max(off):.1%} at most"
 
 
-def _show(o: Outcome) -> None:
-    marks = (
-        f"{'named' if o.named else 'MISSED':<7}{'silent' if o.silent else 'LOUD':<7}{'close' if o.close else 'far':<6}"
-    )
-    times = f"predicted {o.predicted:5.2f} ({o.low:.2f} to {o.high:.2f}) measured {o.measured:5.2f} medians {o.reported:.2f} (noise {o.noise:.2f})"
-    print(f"{o.name:<18}{marks} {times}  {' '.join(o.said)}", flush=True)
+def _show(o: Outcome, judged: bool) -> None:
+    row = f"{o.name:<18}"
+    if judged:
+        row += f"{'named' if o.named else 'MISSED':<7}{'silent' if o.silent else 'LOUD':<7}{'close' if o.close else 'far':<6}"
+        row += f"predicted {o.predicted:5.2f} ({o.low:.2f} to {o.high:.2f}) measured {o.measured:5.2f} "
+    if math.isfinite(o.reported):
+        row += f"medians {o.reported:.2f} (noise {o.noise:.2f}) "
+    print(row, *o.said, flush=True)
 
 
 if __name__ == "__main__":
