@@ -112,3 +112,21 @@ class GivenSlope(Function):
     def backward(ctx, grad):
         (x,) = ctx.saved_tensors
         return None, None, ctx.slope_fn(x) * grad
+
+
+class Undone(Function):
+    """Keeps no input: what backward needs, the inverse of the function gives back."""
+
+    @staticmethod
+    def forward(ctx, fn, fn_inverse, x):
+        ctx.fn, ctx.fn_inverse = fn, fn_inverse
+        out = fn(x)
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        with torch.enable_grad():
+            x = ctx.fn_inverse(ctx.saved_tensors[0].detach()).detach().requires_grad_()
+            (found,) = torch.autograd.grad(ctx.fn(x), x, grad)
+        return None, None, found

@@ -26,7 +26,7 @@ def test_a_factor_is_no_matter_of_which_function_was_guessed():
     assert report.findings[0].rule == "wrong-gradient"
 
 
-@pytest.mark.parametrize("function", [ops.Solved, ops.GivenSlope], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [ops.Solved, ops.GivenSlope, ops.Undone], ids=lambda f: f.__name__)
 def test_functions_that_have_to_fit_one_another_accuse_nobody(function):
     report = gs.check(function, isolate=False)
     assert report.subjects[0].verdict == "unverified"

@@ -13,6 +13,7 @@ from gradsmith.inputs.guess.endless import spend
 
 FUNCTION_NAME = re.compile(
     r"(\w*_)?(fn|func|function|f|op|act|activation|run_function|callable|surrogate\w*|subgraph|graph|gm|body|closure)"
+    r"|(fn|func|function)_\w+"
 )
 _TEST = re.compile(r"(\w*_)?(cond|condition|pred|predicate|stop|stopping|until|converged|done)(_?(fn|func|function))?")
 _JOINS = re.compile(r"(\w*_)?(combine|merge|join|reduce|accumulate|assoc\w*|monoid)(r|_?(fn|func|function|op))?")

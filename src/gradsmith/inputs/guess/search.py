@@ -140,14 +140,18 @@ def _look(search: _Search, found: list[Clue]) -> None:
     search.keywords = tuple(clue.name for clue in found if clue.keyword)
     said = [count for clue in found for count in clue.counts]
     counts = list(dict.fromkeys([*said, *_STARRED])) if any(clue.starred for clue in found) else [1]
+    began = time.process_time()
     for count in counts:
+        if search.attempts and time.process_time() > began + 1.5 * search.seconds:
+            return
         # Processor time: on a busy machine the wall clock would end the search before it began.
         search.share = search.seconds / min(len(counts), 2)
         search.deadline = time.process_time() + search.share
         search.refused = 0  # another number of inputs may be what backward returns gradients for
         flat = [clue for each in found for clue in [each] * (count if each.starred else 1)]
         for rank, clue in enumerate(clue for clue in found if clue.counting):
-            clue.constants = [0, 1, count] if rank else [count, 1, 0]  # together they count all of them
+            together = [0, 1, count] if rank else [count, 1, 0]  # they count all of them
+            clue.constants = list(dict.fromkeys([*together, *clue.constants]))
         if flat:
             _combine(search, flat)
         if search.best is not None and search.best.good:
