@@ -129,3 +129,40 @@ def test_a_forward_that_answers_in_float32_is_judged_by_float32():
     w = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
     report = gs.check(Single, LOGITS, w)
     assert named(report) == set() and report.ok
+
+
+class Turn(torch.autograd.Function):
+    """Halves of size 1 would be broadcast against a table of two columns: forward takes them, and nobody means them."""
+
+    @staticmethod
+    def forward(ctx, x, cos, sin):
+        ctx.save_for_backward(cos, sin)
+        a, b = x.chunk(2, -1)
+        return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        cos, sin = ctx.saved_tensors
+        a, b = grad_output.chunk(2, -1)
+        return torch.cat([a * cos + b * sin, b * cos - a * sin], -1), None, None
+
+
+def test_a_size_that_can_only_shrink_is_held_by_another():
+    table = torch.randn(3, 2, dtype=torch.float64)
+    report = gs.check(Turn, LOGITS, table, table.flip(0))
+    assert named(report) == set() and report.ok
+
+
+class Kept(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, *xs):
+        ctx.xs = xs
+        return sum(x.square().sum() for x in xs)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return tuple(2 * grad_output * x for x in ctx.xs)
+
+
+def test_inputs_in_a_tuple_on_ctx_are_inputs_on_ctx():
+    assert named(gs.check(Kept, LOGITS, LOGITS.detach()[:2].clone().requires_grad_())) == {"tensor-on-ctx"}

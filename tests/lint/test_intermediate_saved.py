@@ -80,6 +80,35 @@ WITHOUT_GRAPH = {
 }
 
 
+def test_a_count_from_a_function_has_no_derivative() -> None:
+    text = """
+import torch
+
+
+def support(x):
+    ordered = x.sort(-1, descending=True).values
+    inside = ordered * 2 > ordered.cumsum(-1)
+    return ordered, inside.sum(-1).unsqueeze(-1)
+
+
+class Fn(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ordered, size = support(x)
+        ctx.save_for_backward(size)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        (size,) = ctx.saved_tensors
+        return g * 2 + g.sum(-1, keepdim=True) / size.to(g.dtype)
+"""
+    assert found_in("", text) == []
+    assert [
+        f.severity for f in found_in("", text.replace("save_for_backward(size)", "save_for_backward(ordered)"))
+    ] == ["warning"]
+
+
 def found_in(backward: str, file: str = ABOVE + TEMPLATE) -> list[Finding]:
     text = file.replace("{backward}", textwrap.indent(backward, " " * 8))
     return lint_source(text, select=["intermediate-saved"], debug=True).findings

@@ -79,6 +79,11 @@ DEFECTS = {
     "a saved tensor by index": ("inplace-saved", fn(SAVED, "x = ctx.saved_tensors[0]\nx *= 2\nreturn g * x")),
     "a saved tensor as out": ("inplace-saved", fn(SAVED, "(x,) = ctx.saved_tensors\nreturn torch.mul(g, x, out=x)")),
     "a slice of the input": ("inplace-input", fn("x[0] = 0\nreturn x * 2", "return g * 2")),
+    "an input whose maximum was taken": (
+        "inplace-input",
+        fn("top, _ = x.max(-1, keepdim=True)\nx -= top\nreturn x.exp()", "return g"),
+    ),
+    "a collective on grad_output": ("inplace-grad", fn("return x", "torch.distributed.all_reduce(g)\nreturn g")),
     "augmented input": ("inplace-input", fn("x = x.view(-1)\nx += 1\nreturn x * 2", "return g * 2")),
     "a class attribute": (
         "class-state",
@@ -147,6 +152,7 @@ RIGHT = {
     "create_graph is asked for": ("requires-grad-read", fn(SAVED, "return g * 2 if g.requires_grad else g")),
     "a cloned saved tensor": ("inplace-saved", fn(SAVED, "x = ctx.saved_tensors[0].clone()\nx *= 2\nreturn g * x")),
     "a mask computed anew": ("inplace-saved", fn(SAVED, "(x,) = ctx.saved_tensors\nx = x * 2\nx.mul_(g)\nreturn x")),
+    "a number that is counted up": ("inplace-input", fn("n += 1\nreturn x * n", "return g, None", "x, n")),
     "marked dirty": ("inplace-input", fn("x.mul_(2)\nctx.mark_dirty(x)\nreturn x", "return g * 2")),
     "output += bias": ("inplace-input", fn("out = x * 2\nout += 1\nreturn out", "return g * 2")),
     "running statistics": (

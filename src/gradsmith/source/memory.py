@@ -220,7 +220,7 @@ def _written(method: Method, node: ast.AST) -> tuple[ast.expr | None, str]:
             read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
             method.flow.at[read] = tuple(p for b in before for p in b.previous)
             method.file.parents[read] = node
-            return (read, how) if method.value(read).is_tensor else (None, "")
+            return (read, how) if method.value(read).is_tensor or _is_asked_like_one(method, read) else (None, "")
         if isinstance(node.target, ast.Subscript):
             return node.target.value, "[]="
         return None, ""
@@ -248,6 +248,23 @@ def _written(method: Method, node: ast.AST) -> tuple[ast.expr | None, str]:
     if _flag(node, "inplace") and node.args and method.op(node) is not None:
         return node.args[0], "inplace=True"
     return None, ""
+
+
+def _is_asked_like_one(method: Method, read: ast.Name) -> bool:
+    """An input of which a dimension, a maximum or a device is asked elsewhere is no number: `x -= 1` writes into it."""
+    param = method.param_of(read)
+    return (
+        param is not None
+        and param.role == "input"
+        and param.declared.kind in ("unknown", "tensor")
+        and any(
+            isinstance(n, ast.Attribute)
+            and (n.attr in know.METHODS or n.attr in know.SHAPE_ATTRIBUTES)
+            and isinstance(n.value, ast.Name)
+            and n.value.id == read.id
+            for n in method.nodes
+        )
+    )
 
 
 def _is_container(method: Method, target: ast.expr) -> bool:

@@ -38,6 +38,9 @@ _ENDS = (
     | know.TO_SHAPE
     | {"detach", "detach_", "numpy", "tolist", "from_numpy"}
 )
+_COUNTING = (
+    know.VIEWS | know.MAYBE_SAME | {"sum", "cumsum", "count_nonzero", "any", "all", "long", "int", "float", "to"}
+)
 _TRANSPARENT = ("torch.", "einops.", "functools.", "itertools.", "operator.", "math.")
 _NOT_RECORDED = ("torch.distributed.", "torch._C.", "torch.autograd.grad", "torch.autograd.backward")
 _UNRECORDED = frozenset(("no_grad", "inference_mode", "custom_op", "triton_op", "once_differentiable"))
@@ -59,10 +62,14 @@ class Origin:
 
 @dataclass
 class Trace:
-    """What was found. `unseen`: somewhere the record ends in a kernel, or in a call that is not in this file."""
+    """What was found. `unseen`: somewhere the record ends in a kernel, or in a call that is not in this file.
+
+    `discrete`: somewhere it ends in a comparison, or in a count of what passed one.
+    """
 
     origins: set[Origin] = field(default_factory=set)
     unseen: bool = False
+    discrete: bool = False
 
 
 def gradients(function: FunctionModel) -> list[Trace]:
@@ -118,6 +125,8 @@ class _Tracer:
             self.walk(node.orelse, computed, part)
         elif isinstance(node, ast.BinOp):
             self._all((node.left, node.right), True)
+        elif isinstance(node, ast.Compare):
+            self.trace.discrete = True
         elif isinstance(node, ast.UnaryOp):
             self.walk(node.operand, True)
         elif isinstance(node, (ast.Tuple, ast.List, ast.Set)):
@@ -173,6 +182,7 @@ class _Tracer:
         if site.is_kernel or site.is_extension or site.is_numpy:
             self.trace.unseen = True
         elif site.op is not None:
+            self.trace.discrete |= _is_count(method, node)
             if site.op in _ENDS or method.value(node).constant:
                 return
             receiver = [func.value] if isinstance(func, ast.Attribute) else []
@@ -247,6 +257,7 @@ class _Tracer:
             chosen = item.elements[part] if part is not None and item.elements and part < len(item.elements) else None
             tracer.walk(chosen if chosen is not None else item.node.value, False, part if chosen is None else None)
         self.trace.unseen |= tracer.trace.unseen
+        self.trace.discrete |= tracer.trace.discrete
         for origin in tracer.trace.origins:
             through = computed or origin.computed
             if origin.kind == "saved":
@@ -257,6 +268,18 @@ class _Tracer:
     @cached_property
     def _written(self) -> dict[str, list[ast.expr]]:
         return written.by_name(self.method)
+
+
+def _is_count(method: Method, node: ast.expr) -> bool:
+    """`(a > b).sum(dim).unsqueeze(dim)`, also by way of names."""
+    for _ in range(8):
+        node = method.resolve(node)
+        if isinstance(node, ast.Compare):
+            return True
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and method.op(node) in _COUNTING):
+            return False
+        node = node.func.value
+    return False
 
 
 def _position(index: ast.expr, part: int | None) -> int | None:

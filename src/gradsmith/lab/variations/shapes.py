@@ -60,7 +60,7 @@ def variations(lab: Lab) -> Iterator[Variation]:
     arguments = lab.precise[1]
     learned = groups(lab)
     for group in learned:
-        if _only_a_prefix(lab, arguments, group):
+        if _only_a_prefix(lab, arguments, group) or not _grows(lab, arguments, group):
             continue
         for size in _sizes(group.size):
             variation = _variation(arguments, group, size)
@@ -191,6 +191,11 @@ def _splits_twins(arguments: Arguments, group: Group) -> bool:
         for m in group.members
         for other, shape in shapes.items()
     )
+
+
+def _grows(lab: Lab, arguments: Arguments, group: Group) -> bool:
+    """What can only get smaller is held by another size: a half of 1 is broadcast where a half of 2 was meant."""
+    return any(_takes(lab, arguments, group, size) for size in (group.size + 1, 2 * group.size, 7))
 
 
 def _only_a_prefix(lab: Lab, arguments: Arguments, group: Group) -> bool:

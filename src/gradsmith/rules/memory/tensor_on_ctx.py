@@ -117,7 +117,18 @@ def _is_tensor(function: FunctionModel, write: AttributeWrite) -> bool:
     saved = {ast.unparse(e) for s in write.method.context.saves for e in s.exprs}
     if isinstance(write.value, ast.Name) and write.value.id in saved:
         return True
-    return write.method.value(write.value).is_tensor
+    return write.method.value(write.value).is_tensor or _gets_a_gradient(function, write)
+
+
+def _gets_a_gradient(function: FunctionModel, write: AttributeWrite) -> bool:
+    """An input for which backward returns something else than None is a tensor, and so are all of `*inputs`."""
+    param = write.method.param_of(write.value) if write.value is not None else None
+    if param is None or param.role != "input":
+        return False
+    if param.kind == "vararg":
+        return function.backward is not None and not function.backward.raises_only
+    gradients = function.gradients_of(param.index) if param.kind == "positional" else None
+    return bool(gradients) and not any(isinstance(g, ast.Constant) for g in gradients or [])
 
 
 def _has_no_gradient(write: AttributeWrite) -> bool:
@@ -159,8 +170,11 @@ def probe(lab: Lab) -> Iterator[Finding]:
 
     for call in lab.observed.trace.forwards:
         names = argument_names(call.cls, len(call.args))
-        for attribute, value in call.attributes().items():
-            if not isinstance(value, Tensor):
+        for attribute, kept in call.attributes().items():
+            value = next(
+                (t for t in (kept if isinstance(kept, (tuple, list)) else [kept]) if isinstance(t, Tensor)), None
+            )
+            if value is None:
                 continue
             given = next((names[i] for i, arg in enumerate(call.args) if arg is value), None)
             role = "output" if any(out is value for out in call.outputs) else "input" if given else "other"

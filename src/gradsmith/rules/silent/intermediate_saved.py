@@ -190,6 +190,8 @@ def _stands_for_constant(function: FunctionModel, save: Save, expression: ast.ex
     named = save.method.param(ast.unparse(expression))
     trace = recorded.value(function, save.method, expression)
     names = {origin.name for origin in trace.origins}
+    if trace.discrete and not names and not trace.unseen:
+        return True  # a count of what passed a comparison has no derivative
     if named is not None and (trace.unseen or not names):
         names = {named.name}
     elif trace.unseen:
