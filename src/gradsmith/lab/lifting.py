@@ -46,10 +46,10 @@ def lift(outer: Callable[..., Any], name: str) -> Any:
 
     >>> def build():
     ...     raise RuntimeError("not run")
-    >>> lift(build, "Inner")
+    >>> lift(build, "Inner")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
         ...
-    gradsmith.lab.lifting.NotLiftable: the source of build cannot be read
+    gradsmith.lab.lifting.NotLiftable: build defines no Inner
     """
     outer = inspect.unwrap(outer)
     node = _definition(outer)
