@@ -7,7 +7,6 @@ Where no guess for the Function itself works, its callers are guessed for, and w
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
 import sys
 from collections.abc import Iterator
@@ -18,27 +17,11 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from gradsmith.inputs.guess.harmless import module_tree, only_computes
 from gradsmith.lab.observe import Trace, observing
 from gradsmith.lab.target import Target, resolve
 
 _MOST = 3  # callers to listen to
-# A caller that does any of this does more than compute.
-_ACTIVE = frozenset(
-    {
-        "open",
-        "print",
-        "input",
-        "exit",
-        "backward",
-        "step",
-        "save",
-        "load",
-        "save_for_backward",
-        "system",
-        "run",
-        "spawn",
-    }
-)
 _ENTRIES = frozenset({"main", "train", "test", "run", "benchmark", "demo", "example"})
 
 
@@ -61,7 +44,7 @@ class Heard:
 
 def calls_of(function: type) -> list[Call]:
     """Every place of its module that calls `apply` of a Function, under this name or one it was bound to."""
-    tree = _tree(function.__module__)
+    tree = module_tree(function.__module__)
     if tree is None:
         return []
     names = {function.__name__}
@@ -72,14 +55,6 @@ def calls_of(function: type) -> list[Call]:
         for target in node.targets
     }
     return list(_calls(tree, names, aliases - {""}, None, None))
-
-
-@functools.lru_cache(maxsize=8)
-def _tree(module: str) -> ast.Module | None:
-    try:
-        return ast.parse(inspect.getsource(sys.modules[module]))
-    except (KeyError, OSError, TypeError, SyntaxError):
-        return None
 
 
 def _calls(
@@ -157,7 +132,7 @@ def _subjects(function: type) -> Iterator[tuple[Target, str]]:
     for call in calls_of(function):
         name = call.owner.name if call.owner is not None else call.function.name if call.function is not None else ""
         subject = getattr(module, name, None)
-        if not name or name in seen or len(seen) == _MOST or not _only_computes(call):
+        if not name or name in seen or len(seen) == _MOST or not _may_be_called(call, function.__module__):
             continue
         seen.add(name)
         if isinstance(subject, type) and issubclass(subject, nn.Module):
@@ -171,17 +146,15 @@ def _subjects(function: type) -> Iterator[tuple[Target, str]]:
             yield resolve(subject), name
 
 
-def _only_computes(call: Call) -> bool:
+def _may_be_called(call: Call, module: str) -> bool:
     """Whether the caller takes inputs, returns something, and does nothing that leaves traces."""
     body = call.function
     if body is None or body.name.lower().strip("_") in _ENTRIES or body.name.startswith("test"):
         return False
     if call.owner is not None and body.name != "forward":
         return False
-    nodes = list(ast.walk(body))
-    returns = any(isinstance(n, ast.Return) and n.value is not None for n in nodes)
-    active = any(isinstance(n, ast.Call) and _named(n.func) in _ACTIVE for n in nodes)
-    return returns and not active and len(body.args.args) > len(body.args.defaults)
+    returns = any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(body))
+    return returns and len(body.args.args) > len(body.args.defaults) and only_computes(body, module)
 
 
 def _wants_gradient(value: Any) -> bool:

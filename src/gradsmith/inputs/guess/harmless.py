@@ -1,0 +1,70 @@
+"""May a function of the user's be called that nobody asked us to call? Only if its source does nothing but compute."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import inspect
+import sys
+from types import ModuleType
+
+# Everything else that is imported may reach for files, the network or other processes.
+_NUMERIC = frozenset(
+    ("torch", "numpy", "math", "cmath", "einops", "functools", "itertools", "operator", "typing", "copy")
+)
+_BUILTINS = frozenset(dir(builtins)) - {
+    "open", "print", "input", "exit", "quit", "exec", "eval", "compile", "__import__", "breakpoint", "setattr", "delattr",
+}  # fmt: skip
+# Methods of tensors, modules and files that leave traces: training, writing, communicating.
+_ACTIVE = frozenset(
+    ("backward", "step", "save", "load", "dump", "write", "write_text", "write_bytes", "unlink", "rmdir", "mkdir", "touch",
+     "system", "run", "spawn", "send", "recv", "post", "all_reduce", "all_gather", "broadcast_", "save_for_backward",
+     "load_state_dict", "load_inline", "init_process_group", "tofile", "savez", "savetxt", "memmap", "set_default_dtype", "manual_seed", "share_memory_")
+)  # fmt: skip
+
+
+@functools.lru_cache(maxsize=8)
+def module_tree(module: str) -> ast.Module | None:
+    """A loaded module's syntax; None where it has no source."""
+    try:
+        return ast.parse(inspect.getsource(sys.modules[module]))
+    except (KeyError, OSError, TypeError, SyntaxError):
+        return None
+
+
+def only_computes(function: ast.FunctionDef, module: str) -> bool:
+    """Whether a function, and every function of its module that it calls, uses nothing but tensors and numbers."""
+    tree = module_tree(module)
+    own = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)} if tree is not None else {}
+    waiting, seen = [function], {function.name}
+    while waiting:
+        body = waiting.pop()
+        if any(isinstance(n, (ast.Global, ast.Nonlocal)) for n in ast.walk(body)):
+            return False
+        for node in ast.walk(body):
+            if not isinstance(node, ast.Call):
+                continue
+            if not _is_harmless(node.func, module):
+                return False
+            name = node.func.id if isinstance(node.func, ast.Name) else ""
+            if name in own and name not in seen:
+                seen.add(name)
+                waiting.append(own[name])
+    return True
+
+
+def _is_harmless(called: ast.expr, module: str) -> bool:
+    if isinstance(called, ast.Attribute) and called.attr in _ACTIVE:
+        return False
+    root = called
+    while isinstance(root, (ast.Attribute, ast.Call, ast.Subscript)):
+        root = root.func if isinstance(root, ast.Call) else root.value
+    if not isinstance(root, ast.Name):
+        return True  # a method of what was computed: `(x + 1).sum()`, `"".join(...)`
+    known = vars(sys.modules[module])
+    if root.id not in known:
+        return root.id in _BUILTINS or not hasattr(builtins, root.id)  # a local name, or what Python brings
+    value = known[root.id]
+    home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    return not isinstance(home, str) or home == module or home.partition(".")[0] in _NUMERIC
