@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.nn import Module
 
 from gradsmith.checking import Options, declaration, examine, unverified
 from gradsmith.findings import Finding, Report, Severity, Subject
+from gradsmith.inputs.excuses import converged_excuse, shrunk_excuse
 from gradsmith.inputs.guess import Guess, guess
 from gradsmith.inputs.guess.functions import Written
 from gradsmith.inputs.guess.guarded import guarded_excuse
@@ -23,22 +26,27 @@ from gradsmith.inputs.guess.second_opinion import (
     subclass_excuse,
     symmetric_excuse,
 )
+from gradsmith.inputs.refitted import refitted, restoring
 from gradsmith.lab.eager import uncompiled
 from gradsmith.lab.lifting import assumed
 from gradsmith.lab.stages import inputs_are_guessed
 from gradsmith.lab.state import preserved
 from gradsmith.lab.target import Target
 
+Excuse = Callable[[Target, tuple[Any, ...], dict[str, Any], int], Opinion | None]
 # Those that show a right gradient come first.
 _EXCUSES = (
     symmetric_excuse,
     definite_excuse,
     range_excuse,
     guarded_excuse,
+    shrunk_excuse,
+    converged_excuse,
     function_excuse,
     implied_excuse,
     subclass_excuse,
 )
+_GUARDS = (guarded_excuse, shrunk_excuse)
 # Shapes that do not fit each other: with several tensors, the guess may be what does not fit.
 _UNFIT = re.compile(r"shape|size|dimension|index \d+ is out of|must match|broadcast|expand", re.IGNORECASE)
 
@@ -46,8 +54,8 @@ _UNFIT = re.compile(r"shape|size|dimension|index \d+ is out of|must match|broadc
 def examine_guessed(target: Target, options: Options, device: Any = None) -> Report:
     """The report on guessed inputs, with the declaration that would keep them."""
     inputs_are_guessed()
-    found = guess(target, seed=options.seed, device=device)
-    return examine_on(target, found, options)
+    found = guess(replace(target, call=restoring(target.call)), seed=options.seed, device=device)
+    return examine_on(target, refitted(target, found, options.seed), options)
 
 
 def examine_on(target: Target, found: Guess, options: Options) -> Report:
@@ -60,6 +68,9 @@ def examine_on(target: Target, found: Guess, options: Options) -> Report:
     accused = any(s.verdict == "refuted" for s in report.subjects)
     if accused and any(f.rule == "wrong-gradient" for f in _all(report)):
         report = _reconsidered(report, target, found, options)
+    elif any(f.rule == "undeclared-surrogate" for f in report.findings):
+        # Beyond a guard forward is flat, which looks like a surrogate.
+        report = _reconsidered(report, target, found, options, _GUARDS)
     if any(f.rule in ("backward-raised", "unreduced-broadcast", "forward-raised") for f in report.findings):
         report = _doubted(report, found)
     return replace(report, notes=[*report.notes, *_lifted(target), _guessed(target, found)])
@@ -80,27 +91,31 @@ def _lifted(target: Target) -> list[str]:
     return [f"{target.name}: taken out of {assumption.outer}({given}), which was not called"]
 
 
-def doubt(target: Target, found: Guess, seed: int) -> Opinion | None:
+def doubt(target: Target, found: Guess, seed: int, excuses: Sequence[Excuse] = _EXCUSES) -> Opinion | None:
     """What speaks for the Function where its gradient is wrong on guessed inputs."""
     assert found.args is not None
     with preserved():
-        for excuse in _EXCUSES:
-            if opinion := excuse(target, found.args, found.kwargs, seed):
+        for excuse in excuses:
+            with torch.enable_grad():  # what was stopped inside a no_grad may have left it on
+                opinion = excuse(target, found.args, found.kwargs, seed)
+            if opinion is not None:
                 return opinion
     assumption = assumed(target.function)
-    if assumption is None or not assumption.guessed:
+    if assumption is None or not assumption.guessed or excuses is not _EXCUSES:
         return None
     names = ", ".join(f"'{name}'" for name in assumption.guessed)
     return Opinion(found.args, f"{names} of {assumption.outer} had to be guessed", proven=False)
 
 
-def _reconsidered(report: Report, target: Target, found: Guess, options: Options) -> Report:
+def _reconsidered(
+    report: Report, target: Target, found: Guess, options: Options, excuses: Sequence[Excuse] = _EXCUSES
+) -> Report:
     """A guess may break what the author takes for granted: then nothing is proven, and the reader is asked.
 
     Where the gradient is right on other inputs, the accusation becomes a remark; where nothing shows that it is
     ever right, a warning.
     """
-    opinion = doubt(target, found, options.seed)
+    opinion = doubt(target, found, options.seed, excuses)
     if opinion is None:
         return report
     reason = f"{opinion.excuse}; declare inputs to say what is meant"

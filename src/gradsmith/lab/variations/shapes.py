@@ -261,16 +261,35 @@ def _resized(leaf: Leaf, dims: Sequence[int], size: int, generator: torch.Genera
         tensor = tensor.index_select(dim, torch.arange(size, device=tensor.device) % old)
     if size > old and leaf.differentiable:
         # Repeated rows would be ties; a factor near 1 keeps sign, zeros and the order of magnitude.
-        tensor = _jittered(tensor, generator)
+        tensor = _jittered(tensor, generator, symmetric=_is_symmetric(leaf.tensor.detach()))
+        if _is_symmetric(tensor) and bool((tensor.diagonal(dim1=-2, dim2=-1) > 0).all()):
+            # Repeated rows and columns are singular: what was positive definite stays so.
+            tensor = tensor + tensor.abs().amax() * torch.eye(
+                tensor.shape[-1], dtype=tensor.dtype, device=tensor.device
+            )
     if not tensor.is_floating_point() and not tensor.is_complex():
         tensor = _in_range(tensor, old, size)
+    elif _is_identity(leaf.tensor.detach()) and tensor.shape[-1] == tensor.shape[-2]:
+        tensor = torch.eye(tensor.shape[-1], dtype=tensor.dtype, device=tensor.device).expand(tensor.shape)
     return tensor.contiguous()
 
 
-def _jittered(tensor: Tensor, generator: torch.Generator) -> Tensor:
+def _is_symmetric(tensor: Tensor) -> bool:
+    """A covariance, a Laplacian: its Function may rely on that, and another size is no reason to break it."""
+    square = tensor.is_floating_point() and tensor.ndim > 1 and tensor.shape[-1] == tensor.shape[-2] > 1
+    return square and torch.equal(tensor, tensor.mT)
+
+
+def _is_identity(tensor: Tensor) -> bool:
+    return _is_symmetric(tensor) and bool((tensor == torch.eye(tensor.shape[-1], device=tensor.device)).all())
+
+
+def _jittered(tensor: Tensor, generator: torch.Generator, *, symmetric: bool = False) -> Tensor:
     if bool((tensor == tensor.reshape(-1)[:1]).all()):
         return tensor  # all ones, all zeros: whether other values are right is another question (value-dependent)
     noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float64).to(tensor.device)
+    if symmetric and tensor.shape[-1] == tensor.shape[-2]:
+        noise = (noise + noise.mT) / 2
     return tensor * (1 + 0.3 * (noise - 0.5)).to(tensor.real.dtype if tensor.is_complex() else tensor.dtype)
 
 

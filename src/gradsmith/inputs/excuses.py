@@ -1,0 +1,116 @@
+"""More that speaks for a Function whose gradient is wrong on guessed inputs: a guard of norms, a loop that had not converged."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from gradsmith.inputs.guess.second_opinion import Opinion, is_right
+from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.run import forward
+from gradsmith.lab.target import Target
+
+_CLAMPS = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})
+_LOOP = re.compile(r"iter|step|loop|round|terms|(^|_)it(s|$)", re.IGNORECASE)
+_CONVERGED = 24
+_SMALL = 0.2
+
+
+def shrunk_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+    """Points of a ball: forward clamps their norms, because it is not finite beyond; inside, the gradient is right."""
+    places = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.is_floating_point() and a.requires_grad]
+    inside = _scaled(args, places, _SMALL)
+    met = _Unclamped.over(target, inside, kwargs, seed)
+    if not places or met is None or met.active or not met.finite:
+        return None
+    # That a clamp is a guard shows where forward without it fails: here, with one point inside and the other outside.
+    beyond = [args, *(_scaled(args, [i], _SMALL) for i in places), _scaled(args, places, 1 / _SMALL)]
+    failed = [found for other in beyond if (found := _Unclamped.over(target, other, kwargs, seed)) and found.active]
+    if all(found.finite for found in failed) or not is_right(target, inside, kwargs, seed):
+        return None
+    names = " and ".join(f"'{target.names[i]}'" for i in places if i < len(target.names))
+    return Opinion(inside, f"the gradient is right where {names} need no clamping")
+
+
+def converged_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+    """A backward that is the derivative of the limit (of a root, a fixed point) is right after enough iterations."""
+    counts = [
+        i
+        for i, a in enumerate(args)
+        if isinstance(a, int) and not isinstance(a, bool) and a < _CONVERGED and _LOOP.search(_name(target, i))
+    ]
+    if not counts:
+        return None
+    longer = tuple(_CONVERGED if i in counts else a for i, a in enumerate(args))
+    for other, words in _matrices(longer):
+        with torch.enable_grad():  # the one before may have been stopped inside a no_grad
+            right = is_right(target, other, kwargs, seed)
+        if right:
+            names = " and ".join(f"'{_name(target, i)}'" for i in counts)
+            return Opinion(other, f"the gradient is right where {names} is {_CONVERGED}{words}")
+    return None
+
+
+def _matrices(args: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """As they are; then with square matrices that iterations converge for."""
+    yield args, ""
+    generator = torch.Generator().manual_seed(3)
+
+    def definite(value: Any) -> Any:
+        if (
+            not isinstance(value, Tensor)
+            or not value.is_floating_point()
+            or value.ndim < 2
+            or value.shape[-1] != value.shape[-2]
+        ):
+            return value
+        size = value.shape[-1]
+        unit = torch.eye(size, dtype=value.dtype)
+        if not value.requires_grad:
+            return unit.expand(value.shape).clone()
+        drawn = torch.randn(value.shape, dtype=value.dtype, generator=generator)
+        return (drawn @ drawn.mT + size * unit).requires_grad_()
+
+    changed = tuple(definite(a) for a in args)
+    if any(a is not b for a, b in zip(changed, args)):
+        yield changed, " and square matrices are positive definite, or the identity"
+
+
+def _scaled(args: tuple[Any, ...], places: list[int], factor: float) -> tuple[Any, ...]:
+    return tuple((a.detach() * factor).requires_grad_() if i in places else a for i, a in enumerate(args))
+
+
+def _name(target: Target, position: int) -> str:
+    return target.names[position] if position < len(target.names) else f"input {position + 1}"
+
+
+class _Unclamped(TorchFunctionMode):
+    """Hands tensors through the clamps as they are, and notes whether a clamp would have changed them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.met = self.active = self.finite = False
+
+    @classmethod
+    def over(cls, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> _Unclamped | None:
+        """One forward; None where it has no clamp, or raises."""
+        mode = cls()
+        with torch.no_grad(), mode, contextlib.suppress(Exception):  # user code on values it was not asked about
+            run = forward(target, Arguments.of(args, kwargs, target.names), seed=seed, plain=True)
+            mode.finite = all(bool(torch.isfinite(out).all()) for out in run.outputs)
+            return mode if mode.met else None
+        return None
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if getattr(func, "__name__", "").rstrip("_") in _CLAMPS and args and isinstance(args[0], Tensor):
+            self.met = True
+            self.active |= not torch.equal(func(args[0].clone(), *args[1:], **kwargs), args[0])
+            return args[0]
+        return func(*args, **kwargs)
