@@ -137,3 +137,24 @@ def test_symmetric_examples_stay_symmetric_at_other_sizes():
     given = (drawn @ drawn.mT + 3 * torch.eye(3, dtype=torch.float64)).requires_grad_()
     report = gs.check(Root, given, 16)
     assert report.subjects[0].verdict == "verified", report.subjects[0].reason
+
+
+class ScaleAll(torch.autograd.Function):
+    """A number is kept on ctx, as it should be; a guess may make a tensor of it."""
+
+    @staticmethod
+    def forward(ctx, scale, *xs):
+        ctx.scale = scale
+        return tuple(scale * x for x in xs)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        return (None, *(ctx.scale * g for g in grads))
+
+
+def test_what_was_only_guessed_to_be_a_tensor_is_not_blamed_for_it():
+    x = torch.randn(3, dtype=torch.float64, requires_grad=True)
+    assert not [f for f in gs.check(ScaleAll).findings if f.severity != "info"]
+    assert [f.rule for f in gs.check(ScaleAll, torch.tensor(2.0), x).findings if f.severity != "info"] == [
+        "tensor-on-ctx"
+    ]

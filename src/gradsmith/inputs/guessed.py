@@ -73,7 +73,17 @@ def examine_on(target: Target, found: Guess, options: Options) -> Report:
         report = _reconsidered(report, target, found, options, _GUARDS)
     if any(f.rule in ("backward-raised", "unreduced-broadcast", "forward-raised") for f in report.findings):
         report = _doubted(report, found)
+    report = replace(report, findings=[_perhaps_a_number(f, target, found) for f in report.findings])
     return replace(report, notes=[*report.notes, *_lifted(target), _guessed(target, found)])
+
+
+def _perhaps_a_number(finding: Finding, target: Target, found: Guess) -> Finding:
+    """`ctx.scale = scale` without a gradient: that it is a tensor is all our own idea."""
+    if finding.rule != "tensor-on-ctx" or "lint" in finding.lenses or finding.argument not in target.names:
+        return finding
+    value = (*(found.args or ()), *found.kwargs.values())[target.names.index(finding.argument) :][:1]
+    ours = any(isinstance(v, Tensor) and not v.requires_grad for v in value)
+    return replace(finding, severity="info") if ours else finding
 
 
 def _guessed(target: Target, found: Guess) -> str:
