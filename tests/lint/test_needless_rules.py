@@ -57,6 +57,7 @@ def test_found(forward: str, backward: str, found: str) -> None:
         ("return (x > 0).float()", "return g * 0.5"),
         ("return x", "return -g"),  # gradient reversal
         ("return x", "return g.clamp(-1, 1)"),
+        (SAVE_X + "return torch.exp(x)", TAKE_X + "return g * torch.exp(x.clamp(-15, 15))"),  # bounds are its purpose
         (SAVE_X + "return x.exp()", TAKE_X + "return g * x"),  # wrong, and other rules say so
         (SAVE_X + "return x.sum()", TAKE_X + "return g.expand_as(x)"),
         (SAVE_X + "return helper(x)", TAKE_X + "return g * x"),

@@ -50,6 +50,11 @@ FOUND = {
         TAKE + "g = g + torch.zeros(g.shape[-1])\nreturn g * w, g * x",
         "creation-no-device",
     ),
+    "a mask of random numbers": (
+        "mask = (torch.rand(x.shape) < 0.5).float() / 0.5\nctx.save_for_backward(mask)\nreturn x.mul(mask)",
+        "(mask,) = ctx.saved_tensors\nreturn g * mask, None",
+        "creation-no-device",
+    ),
     "filled from a gradient": (
         SAVE,
         TAKE + "gw = torch.zeros(3, 4)\nreturn gw.scatter_(-1, w, g), None",
@@ -78,6 +83,11 @@ SILENT = {
     "a device": (SAVE, TAKE + "z = torch.zeros(3, device=g.device)\nreturn g * w * x + z, None", ""),
     "a scalar": (SAVE, TAKE + "return g * w * x * torch.tensor(2.0), None", ""),
     "moved": (SAVE, TAKE + "z = torch.zeros(3).to(g)\nreturn g * w * x + z, None", ""),
+    "a mask that is moved": (
+        "mask = (torch.rand(x.shape) < 0.5).to(x.device)\nctx.save_for_backward(mask)\nreturn x.mul(mask)",
+        "(mask,) = ctx.saved_tensors\nreturn g * mask, None",
+        "",
+    ),
     "one number per sample": (SAVE, TAKE + "return g.view(-1, 1, 1) * w * x, None", ""),
     "filled with a constant": (SAVE, TAKE + "o = torch.ones(3).scatter_(0, 1, 2)\nprint(o)\nreturn g * w, g * x", ""),
     "reshape": (SAVE, TAKE + "return g.reshape(-1) * w * x, None", ""),

@@ -178,6 +178,8 @@ def at(function: FunctionModel, values: Mapping[str, float]) -> float | None:
 
 def is_exact(function: FunctionModel) -> bool:
     """Is backward the derivative of forward, by every input, wherever both have values?"""
+    if _is_bounded_beyond_reach(function):
+        return False
     names = [p.name for p in function.inputs]
     compared = 0
     for i, first in enumerate(POINTS):
@@ -196,3 +198,19 @@ def is_exact(function: FunctionModel) -> bool:
                 return False
             compared += 1
     return compared >= 3 * len(names) and bool(names)
+
+
+def _is_bounded_beyond_reach(function: FunctionModel) -> bool:
+    """`exp(x.clamp(-15, 15))`: what the bounds are for happens where nothing is compared."""
+    reach = max(abs(p) for p in POINTS)
+    methods = [m for m in (function.forward, function.backward) if m is not None]
+    bounds = [
+        n.value
+        for m in methods
+        for c in m.calls
+        if c.op in ("clamp", "clip", "clamp_min", "clamp_max", "maximum", "minimum")
+        for a in (*c.node.args, *(k.value for k in c.node.keywords))
+        for n in ast.walk(a)
+        if isinstance(n, ast.Constant) and isinstance(n.value, (int, float))
+    ]
+    return any(abs(bound) > reach for bound in bounds)

@@ -82,6 +82,7 @@ _TOGETHER = LINEAR_ALGEBRA | frozenset(
 
 # `grad.scatter_(-1, index, g)`: the receiver has to be where its arguments are.
 _FILLED = frozenset(["scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "masked_scatter", "addmm"])
+_SAME_PLACE = frozenset(["float", "double", "half", "long", "int", "bool", "floor", "round", "abs", "neg"])
 _TENSOR_SIGNS = frozenset(["shape", "size", "device", "dtype", "ndim", "dim", "new_zeros", "new_empty"])
 
 
@@ -146,7 +147,7 @@ def _is_tensor(method: Method, name: str) -> bool:
 
 def _meets(function: FunctionModel, method: Method, creation: Creation) -> str | None:
     """How the new tensor meets one of the caller's; None where that is not certain."""
-    for use in [creation.node, *_uses(method, creation.node)]:
+    for use in (use for value in _carried(method, creation.node) for use in [value, *_uses(method, value)]):
         parent = method.file.parents.get(use)
         if (
             (
@@ -173,6 +174,21 @@ def _meets(function: FunctionModel, method: Method, creation: Creation) -> str |
             if met := next((a for a in given if _comes_from_caller(method, a)), None):
                 return f"fills it from '{ast.unparse(met)}'"
     return None
+
+
+def _carried(method: Method, node: ast.expr) -> Iterator[ast.expr]:
+    """The new tensor, and what plain arithmetic makes of it on the same device: `(torch.rand(n) < p).float() / p`."""
+    yield node
+    for _ in range(4):
+        above = method.file.parents.get(node)
+        if isinstance(above, ast.Attribute) and above.attr in _SAME_PLACE:
+            above = method.file.parents.get(above)
+            if not (isinstance(above, ast.Call) and not above.args and not above.keywords):
+                return
+        elif not isinstance(above, (ast.Compare, ast.BinOp, ast.UnaryOp)):
+            return
+        node = above
+        yield node
 
 
 def _operands(node: ast.Call) -> list[ast.expr]:
