@@ -29,7 +29,7 @@ _STEPS = frozenset(
 )
 _CASTS = frozenset({"to", "type", "int", "long", "short", "char", "byte", "type_as"})
 _SAID = re.compile(
-    r"straight[\s_-]*through|surrogate|pseudo[\s_-]*(?:gradient|derivative)|"
+    r"straight[\s_-]*through|surrogate|natural[\s_-]*gradient|pseudo[\s_-]*(?:gradient|derivative)|"
     r"grad(?:ient)?[\s_-]*(?:revers|scal|clip)\w*|"
     r"approximat\w* (?:of )?(?:the )?(?:gradient|derivative)|(?:gradient|derivative)s? (?:is |are )?approximat",
     re.IGNORECASE,

@@ -31,7 +31,7 @@ def confirm(
     """
     generator = torch.Generator().manual_seed(settings.seed + 2)
     size = typical_size(pair.leaf.tensor)
-    live = torch.isfinite(pair.leaf.tensor.detach()) if among is None else among.clone()
+    live = (torch.isfinite(pair.leaf.tensor.detach()) if among is None else among.clone()).contiguous()
     suspicion = pair.status
     for _ in range(_MOST_CORNERS):
         index = _largest(pair, truth, live) if truth is not None else None

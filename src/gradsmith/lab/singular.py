@@ -29,7 +29,7 @@ def without_singular_points(target: Target, arguments: Arguments, settings: Sett
     if x.is_complex() or x.dtype != torch.float64 or x.numel() < 2:
         return
     generator = torch.Generator().manual_seed(settings.seed + 3)
-    live = torch.isfinite(x)
+    live = torch.isfinite(x).contiguous()
     for _ in range(_MOST):
         u = normal_like(x, generator) * typical_size(x) * live
         index = _noisiest(target, arguments, settings, pair, u.contiguous())

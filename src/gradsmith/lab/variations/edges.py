@@ -67,7 +67,7 @@ def bounded_slope(lab: Lab, arguments: Arguments, leaf: Leaf, element: tuple[int
 def _placed(x: Tensor) -> Iterator[tuple[Kind, str, Tensor]]:
     def with_first(value: float) -> Tensor:
         other = x.clone()
-        other.view(-1)[0] = value
+        other[(0,) * x.ndim] = value
         return other
 
     yield "zero", "where one element is 0", with_first(0.0)

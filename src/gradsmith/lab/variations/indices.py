@@ -25,7 +25,7 @@ def variations(lab: Lab) -> Iterator[Variation]:
         sizes = {size for other in arguments.leaves if other is not leaf for size in other.tensor.shape}
         free = leaf.position in asked(lab).accumulated or not _is_permutation(tensor, sizes)
         if free and tensor.unique().numel() == tensor.numel():
-            repeated = tensor.clone()
+            repeated = tensor.clone(memory_format=torch.contiguous_format)
             repeated.view(-1)[1] = repeated.view(-1)[0]
             yield Variation(
                 f"with a repeated index in '{leaf.name}'",

@@ -251,7 +251,10 @@ def _extra_dimension(arguments: Arguments) -> Variation | None:
 
 def _stacked(leaf: Leaf, generator: torch.Generator) -> Tensor:
     plain = leaf.tensor.detach()
-    return torch.stack([plain, _jittered(plain, generator) if leaf.differentiable else plain])
+    if not leaf.differentiable:
+        return torch.stack([plain, plain])
+    # One factor for all elements: what was symmetric or positive definite stays so.
+    return torch.stack([plain, plain * 1.15 if _is_symmetric(plain) else _jittered(plain, generator)])
 
 
 def _resized(leaf: Leaf, dims: Sequence[int], size: int, generator: torch.Generator) -> Tensor:
