@@ -123,7 +123,7 @@ def _is_tensor(function: FunctionModel, write: AttributeWrite) -> bool:
 def _gets_a_gradient(function: FunctionModel, write: AttributeWrite) -> bool:
     """An input for which backward returns something else than None is a tensor, and so are all of `*inputs`."""
     param = write.method.param_of(write.value) if write.value is not None else None
-    if param is None or param.role != "input":
+    if param is None or param.role != "input" or param.declared.kind not in ("unknown", "tensor"):
         return False
     if param.kind == "vararg":
         return function.backward is not None and not function.backward.raises_only
