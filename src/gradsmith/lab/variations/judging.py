@@ -44,7 +44,7 @@ class Outcome:
 
 
 def tried(lab: Lab, kind: str) -> list[Outcome]:
-    """The outcome of every variation of one kind (shapes, options, indices, parameters), worked out once per Lab."""
+    """The outcome of every variation of one kind (shapes, options, indices, parameters, thresholds), worked out once per Lab."""
     store: dict[str, list[Outcome]] = lab.__dict__.setdefault("_variations", {})
     if kind not in store:
         store[kind] = [outcome(lab, v) for v in _variations(lab, kind)]
@@ -120,13 +120,15 @@ def worth_trying(lab: Lab) -> bool:
 
 
 def _variations(lab: Lab, kind: str) -> Iterable[Variation]:
-    from gradsmith.lab.variations import indices, options, parameters, shapes
+    from gradsmith.lab.variations import indices, options, parameters, shapes, thresholds
 
     if not worth_trying(lab):
         return ()
-    source = {"shapes": shapes, "options": options, "indices": indices, "parameters": parameters}[kind]
-    found: Iterable[Variation] = source.variations(lab)
-    if kind == "parameters" or not (follows := _implied(lab)):
+    sources = {
+        "shapes": shapes, "options": options, "indices": indices, "parameters": parameters, "thresholds": thresholds,
+    }  # fmt: skip
+    found: Iterable[Variation] = sources[kind].variations(lab)
+    if kind in ("parameters", "thresholds") or not (follows := _implied(lab)):
         return found
     # Only a resizing of all of them together leaves an inverse the inverse of its permutation.
     return [v for v in found if kind == "shapes" and follows < _resized(lab, v)]

@@ -1,18 +1,22 @@
-"""The gradient is right only while a parameter is 1 or 0.
+"""The gradient is right only for some values of an input.
 
 What it finds
 -------------
 An input that is 1 or 0 everywhere in the example (a fresh scale or bias) is moved to other values, and the gradient is
-judged again.
+judged again. So is an input that forward compares with a number (`clamp`, `x > 6`, `hardtanh`), where every element of the
+example lies on the same side of it: half of them are moved to the other side.
 
 Why it matters
 --------------
 Normalisation layers start with weight 1 and bias 0. A backward that forgets the weight is right at initialisation, passes
-its test, and is wrong from the first optimiser step on.
+its test, and is wrong from the first optimiser step on. A ReLU6 whose backward forgets the 6 is right on every test that
+draws from a normal distribution.
 
 Known problems
 --------------
-None known.
+A bound is seen where forward compares the input itself, not something computed from it. Bounds near 0 (an epsilon) and
+beyond 10 (a guard against overflow) are not tried; where all elements have the same sign, the finding is a warning,
+because values beyond the bound may never have been meant.
 
 References
 ----------
@@ -68,3 +72,4 @@ def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.variations.reporting import reported
 
     yield from reported(lab, tried(lab, "parameters"), "Look for a factor or term that vanishes at this value.")
+    yield from reported(lab, tried(lab, "thresholds"), "Make the same distinction in backward as in forward.")
