@@ -6,13 +6,12 @@ class Exp(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
         y = torch.exp(x)
-        ctx.results = [y]
+        ctx.slope = lambda: y
         return y
 
     @staticmethod
     def backward(ctx, grad_output):
-        (y,) = ctx.results
-        return grad_output * y
+        return grad_output * ctx.slope()
 
 
 gradsmith_inputs = {"Exp": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
