@@ -38,9 +38,10 @@ for folder, _, names in os.walk(sys.argv[1]):
 
 def contestants(folder: str, scratch: Path) -> dict[str, list[str]]:
     """Name to command. Warm ones are run once before the clock starts."""
-    gradsmith = [sys.executable, "-m", "gradsmith", "lint", folder, "--isolated", "--exit-zero", "--format", "concise"]
+    ours, theirs = (shutil.which(name) or str(Path(sys.executable).parent / name) for name in ("gradsmith", "ruff"))
+    gradsmith = [ours, "lint", folder, "--isolated", "--exit-zero", "--format", "concise"]
     ruff = [
-        shutil.which("ruff") or str(Path(sys.executable).parent / "ruff"),
+        theirs,
         "check",
         "--isolated",
         "-q",

@@ -57,6 +57,7 @@ class Rule:
     profile: Callable[[Any], Iterator[Finding]] | None
     triggers: tuple[str, ...] = ()  # words without one of which lint_file finds nothing in a file
     asks: tuple[str, ...] = ()  # words for which it looks in every file of the project
+    asks_names_in: tuple[str, ...] = ()  # words of files in which it looks for names
     after_others: bool = False  # its source lens judges what became of the other rules' findings
     seen_by_isolation: bool = False  # raised by the process that watches a subject, not by a probe inside it
 
@@ -178,6 +179,7 @@ def _read(module: ModuleType, family: str) -> Rule:
         profile=getattr(module, "profile", None),
         triggers=tuple(getattr(module, "TRIGGERS", ())),
         asks=tuple(getattr(module, "ASKS", ())),
+        asks_names_in=tuple(getattr(module, "ASKS_NAMES_IN", ())),
         after_others=bool(getattr(module, "AFTER_OTHERS", False)),
         seen_by_isolation=bool(getattr(module, "SEEN_BY_ISOLATION", False)),
     )

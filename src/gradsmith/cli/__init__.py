@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
-from typing import Any
+import threading
+from typing import Any, NoReturn
 
 import click
 
@@ -44,6 +46,9 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
+        if cmd_name == "lint":
+            # The process ends with the report: collecting a million syntax nodes, now or at exit, would be a fifth of its time.
+            gc.disable()
         command: click.Command = importlib.import_module(f"gradsmith.cli.{cmd_name}_command").command
         return command
 
@@ -71,7 +76,7 @@ def main() -> None:
     debug = "--debug" in sys.argv
     try:
         status = cli.main(standalone_mode=False)
-        sys.exit(status if isinstance(status, int) else 0)
+        _end(status if isinstance(status, int) else 0)
     except click.Abort:
         _say("interrupted")
         sys.exit(130)
@@ -95,6 +100,15 @@ def main() -> None:
             raise
         _say(f"gradsmith failed: {type(error).__name__}: {error} (run again with --debug and send us the traceback)")
         sys.exit(2)
+
+
+def _end(status: int) -> NoReturn:
+    """Leave; where nothing but syntax trees is left behind, without taking them apart one by one (30 ms)."""
+    if "torch" in sys.modules or threading.active_count() > 1:
+        sys.exit(status)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def _usage(error: click.UsageError) -> str:

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from gradsmith.findings import Finding, Skipped
 from gradsmith.linting.settle import Found
@@ -108,6 +108,29 @@ class Queue:
         os.close(self.reading)
 
 
+class Part(Protocol):
+    """What one process comes to, and of which numbers."""
+
+    done: list[int]
+
+
+P = TypeVar("P", bound=Part)
+
+
+def shared_out(work: Callable[[Iterable[int]], P], numbers: Sequence[int], count: int) -> list[P]:
+    """The work in `count` processes that take the numbers from one queue."""
+    if count == 1:
+        return [work(numbers)]
+    queue = Queue(numbers)
+    try:
+        parts = side_by_side([partial(work, queue)] * count)
+    finally:
+        queue.close()
+    # What a process took and never told of, because it died.
+    lost = set(numbers).difference(*(part.done for part in parts))
+    return [*parts, work(sorted(lost))] if lost else parts
+
+
 @dataclass(frozen=True)
 class _Sent:
     """A `Found` as it travels: files by their place in a list that both processes have."""
@@ -119,7 +142,7 @@ class _Sent:
     header: range
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Result:
     done: list[int]
     found: list[_Sent]
@@ -130,15 +153,8 @@ class _Result:
 
 def lint_in_processes(run: Run, files: Sequence[FileModel], count: int) -> None:
     """Every rule over every file, in `count` processes."""
-    queue = Queue(sorted(range(len(files)), key=lambda index: -run.sizes[files[index]]))  # long ones first
-    try:
-        parts = side_by_side([partial(_lint_some, run, files, queue)] * count)
-    finally:
-        queue.close()
-    # What a process took and never told of, because it died.
-    lost = set(range(len(files))).difference(*(part.done for part in parts))
-    if lost:
-        parts.append(_lint_some(run, files, sorted(lost)))
+    longest_first = sorted(range(len(files)), key=lambda index: -run.sizes[files[index]])
+    parts = shared_out(partial(_lint_some, run, files), longest_first, count)
     sent = sorted((s for part in parts for s in part.found), key=lambda s: s.file)
     # In the order in which one process would have found them: rules settle twins by it.
     run.found += [Found(s.finding, files[s.file], files[s.stands_in], s.is_own, s.header) for s in sent]

@@ -142,11 +142,15 @@ def read_loop(node: ast.For | ast.While, method: Method) -> Loop:
 
 def may_loop(file: FileModel, header: ClassHeader) -> bool:
     """Does the class look like an nn.Module that loops on its way forward? (By pattern: parsing comes after.)"""
-    resolved = [file.imports.dotted(base) for base in header.bases]
-    if not any(base.endswith("Module") or base.startswith("torch.nn.") for base in resolved):
+    if not header.bases:
         return False
     following = bisect_right(file.headers, header.offset, key=lambda h: h.offset)
     after = file.headers[following].offset if following < len(file.headers) else len(file.text)
+    if not any(file.text.find(word, header.offset, after) >= 0 for word in ("for ", "while ")):
+        return False
+    resolved = [file.imports.dotted(base) for base in header.bases]
+    if not any(base.endswith("Module") or base.startswith("torch.nn.") for base in resolved):
+        return False
     methods = list(_METHOD.finditer(file.text, header.offset, after))
     ends = [*(m.start() for m in methods[1:]), after]
     return any(

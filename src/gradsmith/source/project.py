@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from gradsmith.source import customop, layer, model
 from gradsmith.source.file import FileModel
@@ -92,10 +94,10 @@ class Project:
         self._models[file] = models = Models()
         if file.changed:
             return []
-        classes = [c for c in self.classes.get(file, ()) if not c.header.in_string(file.text)]
+        classes = [c for c in self.classes.get(file, ()) if not file.quotes(c.header.offset)]
         headers = [c.header for c in classes]
         inside = file.headers if file in self.with_layers else ()
-        layers = [h for h in inside if h not in headers and layer.may_loop(file, h) and not h.in_string(file.text)]
+        layers = [h for h in inside if h not in headers and layer.may_loop(file, h) and not file.quotes(h.offset)]
         try:
             if file in self.whole:
                 assert file.tree
@@ -206,32 +208,36 @@ def _module_path(file: FileModel) -> str:
     return path.removesuffix("/__init__")
 
 
-_OUTER = re.compile(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+(\w+)")
+_OUTER = re.compile(r"([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+(\w+)")
 
 
 def qualname(file: FileModel, header: ClassHeader) -> str:
     """`Outer.Inner`, `build.<locals>.Inner`: as Python would name the class."""
     parts = [header.name]
-    indent = len(header.indent.expandtabs())
-    # Inside out: what is indented less than everything between it and the class may hold the class.
-    for line in _less_indented(file.lines, header.line - 1, indent) if indent else ():
-        if outer := _OUTER.match(line):
-            parts += ["<locals>", outer[3]] if outer[2] == "def" else [outer[3]]
+    for outer in _around(file.text, header.offset, len(header.indent.expandtabs())):
+        parts += ["<locals>", outer[3]] if outer[2] == "def" else [outer[3]]
     return ".".join(reversed(parts))
 
 
-def _less_indented(lines: Sequence[str], end: int, indent: int) -> Iterator[str]:
-    deeper = " " * indent
-    for number in range(end - 1, -1, -1):
-        text = lines[number]
-        if text.startswith(deeper) or not text:
+def _around(text: str, end: int, indent: int) -> Iterator[re.Match[str]]:
+    """The definitions around a place, inside out: indented less than it, and than everything in between."""
+    last = {word: text.rfind(word, 0, end) for word in ("def ", "class ")}
+    while indent > 0:
+        word, at = max(last.items(), key=itemgetter(1))
+        if at < 0:
+            return
+        last[word] = text.rfind(word, 0, at)
+        start = text.rfind("\n", 0, at) + 1
+        outer = _OUTER.match(text, start)
+        width = len(outer[1].expandtabs()) if outer is not None else indent
+        if outer is None or outer.start(2) != at or width >= indent:
             continue
-        stripped = text.lstrip(" \t")
-        if not stripped or stripped[0] in "#)]}":
-            continue
-        width = len(text[: len(text) - len(stripped)].expandtabs())
-        if width < indent:
-            yield text
-            if width == 0:
-                return
-            indent, deeper = width, " " * width
+        # Another statement as far out ends the definition; comments and closing brackets do not.
+        if _at_most(width).search(text, outer.end(), end) is None:
+            yield outer
+            indent = width
+
+
+@functools.lru_cache(maxsize=64)
+def _at_most(width: int) -> re.Pattern[str]:
+    return re.compile(rf"\n[ \t]{{0,{width}}}[^\s#)\]}}]")

@@ -11,7 +11,6 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
 _HEADER = re.compile(r"([ \t]*)class[ \t]+(\w+)[ \t]*(?:\[[^\]\n]*\])?[ \t]*(?:\(((?:[^()]|\([^()]*\))*)\))?[ \t]*:")
 
@@ -30,12 +29,21 @@ class ClassHeader:
     indent: str
     offset: int
 
-    def in_string(self, text: str) -> bool:
-        """Stands in a docstring. Counting triple quotes is quick, and clears nearly every class."""
-        if (text.count('"""', 0, self.offset) + text.count("'''", 0, self.offset)) % 2 == 0:
-            return False
-        before = takewhile(lambda m: m.start() < self.offset, _STRINGS.finditer(text))
-        return any(m.end() > self.offset for m in before if m[0][0] != "#")
+
+def triple_quotes(text: str) -> list[int]:
+    """Where three quotes stand, in order."""
+    found = []
+    for quotes in ('"""', "'''"):
+        at = text.find(quotes)
+        while at >= 0:
+            found.append(at)
+            at = text.find(quotes, at + 3)
+    return sorted(found)
+
+
+def strings(text: str) -> list[tuple[int, int]]:
+    """Where each string begins and ends; comments count as none."""
+    return [match.span() for match in _STRINGS.finditer(text) if match[0][0] != "#"]
 
 
 def headers(text: str) -> list[ClassHeader]:

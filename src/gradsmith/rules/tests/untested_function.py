@@ -39,7 +39,7 @@ SEVERITY = "info"
 EXPLAINS = ()
 FIXABLE = False
 # Test files must be read although they define no Function.
-TRIGGERS = ASKS = ("def test_",)
+TRIGGERS = ASKS = ASKS_NAMES_IN = ("def test_",)
 BAD = """
 import torch
 
