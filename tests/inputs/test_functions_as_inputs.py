@@ -66,3 +66,16 @@ def test_a_tuple_is_written_where_a_tuple_is_returned():
     assert torch.equal(result, pasted)
     assert all(other.tupled or other.as_tuple() is other for other in others(pair, "f"))
     assert not list(others(TEST, "cond_fn"))
+
+
+def test_a_stop_leaves_gradients_as_they_were():
+    @torch.no_grad()
+    def without_end():
+        while True:
+            with torch.enable_grad(), torch.no_grad():
+                torch.ones(2).sum()
+
+    for limit in range(1, 12):
+        with pytest.raises(NoEnd), Stopped(limit):
+            without_end()
+        assert torch.is_grad_enabled()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch.overrides import TorchFunctionMode
 
 
@@ -40,7 +41,8 @@ class Stopped(TorchFunctionMode):
         super().__exit__(*raised)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.spend()
+        if func is not torch._C._set_grad_enabled:  # stopping there would leave gradients off for good
+            self.spend()
         return func(*args, **(kwargs or {}))
 
     def spend(self) -> None:
