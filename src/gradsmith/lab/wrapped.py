@@ -94,13 +94,14 @@ def is_wrapper(tensor: object) -> bool:
 
     Nor is one whose content is integers (quantised, packed): no gradient flows through those.
     """
-    if not isinstance(tensor, Tensor) or type(tensor) in (Tensor, nn.Parameter, nn.Buffer) or _has_memory(tensor):
+    if not isinstance(tensor, Tensor) or type(tensor) in (Tensor, nn.Parameter, nn.Buffer) or has_memory(tensor):
         return False
     content = [part for part in _inside(tensor).values() if part.dtype != torch.bool]
     return bool(content) and _has_numbers(max(content, key=lambda part: part.numel()))
 
 
-def _has_memory(tensor: Tensor) -> bool:
+def has_memory(tensor: Tensor) -> bool:
+    """Whether a tensor holds numbers of its own; a subclass that only wraps others holds none."""
     try:
         with torch._C.DisableTorchFunctionSubclass():
             Tensor.untyped_storage(tensor).data_ptr()

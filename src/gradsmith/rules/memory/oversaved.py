@@ -156,8 +156,13 @@ def _held_bytes(tensor: Tensor, args: tuple[object, ...]) -> int:
     """What stays alive because of this tensor: its whole storage, unless an input holds that anyway."""
     from torch import Tensor
 
+    from gradsmith.lab.wrapped import has_memory
+
+    if not has_memory(tensor):
+        return tensor.nbytes  # a subclass that wraps others: its memory is theirs
     storage = tensor.untyped_storage()
-    shared = any(isinstance(a, Tensor) and a.untyped_storage().data_ptr() == storage.data_ptr() for a in args)
+    owners = [a for a in args if isinstance(a, Tensor) and has_memory(a)]
+    shared = any(a.untyped_storage().data_ptr() == storage.data_ptr() for a in owners)
     return tensor.nbytes if shared else storage.nbytes()
 
 
