@@ -72,6 +72,20 @@ def remembers(x):
     return x
 
 
+def imports(x):
+    import shutil as s
+
+    s.rmtree("data")
+    return x
+
+
+def imports_from(x):
+    from os import remove
+
+    remove("data.bin")
+    return x
+
+
 def saves(x):
     torch.save(x, "x.pt")
     return x
@@ -95,7 +109,19 @@ def test_what_only_computes_may_be_called(functions, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["removes", "removes_elsewhere", "writes", "runs", "trains", "prints", "remembers", "saves"]
+    "name",
+    [
+        "removes",
+        "removes_elsewhere",
+        "writes",
+        "runs",
+        "trains",
+        "prints",
+        "remembers",
+        "saves",
+        "imports",
+        "imports_from",
+    ],
 )
 def test_what_leaves_traces_may_not(functions, name):
     assert not only_computes(functions[name], "module_with_traces")

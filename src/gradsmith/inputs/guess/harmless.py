@@ -40,7 +40,7 @@ def only_computes(function: ast.FunctionDef, module: str) -> bool:
     waiting, seen = [function], {function.name}
     while waiting:
         body = waiting.pop()
-        if any(isinstance(n, (ast.Global, ast.Nonlocal)) for n in ast.walk(body)):
+        if any(isinstance(n, (ast.Global, ast.Nonlocal)) or _imports_more(n) for n in ast.walk(body)):
             return False
         for node in ast.walk(body):
             if not isinstance(node, ast.Call):
@@ -52,6 +52,13 @@ def only_computes(function: ast.FunctionDef, module: str) -> bool:
                 seen.add(name)
                 waiting.append(own[name])
     return True
+
+
+def _imports_more(node: ast.AST) -> bool:
+    """`import shutil` inside a function: the module does not know the name, and it is no local value either."""
+    if isinstance(node, ast.ImportFrom):
+        return node.level > 0 or (node.module or "").partition(".")[0] not in _NUMERIC
+    return isinstance(node, ast.Import) and any(a.name.partition(".")[0] not in _NUMERIC for a in node.names)
 
 
 def _is_harmless(called: ast.expr, module: str) -> bool:
