@@ -90,10 +90,9 @@ def _taking_turns(*loops: Loop) -> Iterator[None]:
 
     def interrupted(bench: Any, timing: Any, count: int) -> None:
         burst(bench, timing, count)
-        turn = (
-            len(loops[0].forward) // count % 2
-        )  # who follows the profiler inherits what it left; take turns at that, too
-        for loop in loops[::-1] if turn else loops:
+        # Who follows the profiler inherits what it left; they take turns at that, too.
+        second_first = len(loops[0].forward) // count % 2
+        for loop in loops[::-1] if second_first else loops:
             loop.run(count)
 
     def timing_pass(*args: Any) -> Any:

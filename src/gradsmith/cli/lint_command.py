@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -61,7 +60,6 @@ def command(
 
     Nothing is imported and nothing is run. `-` reads from standard input.
     """
-    click.get_current_context().call_on_close(gc.freeze)
     given = paths or (".",)
     if "-" in given and len(given) > 1:
         raise click.UsageError("`-` (standard input) cannot be combined with other paths")

@@ -49,9 +49,7 @@ def converged_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, An
         return None
     longer = tuple(_CONVERGED if i in counts else a for i, a in enumerate(args))
     for other, words in _matrices(longer):
-        with torch.enable_grad():  # the one before may have been stopped inside a no_grad
-            right = is_right(target, other, kwargs, seed)
-        if right:
+        if is_right(target, other, kwargs, seed):
             names = " and ".join(f"'{_name(target, i)}'" for i in counts)
             return Opinion(other, f"the gradient is right where {names} is {_CONVERGED}{words}")
     return None

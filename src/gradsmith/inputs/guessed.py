@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.nn import Module
 
@@ -106,8 +105,7 @@ def doubt(target: Target, found: Guess, seed: int, excuses: Sequence[Excuse] = _
     assert found.args is not None
     with preserved():
         for excuse in excuses:
-            with torch.enable_grad():  # what was stopped inside a no_grad may have left it on
-                opinion = excuse(target, found.args, found.kwargs, seed)
+            opinion = excuse(target, found.args, found.kwargs, seed)
             if opinion is not None:
                 return opinion
     assumption = assumed(target.function)

@@ -112,7 +112,7 @@ class FileModel:
     def imports(self) -> imports.Imports:
         return imports.read(self.text)
 
-    def quotes(self, offset: int) -> bool:
+    def in_docstring(self, offset: int) -> bool:
         """Does a character stand in a docstring? Counting triple quotes is quick, and clears nearly every one."""
         if bisect_left(self._triple_quotes, offset) % 2 == 0:
             return False

@@ -94,10 +94,10 @@ class Project:
         self._models[file] = models = Models()
         if file.changed:
             return []
-        classes = [c for c in self.classes.get(file, ()) if not file.quotes(c.header.offset)]
+        classes = [c for c in self.classes.get(file, ()) if not file.in_docstring(c.header.offset)]
         headers = [c.header for c in classes]
         inside = file.headers if file in self.with_layers else ()
-        layers = [h for h in inside if h not in headers and layer.may_loop(file, h) and not file.quotes(h.offset)]
+        layers = [h for h in inside if h not in headers and layer.may_loop(file, h) and not file.in_docstring(h.offset)]
         try:
             if file in self.whole:
                 assert file.tree
