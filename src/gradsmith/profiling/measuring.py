@@ -25,9 +25,8 @@ from gradsmith.profiling.supply import Supply, supplied
 _REPEATS = 4
 _OBSERVING = 20  # times longer than unobserved, where operations are small (measured: 10 on a busy machine)
 _MANY_EVENTS = 20_000
-_ROUNDS = (
-    6  # of a slow subject: the first, one or two on the clock, and an observed one, which takes as long as several
-)
+# Of a slow subject: the first, one or two on the clock, and an observed one, which takes as long as several.
+_ROUNDS = 6
 
 
 @dataclass(frozen=True)
