@@ -13,10 +13,12 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradsmith.findings import GradsmithError, Severity
+
+if TYPE_CHECKING:
+    from pathlib import Path  # 7 ms, which a run without a project's wishes does without
 
 _KEYS = {"select": list, "ignore": list, "per-file-ignores": dict, "fail-on": str}
 
@@ -33,6 +35,10 @@ class Config:
 
     def ignored_in(self, path: str) -> tuple[str, ...]:
         """Rules that per-file-ignores switch off for this file."""
+        if not self.per_file_ignores:
+            return ()
+        from pathlib import Path
+
         name = Path(path)
         if self.root is not None and name.is_absolute() and name.is_relative_to(self.root):
             name = name.relative_to(self.root)
@@ -45,6 +51,8 @@ class Config:
 
 def load(start: Path | None = None) -> Config:
     """The nearest pyproject.toml at or above `start` that has a [tool.gradsmith] table; else the defaults."""
+    from pathlib import Path
+
     folder = (start or Path.cwd()).resolve()
     folder = folder if folder.is_dir() else folder.parent
     for candidate in (folder, *folder.parents):

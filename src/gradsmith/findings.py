@@ -6,9 +6,9 @@ Everything that looks at user code returns Findings, everything shown to a perso
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any, Literal
 
 Severity = Literal["error", "warning", "info"]
@@ -78,7 +78,7 @@ class Finding:
         """Stable across edits elsewhere in the file: made of the rule, the names and the text of the line."""
         import hashlib  # 5 ms, for the formats that need it
 
-        name = Path(self.path).name if self.path else ""
+        name = os.path.basename(self.path) if self.path else ""
         parts = (self.rule, name, self.function or "", self.argument or "", " ".join(self.snippet.split()))
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
@@ -214,11 +214,13 @@ class Report:
             notes=list(data.get("notes", ())),
         )
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the report; the ending of `path` chooses the format (.json, .sarif, .xml, else text)."""
         from gradsmith.report import format_for, render
 
-        Path(path).write_text(render(self, format_for(str(path))), encoding="utf-8")
+        text = render(self, format_for(os.fspath(path)))
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(text)
 
     def __str__(self) -> str:
         from gradsmith.report import render
@@ -352,7 +354,7 @@ def _same_defect(a: Finding, b: Finding) -> bool:
 def _same_place(a: Finding, b: Finding) -> bool:
     if a.function != b.function:
         return False
-    return a.path is None or b.path is None or Path(a.path).name == Path(b.path).name
+    return a.path is None or b.path is None or os.path.basename(a.path) == os.path.basename(b.path)
 
 
 def _joined(a: Finding, b: Finding) -> Finding:

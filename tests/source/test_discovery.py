@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import textwrap
 
 import pytest
 from source_texts import function, functions, project_of
@@ -110,12 +111,20 @@ def test_same_name_in_two_files_means_the_imported_one() -> None:
     assert [f.name for f in found.functions] == ["Base", "Other"]
 
 
-def test_custom_ops_are_functions_too() -> None:
-    found = function("""
+@pytest.mark.parametrize(
+    "decorator",
+    [
+        '@custom_op("lib::scale", mutates_args=())',
+        '@custom_op(\n    "lib::scale",\n    mutates_args=(),\n)',
+        '@torch.no_grad()\n@custom_op(\n    "lib::scale",\n    mutates_args=(),  # none\n)',
+    ],
+)
+def test_custom_ops_are_functions_too(decorator: str) -> None:
+    found = function(f"""
         import torch
         from torch.library import custom_op
 
-        @custom_op("lib::scale", mutates_args=())
+{textwrap.indent(decorator, " " * 8)}
         def scale(x: torch.Tensor, factor: float) -> torch.Tensor:
             return x * factor
 
@@ -134,6 +143,17 @@ def test_custom_ops_are_functions_too() -> None:
     assert [p.name for p in found.inputs] == ["x", "factor"]
     (save,) = found.saves
     assert [found.role_of_saved(save, e) for e in save.exprs] == ["input", "output"]
+
+
+def test_a_block_has_its_decorators_over_several_lines() -> None:
+    text = "first(\n    1,\n)\n@one(\n    2,\n)\n@two\ndef f():\n    return 3\n\nlast = 4\n"
+    (file,) = project_of(file=text).files
+    for offset in (text.index("2"), text.index("two"), text.index("return")):
+        (found,) = file.blocks_at([offset])
+        assert isinstance(found, ast.FunctionDef)
+        assert [ast.unparse(d) for d in found.decorator_list] == ["one(2)", "two"]
+    assert [ast.unparse(block) for block in file.blocks_at([0, 8, len(text) - 2])] == ["first(1)", "last = 4"]
+    assert "tree" not in file.__dict__, "a block is parsed alone"
 
 
 def test_slices_and_whole_files_agree() -> None:

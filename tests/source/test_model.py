@@ -131,7 +131,7 @@ def test_everything_done_with_ctx() -> None:
     assert save.starred
     assert [m.name for m in found.marks] == ["set_materialize_grads", "mark_dirty"]
     assert [(w.attr, ast.unparse(w.value)) for w in found.ctx_writes if w.value] == [("shape", "x.shape"), ("n", "3")]
-    assert [(u.exact, u.index) for u in found.unpacks] == [(False, None), (False, 0)]
+    assert [(u.exact, u.position) for u in found.unpacks] == [(False, None), (False, 0)]
     assert sorted(r.attr for r in found.ctx_reads) == ["n", "shape"]
     assert not found.materializes
     assert not found.ctx_escapes

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -13,8 +12,7 @@ from gradsmith.findings import Report, plural
 from gradsmith.linting import lint, lint_source
 
 
-@dataclass(frozen=True)
-class _Wish:
+class _Wish(NamedTuple):
     """What to do with findings besides printing them."""
 
     fix: bool

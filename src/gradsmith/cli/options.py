@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
@@ -18,8 +16,7 @@ from gradsmith.report import FORMATS, format_for, render
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(NamedTuple):
     """How the user wants to see a report, and what counts as failure."""
 
     format: str = "full"
@@ -69,15 +66,18 @@ def split(values: Sequence[str]) -> tuple[str, ...]:
 def configured(isolated: bool, target: str | None) -> Config:
     if isolated:
         return Config()
-    start = Path(target) if target and Path(target).exists() else None
-    return load(start)
+    from pathlib import Path
+
+    return load(Path(target) if target and os.path.exists(target) else None)
 
 
 def finish(report: Report, output: Output) -> None:
     """Print or write the report and exit with the status it deserves."""
     if output.file:
+        text = render(report, output.format)
         try:
-            Path(output.file).write_text(render(report, output.format), encoding="utf-8")
+            with open(output.file, "w", encoding="utf-8") as stream:
+                stream.write(text)
         except OSError as error:
             raise GradsmithError(f"cannot write {output.file}: {error.strerror}") from None
     else:

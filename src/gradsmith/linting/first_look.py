@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import NamedTuple
 
 from gradsmith.catalog import Rule
 from gradsmith.findings import Skipped, one_line
@@ -22,8 +23,7 @@ _RARE = 5
 PAYS_FROM = 500  # files to read, from which a second process pays
 
 
-@dataclass(frozen=True)
-class Promise:
+class Promise(NamedTuple):
     """What the bytes of a file mention."""
 
     function: bool
@@ -35,8 +35,7 @@ class Promise:
         return self.function or self.layer or bool(self.words) or self.named
 
 
-@dataclass(frozen=True)
-class LookedAt:
+class LookedAt(NamedTuple):
     """A file worth more than a look."""
 
     place: int
@@ -97,11 +96,10 @@ class FirstLook:
         """With much to read, only what promises something is kept; otherwise every file is parsed whole."""
         if self.bytes > PARSE_WHOLE_BELOW:
             return replace(self, kept=[seen for seen in self.kept if seen.promise])
-        return replace(self, kept=[replace(seen, whole=True) for seen in self.kept])
+        return replace(self, kept=[seen._replace(whole=True) for seen in self.kept])
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(NamedTuple):
     """What the rules look for.
 
     Words that begin alike are looked for by one expression. It runs from one beginning to the next, as fast as a search for
@@ -131,8 +129,7 @@ class Wanted:
         return Promise(mentioned.function, self.layers and mentioned.layer, words, source.named)
 
 
-@dataclass(frozen=True)
-class Alike:
+class Alike(NamedTuple):
     """Words that begin alike."""
 
     words: tuple[str, ...]

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from gradsmith.findings import Finding, Skipped
 from gradsmith.linting.settle import Found
@@ -131,8 +131,7 @@ def shared_out(work: Callable[[Iterable[int]], P], numbers: Sequence[int], count
     return [*parts, work(sorted(lost))] if lost else parts
 
 
-@dataclass(frozen=True)
-class _Sent:
+class _Sent(NamedTuple):
     """A `Found` as it travels: files by their place in a list that both processes have."""
 
     finding: Finding

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gradsmith.findings import Finding, fold, merge
 from gradsmith.source import FileModel, FunctionModel, LayerModel
@@ -11,8 +11,7 @@ from gradsmith.source import FileModel, FunctionModel, LayerModel
 Subject = FunctionModel | LayerModel | FileModel
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """A finding, the file the rule was looking at, and where comments that speak of it may stand.
 
     `is_own`: it stands in the class it is reported for, not in a base class. `stands_in` is the file it points into,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 from gradsmith.findings import Finding
 
@@ -10,9 +10,10 @@ from gradsmith.findings import Finding
 def shown_path(path: str) -> str:
     """Relative to the current folder where that is shorter, with forward slashes."""
     try:
-        return Path(path).resolve().relative_to(Path.cwd()).as_posix()
+        relative = os.path.relpath(os.path.realpath(path))
     except (ValueError, OSError):
         return path
+    return path if relative.split(os.sep)[0] == os.pardir else relative.replace(os.sep, "/")
 
 
 def place(finding: Finding) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from gradsmith.source.knowledge import CONTAINER_ANNOTATIONS
 
@@ -16,8 +15,7 @@ Kind = Literal[
 Elements = Literal["", "floating", "integer", "bool"]
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """What is known of an expression.
 
     `elements` is the sort of numbers in a tensor, `optional` means it may be None as well, `constant` that its
@@ -114,7 +112,7 @@ def _generic(node: ast.Subscript, dotted: Dotted) -> Value:
     if not inner:
         return UNKNOWN
     if last == "Optional":
-        return replace(annotated(inner[0], dotted), optional=True)
+        return annotated(inner[0], dotted)._replace(optional=True)
     if last == "Union":
         out = annotated(inner[0], dotted)
         for part in inner[1:]:
@@ -159,7 +157,7 @@ def either(a: Value, b: Value) -> Value:
         return a
     if a.kind == "none" or b.kind == "none":
         other = b if a.kind == "none" else a
-        return replace(other, optional=True)
+        return other._replace(optional=True)
     numbers = {"int", "float", "number", "bool"}
     if a.kind == b.kind:
         kind: Kind = a.kind

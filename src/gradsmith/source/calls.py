@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradsmith.source import knowledge as know
 
@@ -16,8 +15,7 @@ _EXTENSION = re.compile(r"(^|[._])(_C|_ext|ext|cuda|cpp|kernels?|extension)$|^(c
 _NOT_METHODS = frozenset(("str", "list", "dict", "tuple", "ndarray", "module", "dtype", "device", "shape", "callable"))
 
 
-@dataclass(frozen=True, eq=False)
-class CallSite:
+class CallSite(NamedTuple):
     """One call. `dotted` is its resolved name if it has one, `op` the torch operation it is, if it is one."""
 
     node: ast.Call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from gradsmith.source.method import Method
@@ -15,8 +15,7 @@ MARKS = frozenset(("mark_dirty", "mark_non_differentiable", "set_materialize_gra
 OWN = frozenset(("needs_input_grad", "materialize_grads", "non_differentiable", "dirty_tensors", "to_save", "name"))
 
 
-@dataclass(frozen=True, eq=False)
-class Save:
+class Save(NamedTuple):
     """A call of `save_for_backward` (or `save_for_forward`). `exprs` are its plain arguments, in order."""
 
     method: Method
@@ -26,19 +25,18 @@ class Save:
     name: str = "save_for_backward"
 
 
-@dataclass(frozen=True, eq=False)
-class Unpack:
+class Unpack(NamedTuple):
     """A read of `ctx.saved_tensors`.
 
     `targets` are the names it is unpacked into (None where a target is no plain name), or None when it is not
-    unpacked; `index` is the constant it is indexed with, for `ctx.saved_tensors[1]`.
+    unpacked; `position` is the constant it is indexed with, for `ctx.saved_tensors[1]`.
     """
 
     method: Method
     node: ast.expr
     targets: list[ast.Name | None] | None
     starred: bool
-    index: int | None = None
+    position: int | None = None
 
     @property
     def exact(self) -> bool:
@@ -46,8 +44,7 @@ class Unpack:
         return self.targets is not None and not self.starred
 
 
-@dataclass(frozen=True, eq=False)
-class Mark:
+class Mark(NamedTuple):
     """`mark_dirty(...)`, `mark_non_differentiable(...)` or `set_materialize_grads(...)`."""
 
     method: Method
@@ -57,8 +54,7 @@ class Mark:
     starred: bool
 
 
-@dataclass(frozen=True, eq=False)
-class AttributeWrite:
+class AttributeWrite(NamedTuple):
     """`ctx.attr = value`; `value` is None where it is not plain (unpacking, augmented, deleted)."""
 
     method: Method
@@ -68,8 +64,7 @@ class AttributeWrite:
     statement: ast.stmt
 
 
-@dataclass(frozen=True, eq=False)
-class AttributeRead:
+class AttributeRead(NamedTuple):
     """`ctx.attr`, read; also `getattr(ctx, "attr")`."""
 
     method: Method

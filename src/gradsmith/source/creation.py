@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradsmith.findings import Edit
 from gradsmith.source import knowledge as know
@@ -21,8 +20,7 @@ _COUNTING = frozenset(("arange", "randint", "randperm"))
 _MOVES = frozenset(("to", "cuda", "type_as", "cpu", "xpu", "mps", "numpy", "tolist", "item"))
 
 
-@dataclass(frozen=True, eq=False)
-class Creation:
+class Creation(NamedTuple):
     """`torch.zeros(n)` with neither `device=` nor a later `.to(...)`; `counts` when its default dtype is an integer."""
 
     node: ast.Call

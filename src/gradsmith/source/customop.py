@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gradsmith.source.file import FileModel
 from gradsmith.source.method import Method, Role, read_params
@@ -16,8 +16,7 @@ _MENTION = r"^[ \t]*(?:[\w.]+\.)?register_autograd\(|^[ \t]*@(?:[\w.]+\.)?(?:cus
 _DECORATORS = ("torch.library.custom_op", "torch.library.triton_op")
 
 
-@dataclass(frozen=True)
-class _Registration:
+class _Registration(NamedTuple):
     op: ast.expr
     backward: ast.expr
     setup_context: ast.expr | None
@@ -38,7 +37,7 @@ def custom_ops(file: FileModel) -> Iterator[FunctionModel]:
             continue
         forward = _operator(file, functions, registration.op)
         name = forward.name if forward else _spelled(registration.op)
-        model = FunctionModel(name, name, forward or backward, file, "custom_op")
+        model = FunctionModel(name, forward or backward, file, "custom_op")
         if forward is not None:
             model.methods["forward"] = _method("forward", forward, file, None, "input")
         setup = _function(file, functions, registration.setup_context)

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradsmith.findings import Applicability, Edit, Finding, Severity
 from gradsmith.source import bases, imports, scan, slices, suppressions, walk
@@ -44,8 +44,7 @@ def has_word(text: str, word: str) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a node stands: lines from 1, columns from 0, in characters."""
 
     line: int
@@ -293,22 +292,37 @@ class FileModel:
         return node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
 
     def _block_start(self, index: int) -> int:
-        while index > 0 and (not self.lines[index].strip() or self.lines[index][0] in " \t#)]}"):
-            index -= 1
-        while index > 0 and self.lines[index - 1].startswith("@"):
-            index -= 1
+        index = self._statement_start(index)
+        while index > 0 and self.lines[index - 1].startswith(("@", ")")):
+            above = self._statement_start(index - 1)
+            if not self.lines[above].startswith("@"):
+                break
+            index = above
         return index
 
     def _block_body(self, start: int) -> int:
-        while start < len(self.lines) - 1 and self.lines[start].startswith("@"):
-            start += 1
+        while self.lines[start].startswith("@") and (end := self._statement_end(start)) < len(self.lines):
+            start = end
         return start
 
     def _block_end(self, start: int) -> int:
-        end = self._block_body(start) + 1
-        while end < len(self.lines) and (not self.lines[end].strip() or self.lines[end][0] in " \t#)]}"):
+        return self._statement_end(self._block_body(start))
+
+    def _statement_start(self, index: int) -> int:
+        while index > 0 and self._goes_on(index):
+            index -= 1
+        return index
+
+    def _statement_end(self, start: int) -> int:
+        end = start + 1
+        while end < len(self.lines) and self._goes_on(end):
             end += 1
         return end
+
+    def _goes_on(self, index: int) -> bool:
+        """Does a line belong to the statement above it? (A decorator is a statement here, its lines in brackets included.)"""
+        line = self.lines[index]
+        return not line or line[0] in " \t#)]}" or not line.strip()
 
     def _parse_block(self, start: int) -> ast.stmt | None:
         if start in self._blocks:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradsmith.source import knowledge as know
 from gradsmith.source.method import Method, read_params
@@ -61,8 +61,7 @@ class Gradcheck:
         return [self.method.resolve(p) for p in parts]
 
 
-@dataclass(frozen=True)
-class Made:
+class Made(NamedTuple):
     """What is known of a tensor from the expression that makes it."""
 
     factory: ast.Call

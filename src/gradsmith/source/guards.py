@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from gradsmith.source.method import Method
@@ -12,8 +11,7 @@ if TYPE_CHECKING:
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
-@dataclass(frozen=True, eq=False)
-class Guard:
+class Guard(NamedTuple):
     """A test, and whether the code runs when it holds (`positive`) or when it does not."""
 
     test: ast.expr

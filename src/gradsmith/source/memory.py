@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from gradsmith.source import knowledge as know
 
@@ -16,8 +15,7 @@ Owner = Literal["input", "grad_output", "saved", "output", "ctx"]
 NOTHING: frozenset[Source] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """Memory that belongs to somebody else: an input, a grad_output, a saved tensor, an output, an attribute of ctx.
 
     `same_object` says that the expression is that very tensor, not a view of it; `certain` is False where it may be a
@@ -26,13 +24,12 @@ class Source:
 
     owner: Owner
     name: str
-    index: int | None = None
+    position: int | None = None
     same_object: bool = True
     certain: bool = True
 
 
-@dataclass(frozen=True, eq=False)
-class Write:
+class Write(NamedTuple):
     """One in-place operation. `target` is the expression written to, `how` the way: "mul_", "+=", "[]=", "out=" ..."""
 
     node: ast.AST
@@ -78,17 +75,17 @@ def _merged(parts: list[frozenset[Source]]) -> frozenset[Source]:
     for part in parts:
         for source in part:
             everywhere = all(any(_same(source, s) and s.certain for s in other) for other in parts)
-            out.add(replace(source, certain=source.certain and everywhere))
+            out.add(source._replace(certain=source.certain and everywhere))
     return frozenset(out)
 
 
 def _same(a: Source, b: Source) -> bool:
-    return (a.owner, a.name, a.index) == (b.owner, b.name, b.index)
+    return (a.owner, a.name, a.position) == (b.owner, b.name, b.position)
 
 
 def _viewed(found: frozenset[Source], certain: bool = True) -> frozenset[Source]:
     return frozenset(
-        replace(s, same_object=not certain and s.same_object, certain=s.certain and certain) for s in found
+        s._replace(same_object=not certain and s.same_object, certain=s.certain and certain) for s in found
     )
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from gradsmith.findings import Applicability, Edit, Finding, Severity
-from gradsmith.source import roles
+from gradsmith.source import qualnames, roles
 from gradsmith.source.context import AttributeRead, AttributeWrite, Mark, Save, Unpack
 from gradsmith.source.file import FileModel
 from gradsmith.source.method import Binder, Method, Param, Role, read_params
@@ -28,12 +28,15 @@ class FunctionModel:
     """
 
     name: str
-    qualname: str
     node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     file: FileModel
     kind: Literal["function", "custom_op"] = "function"
     methods: dict[str, Method] = field(default_factory=dict)
     bases: list[FunctionModel] = field(default_factory=list)
+
+    @cached_property
+    def qualname(self) -> str:
+        return qualnames.of_class(self.file, self.node) if isinstance(self.node, ast.ClassDef) else self.name
 
     def method(self, name: str) -> Method | None:
         """A method of this class or, marked `inherited`, of the nearest base that has it."""
@@ -223,10 +226,10 @@ class FunctionModel:
         )
 
 
-def from_class(node: ast.ClassDef, qualname: str, file: FileModel, has_setup_context: bool = False) -> FunctionModel:
+def from_class(node: ast.ClassDef, file: FileModel, has_setup_context: bool = False) -> FunctionModel:
     """The model of an autograd.Function."""
     found = {n.name: n for n in _functions(node)}
-    model = FunctionModel(node.name, qualname, node, file)
+    model = FunctionModel(node.name, node, file)
     new_style = has_setup_context or "setup_context" in found
     for name in METHODS:
         if name in found:

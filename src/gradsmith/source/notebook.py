@@ -7,11 +7,10 @@ not Python (`%%bash`, or a syntax error) becomes empty lines, so that the others
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradsmith.findings import Edit, Finding
 from gradsmith.source.edits import apply
@@ -22,8 +21,7 @@ _MAGIC = re.compile(r"^(\s*)([%!?].*|[\w.]+\?{1,2}|help\s[\w.]+)$")
 _ASSIGNED = re.compile(r"^(\s*[\w.,\s\[\]]+=\s*)([%!].*)$")
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """One code cell: its place in the notebook (from 1) and the line of the joined text before its first."""
 
     number: int
@@ -72,7 +70,7 @@ def read(data: bytes) -> Notebook:
     >>> read(b'{"cells": [{"cell_type": "code", "source": "x = 1"}], "nbformat": 4}').text
     'x = 1\\n'
     """
-    cells = _cells(json.loads(data.decode("utf-8-sig")))
+    cells = _cells(_loaded(data.decode("utf-8-sig")))
     notebook = Notebook("")
     lines: list[str] = []
     for number, cell in enumerate(cells, 1):
@@ -93,14 +91,14 @@ def read(data: bytes) -> Notebook:
 
 def sources(data: bytes) -> dict[int, str]:
     """What the user wrote in each code cell, by its number."""
-    cells = _cells(json.loads(data.decode("utf-8-sig")))
+    cells = _cells(_loaded(data.decode("utf-8-sig")))
     return {n: _source(cell) for n, cell in enumerate(cells, 1) if cell.get("cell_type") == "code"}
 
 
 def edited(data: bytes, edits: Mapping[int, Sequence[Edit]]) -> bytes:
     """The notebook's bytes after edits by cell; everything else is written as it was found."""
     text = data.decode("utf-8-sig")
-    content = json.loads(text)
+    content = _loaded(text)
     layout = next((kw for kw in _LAYOUTS if _dumped(content, kw) == text.rstrip("\n")), _LAYOUTS[0])
     cells = _cells(content)
     for number, changes in edits.items():
@@ -116,7 +114,15 @@ _LAYOUTS: tuple[dict[str, Any], ...] = tuple(
 )
 
 
+def _loaded(text: str) -> Any:
+    import json  # most projects have no notebook
+
+    return json.loads(text)
+
+
 def _dumped(content: object, layout: dict[str, Any]) -> str:
+    import json
+
     return json.dumps(content, **layout)
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 
 from gradsmith.source import customop, layer, model
 from gradsmith.source.file import FileModel
@@ -118,13 +116,13 @@ class Project:
             node = nodes.get(found.header.line)
             if node is not None and node.name == found.header.name:
                 file.link(node)
-                self._by_class[found] = built = model.from_class(node, qualname(file, found.header), file)
+                self._by_class[found] = built = model.from_class(node, file)
                 models.functions.append(built)
         for header in layers:
             node = nodes.get(header.line)
             if node is not None and node.name == header.name:
                 file.link(node)
-                models.layers.append(layer.from_class(node, qualname(file, header), file))
+                models.layers.append(layer.from_class(node, file))
 
 
 def load(
@@ -164,7 +162,7 @@ def _settle_new_style(models: Iterable[model.FunctionModel]) -> None:
         if "forward" in built.methods and "setup_context" not in built.methods and built.method("setup_context"):
             if not isinstance(built.node, ast.ClassDef):
                 continue
-            again = model.from_class(built.node, built.qualname, built.file, has_setup_context=True)
+            again = model.from_class(built.node, built.file, has_setup_context=True)
             built.methods["forward"] = again.methods["forward"]
 
 
@@ -206,38 +204,3 @@ def _parents(item: _Class, base: str, by_name: dict[str, list[_Class]]) -> list[
 def _module_path(file: FileModel) -> str:
     path = "/" + file.path.replace("\\", "/").removesuffix(".py")
     return path.removesuffix("/__init__")
-
-
-_OUTER = re.compile(r"([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+(\w+)")
-
-
-def qualname(file: FileModel, header: ClassHeader) -> str:
-    """`Outer.Inner`, `build.<locals>.Inner`: as Python would name the class."""
-    parts = [header.name]
-    for outer in _around(file.text, header.offset, len(header.indent.expandtabs())):
-        parts += ["<locals>", outer[3]] if outer[2] == "def" else [outer[3]]
-    return ".".join(reversed(parts))
-
-
-def _around(text: str, end: int, indent: int) -> Iterator[re.Match[str]]:
-    """The definitions around a place, inside out: indented less than it, and than everything in between."""
-    last = {word: text.rfind(word, 0, end) for word in ("def ", "class ")}
-    while indent > 0:
-        word, at = max(last.items(), key=itemgetter(1))
-        if at < 0:
-            return
-        last[word] = text.rfind(word, 0, at)
-        start = text.rfind("\n", 0, at) + 1
-        outer = _OUTER.match(text, start)
-        width = len(outer[1].expandtabs()) if outer is not None else indent
-        if outer is None or outer.start(2) != at or width >= indent:
-            continue
-        # Another statement as far out ends the definition; comments and closing brackets do not.
-        if _at_most(width).search(text, outer.end(), end) is None:
-            yield outer
-            indent = width
-
-
-@functools.lru_cache(maxsize=64)
-def _at_most(width: int) -> re.Pattern[str]:
-    return re.compile(rf"\n[ \t]{{0,{width}}}[^\s#)\]}}]")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from gradsmith.source import knowledge as know
 from gradsmith.source import memory, written
@@ -46,16 +46,15 @@ _NOT_RECORDED = ("torch.distributed.", "torch._C.", "torch.autograd.grad", "torc
 _UNRECORDED = frozenset(("no_grad", "inference_mode", "custom_op", "triton_op", "once_differentiable"))
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Where a value comes from: a saved tensor (number `index` of `of`; None: not known), or the parameter `name`.
+class Origin(NamedTuple):
+    """Where a value comes from: a saved tensor (number `position` of `of`; None: not known), or the parameter `name`.
 
     `computed` says that at least one operation lies in between: the value is not that tensor, nor a view of it.
     """
 
     kind: Literal["saved", "param"]
     name: str = ""
-    index: int | None = None
+    position: int | None = None
     of: int | None = None
     computed: bool = False
 
@@ -261,7 +260,7 @@ class _Tracer:
         for origin in tracer.trace.origins:
             through = computed or origin.computed
             if origin.kind == "saved":
-                self.trace.origins.add(replace(origin, computed=through))
+                self.trace.origins.add(origin._replace(computed=through))
             else:
                 self._all(bound.get(origin.name, ()), through)
 

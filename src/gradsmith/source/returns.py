@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from gradsmith.source.method import Method
 
 
-@dataclass(frozen=True, eq=False)
-class Return:
+class Return(NamedTuple):
     """One return statement.
 
     `elements` are the returned values one by one, when their number is certain: a literal tuple, sums and multiples

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gradsmith.findings import GradsmithError
 
@@ -23,8 +23,7 @@ ENDINGS = (".py",)
 WITH_NOTEBOOKS = (".py", ".ipynb")
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFile:
+class SourceFile(NamedTuple):
     """One file's bytes; `named` when the user gave this very path, rather than a folder above it."""
 
     path: str
@@ -32,24 +31,21 @@ class SourceFile:
     named: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(NamedTuple):
     """A file that could not be opened, and why."""
 
     path: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unpromising:
+class Unpromising(NamedTuple):
     """A file that is known, from an earlier look at the same bytes, to hold nothing for us."""
 
     path: str
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
+class Unread(NamedTuple):
     """A file that is to be read."""
 
     path: str
@@ -132,8 +128,7 @@ def _is_generated(folder: os.DirEntry[str]) -> bool:
     return os.path.exists(os.path.join(folder.path, "pyvenv.cfg"))
 
 
-@dataclass(frozen=True, slots=True)
-class Mentioned:
+class Mentioned(NamedTuple):
     """Could these bytes define an autograd.Function (or a custom op's gradient); an nn.Module whose forward loops?"""
 
     function: bool

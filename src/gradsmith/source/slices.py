@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _HEADER = re.compile(r"([ \t]*)class[ \t]+(\w+)[ \t]*(?:\[[^\]\n]*\])?[ \t]*(?:\(((?:[^()]|\([^()]*\))*)\))?[ \t]*:")
 
@@ -19,8 +19,7 @@ _STRINGS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ClassHeader:
+class ClassHeader(NamedTuple):
     """A class statement seen by pattern: its name, what stands between its parentheses, its place."""
 
     name: str

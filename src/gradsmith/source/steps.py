@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradsmith.source import knowledge as know
 from gradsmith.source.layer import LayerModel, Loop
@@ -22,8 +21,7 @@ _NOT_TIME = re.compile(
 _NO_GRADIENT = ("no_grad", "inference_mode")
 
 
-@dataclass(frozen=True, eq=False)
-class TimeIndex:
+class TimeIndex(NamedTuple):
     """`x[t]` or `x[:, t]` in a loop: the tensor's name, the dimension that is indexed, the place."""
 
     name: str

@@ -12,22 +12,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 _COMMENT = re.compile(r"#\s*gradsmith:\s*(ignore|surrogate|approximate)\b(?:\s*\[([^\]\n]*)\])?", re.I)
 _NOQA = re.compile(r"#\s*noqa\b(?:\s*:\s*([A-Za-z0-9_,\- ]+))?", re.I)
 
 
-@dataclass(frozen=True)
-class Declaration:
+class Declaration(NamedTuple):
     """The author says that a gradient is not the exact derivative, on purpose."""
 
     gradient: Literal["surrogate", "approximate"]
     kind: str = ""
 
 
-@dataclass(frozen=True)
-class Suppression:
+class Suppression(NamedTuple):
     """One `ignore` comment: the rules it names (none: all of them)."""
 
     line: int

@@ -6,7 +6,6 @@ Says `unknown` rather than guess: rules treat a certain answer as a fact.
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gradsmith.source import knowledge as know
@@ -161,7 +160,7 @@ def _part(method: Method, binding: Binding) -> Value:
     if whole is None:
         return UNKNOWN
     if method.context.is_saved_tensors(whole):
-        return replace(TENSOR, optional=True)
+        return TENSOR._replace(optional=True)
     call = method.resolve(whole)
     if isinstance(call, ast.Call):
         op = method.op(call)
@@ -178,7 +177,7 @@ def _part(method: Method, binding: Binding) -> Value:
     if value.kind == "shape":
         return Value("int", constant=True)
     if _is_grad_outputs(method, whole):
-        return replace(TENSOR, optional=True)
+        return TENSOR._replace(optional=True)
     return TENSOR if value.is_tensor and binding.how in ("loop", "unpack") else UNKNOWN
 
 
@@ -204,7 +203,7 @@ def _attribute(method: Method, node: ast.Attribute) -> Value:
     inner = _of(method, node.value)
     if inner.is_tensor:
         if name in know.VIEW_ATTRIBUTES:
-            return replace(inner, optional=False)
+            return inner._replace(optional=False)
         if name in know.INT_ATTRIBUTES:
             return Value("int", constant=True)
     return UNKNOWN
@@ -345,14 +344,14 @@ def _compare(method: Method, node: ast.Compare) -> Value:
 
 def _subscript(method: Method, node: ast.Subscript) -> Value:
     if method.context.is_saved_tensors(node.value) and not isinstance(node.slice, ast.Slice):
-        return replace(TENSOR, optional=True)
+        return TENSOR._replace(optional=True)
     if method.context.is_needs(node.value):
         return Value("bool", constant=True)
     inner = _of(method, node.value)
     if inner.is_tensor:
-        return replace(inner, optional=False)
+        return inner._replace(optional=False)
     if inner.kind == "shape":
         return inner if isinstance(node.slice, ast.Slice) else Value("int", constant=True)
     if _is_grad_outputs(method, node.value) and not isinstance(node.slice, ast.Slice):
-        return replace(TENSOR, optional=True)
+        return TENSOR._replace(optional=True)
     return NONE if inner.kind == "none" else UNKNOWN

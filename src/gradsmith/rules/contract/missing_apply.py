@@ -65,10 +65,12 @@ _WITHOUT_GRADIENT = re.compile(r"no_grad|inference_mode|is_grad_enabled|requires
 
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
-    if function.kind != "function" or "<locals>" in function.qualname or "." in function.qualname:
+    if function.kind != "function":
         return
     name, text = function.name, function.file.text
     if text.count(f"{name}(") - text.count(f"class {name}(") + text.count(f"{name}.forward(") <= 0:
+        return
+    if "." in function.qualname:
         return
     pattern = rf"(?<![\w.])(?<!class ){name}(?:\(|\.forward\()"
     if len(re.findall(rf"(?:class[ \t]+{name}\b|^{name}[ \t]*=)", function.file.text, re.M)) != 1:

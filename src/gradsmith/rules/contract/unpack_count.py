@@ -96,10 +96,10 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 f"{saves[0].method.name} saves {saved}.",
                 advice=f"Unpack what line {saves[0].node.lineno} saves, in the same order.",
             )
-        elif unpack.index is not None and all(not -c <= unpack.index < c for c in counts):
+        elif unpack.position is not None and all(not -c <= unpack.position < c for c in counts):
             yield function.at(
                 unpack.node,
-                f"{function.name}.{backward.name} reads saved tensor {unpack.index}, but {saves[0].method.name} "
+                f"{function.name}.{backward.name} reads saved tensor {unpack.position}, but {saves[0].method.name} "
                 f"saves {saved}.",
                 advice=f"Indices start at 0; line {saves[0].node.lineno} says what is saved.",
             )
@@ -135,7 +135,7 @@ def _nothing_saved(function: FunctionModel, backward: Method) -> Iterator[Findin
     if any(m is None or m.inherited for m in methods) or "save_for_backward" in function.file.source_of(function.node):
         return
     for unpack in function.unpacks:
-        if unpack.index is not None or (unpack.exact and unpack.targets):
+        if unpack.position is not None or (unpack.exact and unpack.targets):
             yield function.at(
                 unpack.node,
                 f"{function.name}.{backward.name} reads a saved tensor, but forward saves none.",
@@ -150,7 +150,7 @@ _OF_TUPLES = frozenset(("count", "index"))
 def _tuple_as_tensor(function: FunctionModel, unpack: Unpack) -> Iterator[Finding]:
     """`x = ctx.saved_tensors`, and then `x * 2` or `x.shape`: x is a tuple, which has neither."""
     method = unpack.method
-    if unpack.targets is not None or unpack.index is not None:
+    if unpack.targets is not None or unpack.position is not None:
         return
     for name in (n for n in method.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)):
         found = method.definitions(name)

@@ -27,8 +27,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradsmith.findings import Edit, Finding, Severity
 
@@ -78,8 +77,7 @@ gradsmith_inputs = {"Double": lambda: (torch.randn(4, 3, dtype=torch.float64, re
 """
 
 
-@dataclass(frozen=True)
-class _Verdict:
+class _Verdict(NamedTuple):
     message: str
     severity: Severity
 

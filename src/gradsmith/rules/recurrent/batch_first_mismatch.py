@@ -66,7 +66,7 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
     for block in file.blocks_with(*TRIGGERS):
         for node in nodes_under(block):
             if isinstance(node, ast.ClassDef):
-                yield from _class(from_class(node, node.name, file))
+                yield from _class(from_class(node, file))
 
 
 def _class(layer: LayerModel) -> Iterator[Finding]:

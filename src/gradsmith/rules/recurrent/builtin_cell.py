@@ -26,8 +26,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradsmith.findings import Finding
 from gradsmith.source.loops import body_nodes, carried
@@ -106,8 +105,7 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
                     )
 
 
-@dataclass(frozen=True)
-class _Match:
+class _Match(NamedTuple):
     builtin: str
     mapping: str
 
@@ -133,8 +131,7 @@ def _own(func: ast.expr) -> bool:
     return isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self"
 
 
-@dataclass(frozen=True)
-class _Written:
+class _Written(NamedTuple):
     """The equations of a cell, written out with nn.Linear layers."""
 
     layer: LayerModel

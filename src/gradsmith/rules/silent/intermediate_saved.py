@@ -135,7 +135,7 @@ def _is(origin: Origin, save: Save, expression: ast.expr) -> bool:
     position = None if any(isinstance(a, ast.Starred) for a in given[:place]) else place
     # Branches may save different tensors: only an unpacking of as many can mean this one.
     fits = origin.of is None or save.starred or origin.of == len(given)
-    return origin.kind == "saved" and fits and (None in (origin.index, position) or origin.index == position)
+    return origin.kind == "saved" and fits and (None in (origin.position, position) or origin.position == position)
 
 
 def _says_opaque(function: FunctionModel) -> bool:

@@ -94,7 +94,7 @@ def _asked_in_backward(function: FunctionModel) -> Iterator[Finding]:
         if not (isinstance(node, ast.Attribute) and node.attr == "requires_grad" and isinstance(node.ctx, ast.Load)):
             continue
         found = [s for s in backward.sources(node.value) if s.owner == "saved" and s.same_object and s.certain]
-        index = found[0].index if len(found) == 1 else None
+        index = found[0].position if len(found) == 1 else None
         if index is None or not 0 <= index < len(save.exprs):
             continue
         saved = save.exprs[index]
@@ -143,13 +143,13 @@ def _read(function: FunctionModel, forward: Method, node: ast.Attribute) -> Iter
 
 
 def _advice(source: Source) -> str:
-    return f"Write `ctx.needs_input_grad[{source.index}]`."
+    return f"Write `ctx.needs_input_grad[{source.position}]`."
 
 
 def _asked(forward: Method, node: ast.Attribute, source: Source) -> Edit | None:
-    if forward.ctx is None or source.index is None or forward.vararg is not None:
+    if forward.ctx is None or source.position is None or forward.vararg is not None:
         return None
-    return replace(forward.file, node, f"{forward.ctx}.needs_input_grad[{source.index}]")
+    return replace(forward.file, node, f"{forward.ctx}.needs_input_grad[{source.position}]")
 
 
 def _may_be_copy(method: Method, node: ast.expr) -> bool:

@@ -23,9 +23,9 @@ default gradcheck; a Function that no test names is not even that lucky.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
@@ -90,15 +90,15 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     yield function.at(
         function.node,
         f"{function.name} is mentioned in no test.",
-        advice=f"Run `gradsmith check {PurePath(function.file.path).name}::{function.qualname}`, or write a test with "
+        advice=f"Run `gradsmith check {os.path.basename(function.file.path)}::{function.qualname}`, or write a test with "
         "gradsmith.gradcheck.",
     )
 
 
 def _is_test(file: FileModel) -> bool:
-    path = PurePath(file.path.replace("\\", "/"))
-    named = path.name.startswith("test_") or path.stem.endswith("_test") or path.name == "conftest.py"
-    return named or any(part in ("tests", "test", "testing") for part in path.parts[:-1])
+    *folders, name = file.path.replace("\\", "/").split("/")
+    named = name.startswith("test_") or name.removesuffix(".py").endswith("_test") or name == "conftest.py"
+    return named or not {"tests", "test", "testing"}.isdisjoint(folders)
 
 
 def _names(function: FunctionModel) -> set[str]:
