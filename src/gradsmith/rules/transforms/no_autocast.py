@@ -93,7 +93,12 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return
     product = _product(forward, {"input"})
     again = _product(backward, {"grad_output"}, {"saved"})
-    if product is None or again is None or not _is_returned(forward, product) or not project.matching(_AUTOCAST, "autocast("):
+    if (
+        product is None
+        or again is None
+        or not _is_returned(forward, product)
+        or not project.matching(_AUTOCAST, "autocast(")
+    ):
         return
     yield function.at(
         again,
