@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradsmith.findings import Applicability, Edit, Finding, Severity
-from gradsmith.source import bases, imports, scan, slices, suppressions, walk
+from gradsmith.source import bases, blocks, imports, scan, slices, suppressions, walk
 from gradsmith.source.edits import split_lines
 from gradsmith.source.encoding import decoded
 
@@ -145,7 +145,7 @@ class FileModel:
 
     def top_at(self, offset: int) -> str | None:
         """The name of the function or class at the top of the file that holds a character."""
-        start = self._block_body(self._block_start(self.text.count("\n", 0, offset)))
+        start = blocks.body(self.lines, blocks.start(self.lines, self.text.count("\n", 0, offset)))
         match = _TOP.match(self.lines[start])
         return match[1] if match else None
 
@@ -221,53 +221,31 @@ class FileModel:
         """The top-level statements that hold these characters, once each."""
         seen: set[int] = set()
         for offset in offsets:
-            start = self._block_start(self.text.count("\n", 0, offset))
+            start = blocks.start(self.lines, self.text.count("\n", 0, offset))
             if start in seen:
                 continue
             seen.add(start)
-            if containing and not any(containing in line for line in self.lines[start : self._block_end(start)]):
+            if containing and not any(containing in line for line in self.lines[start : blocks.end(self.lines, start)]):
                 continue
             if (node := self._parse_block(start)) is not None:
                 yield node
 
     def block_at(self, line: int) -> ast.stmt | None:
         """The top-level statement that holds a line."""
-        return self._parse_block(self._block_start(line - 1))
+        return self._parse_block(blocks.start(self.lines, line - 1))
 
     def function_at(self, line: int, *, outermost: bool = False) -> ast.stmt | None:
         """The innermost (or outermost) function around a line, parsed alone; else the top-level statement."""
-        found = list(islice(self._functions_around(line), None if outermost else 1))
+        found = list(islice(blocks.functions_around(self.lines, line), None if outermost else 1))
         start, indent = found[-1] if found else (0, 0)
         return (self._parse_function(start, indent) if found else None) or self.block_at(line)
 
-    def _functions_around(self, line: int) -> Iterator[tuple[int, int]]:
-        """Index and indentation of each `def` around a line, from the inside out."""
-        width = len(self.lines[line - 1]) - len(self.lines[line - 1].lstrip())
-        for start in range(line - 2, -1, -1):
-            if width == 0:
-                return
-            text = self.lines[start]
-            stripped = text.lstrip()
-            indent = len(text) - len(stripped)
-            if not stripped or indent >= width or stripped[0] in "#)]}":
-                continue
-            width = indent
-            if stripped.startswith(("def ", "async def ")):
-                yield start, indent
-
     def _parse_function(self, start: int, indent: int) -> ast.stmt | None:
-        end = start + 1
-        while end < len(self.lines):
-            text = self.lines[end]
-            stripped = text.lstrip()
-            if stripped and len(text) - len(stripped) <= indent and stripped[0] not in "#)]}":
-                break
-            end += 1
         if start == 0 or start in self._blocks:
             return self._blocks.get(start)
         opening = "\n" * (start - 1) + ("if 1:\n" if indent else "\n")
         try:
-            tree = ast.parse(opening + "\n".join(self.lines[start:end]))
+            tree = ast.parse(opening + "\n".join(self.lines[start : blocks.end_of_function(self.lines, start, indent)]))
         except SyntaxError:
             return None
         outer = tree.body[0]
@@ -279,7 +257,7 @@ class FileModel:
     def block(self, name: str) -> ast.stmt | None:
         """The top-level `def name`, `class name` or `name = ...`, parsed alone; None when the file has none."""
         start = self.tops.get(name)
-        return None if start is None else self._parse_block(self._block_start(self.text.count("\n", 0, start)))
+        return None if start is None else self._parse_block(blocks.start(self.lines, self.text.count("\n", 0, start)))
 
     def function_named(self, name: str) -> ast.FunctionDef | None:
         """The top-level function of that name."""
@@ -291,45 +269,12 @@ class FileModel:
         node = self.block(name)
         return node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
 
-    def _block_start(self, index: int) -> int:
-        index = self._statement_start(index)
-        while index > 0 and self.lines[index - 1].startswith(("@", ")")):
-            above = self._statement_start(index - 1)
-            if not self.lines[above].startswith("@"):
-                break
-            index = above
-        return index
-
-    def _block_body(self, start: int) -> int:
-        while self.lines[start].startswith("@") and (end := self._statement_end(start)) < len(self.lines):
-            start = end
-        return start
-
-    def _block_end(self, start: int) -> int:
-        return self._statement_end(self._block_body(start))
-
-    def _statement_start(self, index: int) -> int:
-        while index > 0 and self._goes_on(index):
-            index -= 1
-        return index
-
-    def _statement_end(self, start: int) -> int:
-        end = start + 1
-        while end < len(self.lines) and self._goes_on(end):
-            end += 1
-        return end
-
-    def _goes_on(self, index: int) -> bool:
-        """Does a line belong to the statement above it? (A decorator is a statement here, its lines in brackets included.)"""
-        line = self.lines[index]
-        return not line or line[0] in " \t#)]}" or not line.strip()
-
     def _parse_block(self, start: int) -> ast.stmt | None:
         if start in self._blocks:
             return self._blocks[start]
-        body = self._block_body(start)
+        body = blocks.body(self.lines, start)
         try:
-            tree = ast.parse("\n" * start + "\n".join(self.lines[start : self._block_end(start)]))
+            tree = ast.parse("\n" * start + "\n".join(self.lines[start : blocks.end(self.lines, start)]))
             self.link(tree)
         except SyntaxError:
             tree = self.tree
