@@ -29,7 +29,49 @@ def fn(forward: str, backward: str, inputs: str = "x", grads: str = "g", above: 
 
 
 SAVED = "ctx.save_for_backward(x)\nreturn x * x"
+CALLED = """
+def over_ranks(t, group=None):
+    if torch.distributed.get_world_size(group) == 1:
+        return t
+    torch.distributed.all_reduce(t, group=group)
+    return t
+
+
+def passed_on(t):
+    return over_ranks(t)
+
+
+def on_demand(t, inplace=False):
+    return t.mul_(2) if inplace else t * 2
+
+
+def of_a_copy(t):
+    t = t.clone()
+    t *= 2
+    return t
+
+
+@torch.library.custom_op("a::b", mutates_args=("t",))
+def declared(t: torch.Tensor) -> None:
+    t.mul_(2)
+"""
 DEFECTS = {
+    "written through the array": (
+        "inplace-saved",
+        fn(SAVED, "(x,) = ctx.saved_tensors\nx.numpy()[0] = 0\nreturn g * x"),
+    ),
+    "the array scaled": (
+        "inplace-saved",
+        fn(SAVED, "(x,) = ctx.saved_tensors\na = np.asarray(x)\na *= 2\nreturn g * x"),
+    ),
+    "an array as out=": ("inplace-grad", fn(SAVED, "a = g.numpy()\nnp.multiply(a, 2, out=a)\nreturn g")),
+    "copied into the array": ("inplace-grad", fn(SAVED, "np.copyto(g.numpy(), 0)\nreturn g")),
+    "reduced by a function of the file": ("inplace-grad", fn(SAVED, "return over_ranks(g)", above=CALLED)),
+    "by a function that a function calls": ("inplace-grad", fn(SAVED, "return passed_on(t=g)", above=CALLED)),
+    "a saved tensor, by a function": (
+        "inplace-saved",
+        fn(SAVED, "(x,) = ctx.saved_tensors\nreturn g * over_ranks(x)", above=CALLED),
+    ),
     "a list that grew": (
         "container-output",
         fn("out = []\nfor i in range(2):\n    out.append(x[i])\nreturn out", "return g"),
@@ -113,6 +155,21 @@ DEFECTS = {
 }
 
 RIGHT = {
+    "an array of its own": (
+        "inplace-saved",
+        fn(SAVED, "(x,) = ctx.saved_tensors\na = x.numpy().copy()\na *= 2\na[0] = 1\nreturn g * torch.from_numpy(a)"),
+    ),
+    "an array that was computed": (
+        "inplace-grad",
+        fn(SAVED, "a = g.numpy() * 2\na.sort()\nreturn torch.from_numpy(a)"),
+    ),
+    "a function writes where it is asked to": ("inplace-grad", fn(SAVED, "return on_demand(g)", above=CALLED)),
+    "a function writes into its own copy": ("inplace-grad", fn(SAVED, "return of_a_copy(g)", above=CALLED)),
+    "a copy is reduced": ("inplace-grad", fn(SAVED, "return over_ranks(g.clone())", above=CALLED)),
+    "an operator that declares what it writes": (
+        "inplace-saved",
+        fn(SAVED, "(x,) = ctx.saved_tensors\ndeclared(x)\nreturn g", above=CALLED),
+    ),
     "a tuple": ("container-output", fn("parts = x.unbind(0)\nreturn tuple(parts)", "return torch.stack(gs)", grads="*gs")),
     "a list of numbers in the tuple": ("container-output", fn("return x * 2, [1, 2]", "return g * 2", grads="g, h")),
     "indices in a list": ("container-input", fn("return x * 2", "return g * 2, None", "x, masks: list[torch.Tensor]")),

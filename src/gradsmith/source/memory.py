@@ -183,7 +183,8 @@ def _operand(method: Method, node: ast.Call) -> ast.expr:
 def _call(method: Method, node: ast.Call) -> frozenset[Source]:
     op = method.op(node)
     if op is None:
-        return NOTHING
+        wraps = (method.dotted(node.func) or "") in _ARRAY_OF and len(node.args) == 1 and not node.keywords
+        return _viewed(sources(method, node.args[0])) if wraps else NOTHING
     operand = _operand(method, node)
     if op in know.SAME or know.is_inplace_name(op) or op == "detach_" or _flag(node, "inplace"):
         return sources(method, operand)
@@ -217,7 +218,8 @@ def _written(method: Method, node: ast.AST) -> tuple[ast.expr | None, str]:
             read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
             method.flow.at[read] = tuple(p for b in before for p in b.previous)
             method.file.parents[read] = node
-            return (read, how) if method.value(read).is_tensor or _is_asked_like_one(method, read) else (None, "")
+            tensor = method.value(read).is_tensor or _is_asked_like_one(method, read) or _is_shared_array(method, read)
+            return (read, how) if tensor else (None, "")
         if isinstance(node.target, ast.Subscript):
             return node.target.value, "[]="
         return None, ""
@@ -240,8 +242,14 @@ def _written(method: Method, node: ast.AST) -> tuple[ast.expr | None, str]:
             return node.func.value, name
         elif name.endswith("_") and (method.dotted(node.func) or "").startswith("torch.nn.init.") and node.args:
             return node.args[0], name
-    if out is not None and method.op(node) is not None:
+    numpy = (method.dotted(node.func) or "").startswith("numpy.")
+    if out is not None and (numpy or method.op(node) is not None):
         return out, "out="
+    if numpy and node.args and (method.dotted(node.func) or "") in _NUMPY_WRITERS:
+        return node.args[0], ast.unparse(node.func)
+    func = node.func
+    if isinstance(func, ast.Attribute) and func.attr in _ARRAY_WRITERS and _is_shared_array(method, func.value):
+        return func.value, func.attr
     if _flag(node, "inplace") and node.args and method.op(node) is not None:
         return node.args[0], "inplace=True"
     return None, ""
@@ -266,9 +274,21 @@ def _is_asked_like_one(method: Method, read: ast.Name) -> bool:
 
 def _is_container(method: Method, target: ast.expr) -> bool:
     """`grads[i] = g` on a list, a dict or a tuple writes into no tensor."""
-    return method.value(target).kind in ("list", "dict", "tuple", "ndarray", "str", "shape")
+    kind = method.value(target).kind
+    if kind == "ndarray":
+        return not _is_shared_array(method, target)
+    return kind in ("list", "dict", "tuple", "str", "shape")
 
 
+def _is_shared_array(method: Method, node: ast.expr) -> bool:
+    """`x.numpy()` is x's own memory, and a write into it is one that no version counter sees."""
+    return method.value(node).kind == "ndarray" and bool(sources(method, node))
+
+
+# They make an array of a tensor's own memory; with a dtype or an order they may copy.
+_ARRAY_OF = frozenset(("numpy.asarray", "numpy.asanyarray", "numpy.ascontiguousarray"))
+_NUMPY_WRITERS = frozenset(("numpy.copyto", "numpy.put", "numpy.place", "numpy.putmask", "numpy.fill_diagonal"))
+_ARRAY_WRITERS = frozenset(("fill", "sort", "partition", "itemset", "put"))
 # What the other processes have is put into the tensor itself.
 _COLLECTIVES = frozenset(("torch.distributed.all_reduce", "torch.distributed.distributed_c10d.all_reduce"))
 _SYMBOLS: dict[type[ast.operator], str] = {

@@ -3,7 +3,8 @@
 What it finds
 -------------
 An in-place operation on a grad_output of `backward`, or on a view of it: `g.mul_(2)`, `g *= c`, `g[mask] = 0`,
-`torch.mul(g, c, out=g)`. A value that was cloned or computed anew before the write is left alone.
+`torch.mul(g, c, out=g)`, `g.numpy()[mask] = 0`, `all_reduce(g)`; also inside a function of the same file that g is
+passed to. A value that was cloned or computed anew before the write is left alone.
 
 Why it matters
 --------------
@@ -89,10 +90,12 @@ gradsmith_inputs = {"Double": lambda: (torch.randn(4, 3, dtype=torch.float64, re
 
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
+    from gradsmith.source.called import writes_by_calls
+
     backward = function.backward
     if backward is None:
         return
-    for write in backward.writes:
+    for write in (*backward.writes, *writes_by_calls(backward, ("grad_output",))):
         owned = [s for s in backward.sources(write.target) if s.owner == "grad_output"]
         if not owned or backward.in_nested_function(write.node):
             continue
@@ -110,7 +113,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
 
 
 def _shown(write: Write) -> str:
-    return f"`{write.how}`" if not write.how.endswith("_") else f"`.{write.how}`"
+    named = write.how.endswith("_") and "(" not in write.how
+    return f"`.{write.how}`" if named else f"`{write.how}`"
 
 
 def _through(write: Write, source: Source) -> str:

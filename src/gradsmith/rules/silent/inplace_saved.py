@@ -2,8 +2,8 @@
 
 What it finds
 -------------
-A tensor that came out of `ctx.saved_tensors` is changed by backward: `x.add_(1)`, `mask *= g`, `out=x`, or a kernel that
-writes into it. At run time the values of saved tensors are compared before and after backward, which also sees writes
+A tensor that came out of `ctx.saved_tensors` is changed by backward: `x.add_(1)`, `mask *= g`, `out=x`, `x.numpy()[0] = 1`,
+also by a function of the same file that it is passed to, or by a kernel that writes into it. At run time the values of saved tensors are compared before and after backward, which also sees writes
 that the version counter misses (NumPy, `.data`, Triton).
 
 Why it matters
@@ -68,10 +68,12 @@ GOOD = BAD.replace("x.mul_(2)\n        return grad_output * x", "return grad_out
 
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
+    from gradsmith.source.called import writes_by_calls
+
     backward = function.backward
     if backward is None:
         return
-    for write in backward.writes:
+    for write in (*backward.writes, *writes_by_calls(backward, ("saved",))):
         owned = [s for s in backward.sources(write.target) if s.owner == "saved"]
         if not owned or backward.in_nested_function(write.node):
             continue
