@@ -382,3 +382,31 @@ def test_amp_decorators_are_modernised_with_their_arguments() -> None:
         "try:\n    from torch.amp import custom_fwd\nexcept ImportError:\n    from torch.cuda.amp",
     )
     assert in_file(fallback, "deprecated-api") == []
+
+
+MODULE = """import torch
+from torch import nn
+
+
+class Clipped(nn.Module):
+    def forward(self, x):
+        return x
+
+    def backward(self, {given}):
+        {body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "body", "after", "count"),
+    [
+        ("grad_output", "return grad_output.clamp(-1, 1)", "", 1),
+        ("dy, scale=1", "return dy * scale", "", 1),
+        ("grad_output", "return -grad_output", "loss.backward(retain_graph=True)", 1),
+        ("loss", "return loss.backward()", "", 0),
+        ("grad_output", "self.seen = grad_output", "", 0),
+        ("dout", "return dout", "dx = layer.backward(dout)", 0),
+    ],
+)
+def test_the_backward_of_a_module(given: str, body: str, after: str, count: int) -> None:
+    assert len(in_file(MODULE.format(given=given, body=body) + "\n\n" + after + "\n", "module-backward")) == count
