@@ -192,3 +192,34 @@ class Iterated(torch.autograd.Function):
         matrix, out = ctx.saved_tensors
         towards = torch.linalg.solve(matrix.mT, grad)
         return -towards @ out.mT, towards
+
+
+class Unlooked(torch.autograd.Function):
+    """Over no steps forward never looks at `*rest`, which is a layer; backward does."""
+
+    @staticmethod
+    def forward(ctx, x, *rest):
+        ctx.rest = rest
+        ctx.save_for_backward(x)
+        for step in range(x.shape[0] - 3):
+            x = rest[0](x) + step
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        weights = [list(one.parameters()) for one in ctx.rest]
+        return (2 * grad_output, *(None for _ in weights))
+
+
+class Misspelt(torch.autograd.Function):
+    """Forward does look at it: the name is what is wrong."""
+
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return x * weight
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, weight = ctx.saved_tensors
+        return grad_output * weight.dta, grad_output * x

@@ -134,3 +134,12 @@ def test_values_that_forward_warns_about_are_replaced():
     matrix, _ = guess(resolve(ops.Iterated)).args
     assert bool((torch.linalg.eigvals(matrix.detach()).real > 0).all())
     assert gs.check(ops.Iterated, isolate=False, level="quick").subjects[0].verdict != "refuted"
+
+
+def test_an_attribute_that_only_a_wrong_guess_lacks_accuses_nobody():
+    assert not any(f.rule == "backward-raised" for f in gs.check(ops.Unlooked).findings)
+
+
+def test_an_attribute_that_nothing_has_is_an_error():
+    (finding,) = [f for f in gs.check(ops.Misspelt).findings if f.rule == "backward-raised"]
+    assert finding.severity == "error"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,21 +12,25 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from gradsmith.lab.holders import holding, tensors_held
+from gradsmith.lab.holders import Held, held_in, holding
 
 
 @dataclass(frozen=True)
 class Leaf:
     """One tensor among the inputs. `differentiable` means: its gradient is asked for.
 
-    `held` is the tensor as another argument holds it, where one does (a parameter of a module that is passed, too).
+    `held` are the tensors in it that another argument holds (parameters of a module that is passed, too).
     """
 
     name: str
     position: int
     tensor: Tensor
     differentiable: bool
-    held: Tensor | None = None
+    held: tuple[Held, ...] = ()
+
+    def twins(self, given: Tensor) -> dict[int, Tensor]:
+        """What the holders are to hold where this tensor is given instead."""
+        return {id(held.tensor): held.twin(given) for held in self.held}
 
 
 @dataclass
@@ -43,9 +47,9 @@ class Arguments:
     @staticmethod
     def of(args: Sequence[Any], kwargs: Mapping[str, Any] | None = None, names: Sequence[str] = ()) -> Arguments:
         pairs, spec = pytree.tree_flatten_with_path((tuple(args), dict(kwargs or {})))
-        held = set().union(*(tensors_held(value) for _, value in pairs))
+        holders = [value for _, value in pairs if not isinstance(value, Tensor)]
         leaves = [
-            Leaf(_name(path, names), i, value, _wants_gradient(value), value if id(value) in held else None)
+            Leaf(_name(path, names), i, value, _wants_gradient(value), held_in(value, holders))
             for i, (path, value) in enumerate(pairs)
             if isinstance(value, Tensor)
         ]
@@ -57,7 +61,7 @@ class Arguments:
 
     def with_tensors(self, tensors: Mapping[int, Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """(args, kwargs) with the tensors at these positions replaced, also where another argument holds them."""
-        twins = {id(x.held): tensors[x.position] for x in self.leaves if x.held is not None and x.position in tensors}
+        twins = _merged(x.twins(tensors[x.position]) for x in self.leaves if x.position in tensors)
         flat = [tensors[i] if i in tensors else holding(value, twins) for i, value in enumerate(self.flat)]
         args, kwargs = pytree.tree_unflatten(flat, self.spec)
         return args, kwargs
@@ -81,7 +85,7 @@ class Arguments:
         for i, value in enumerate(flat):
             if isinstance(value, Tensor):
                 flat[i] = memo.setdefault(id(value), _cast(value, dtype))
-        twins = {id(x.held): flat[x.position] for x in self.leaves if x.held is not None}
+        twins = _merged(x.twins(flat[x.position]) for x in self.leaves)
         for i, value in enumerate(flat):
             if isinstance(value, nn.Module):
                 # Tensors stand in for parameters: `.to` leaves those alone that have the type already.
@@ -89,7 +93,7 @@ class Arguments:
             elif twins:
                 flat[i] = holding(value, twins)
         leaves = [
-            replace(x, tensor=flat[x.position], held=flat[x.position] if x.held is not None else None)
+            replace(x, tensor=flat[x.position], held=tuple(Held(twins[id(h.tensor)], h.start) for h in x.held))
             for x in self.leaves
         ]
         return Arguments(flat, self.spec, leaves)
@@ -109,6 +113,10 @@ class Arguments:
             else:
                 words.append(repr(value) if len(repr(value)) < 40 else type(value).__name__)
         return ", ".join(words)
+
+
+def _merged(parts: Iterable[dict[int, Tensor]]) -> dict[int, Tensor]:
+    return {key: tensor for part in parts for key, tensor in part.items()}
 
 
 def parameter_names(function: Callable[..., Any], *, skip_first: bool) -> list[str]:

@@ -16,8 +16,9 @@ from torch.utils import _pytree as pytree
 from gradsmith.inputs.guess.paste import value_code
 from gradsmith.inputs.guess.proposals import FLAVOURS, Frame, Proposal, made
 from gradsmith.lab.arguments import Arguments
-from gradsmith.lab.run import forward
+from gradsmith.lab.run import Run, forward
 from gradsmith.lab.target import Target
+from gradsmith.lab.uses import looked_at
 from gradsmith.lab.wrapped import Wrapped
 
 # Values that an iteration or a factorisation cannot cope with.
@@ -25,6 +26,7 @@ _NUMERICAL = re.compile(
     r"converge|residual|ill.?condition|singular|definite|symmetric|overflow|underflow|invalid value|tolerance|\bNaN\b",
     re.I,
 )
+_CALLED = re.compile(r"'(\w+)' object is not callable")
 NO_GRADIENT = "backward returns no gradient at all"
 
 
@@ -80,8 +82,25 @@ def outcome(
     try:
         grads = run.gradients(run.normal(torch.Generator().manual_seed(seed)))
     except Exception as error:
-        return replace(result, rank=1, trouble=f"backward raises {type(error).__name__}: {error}")
+        trouble = f"backward raises {type(error).__name__}: {error}"
+        if _of_another_kind(error, run):
+            return replace(result, args=None, trouble=trouble)
+        return replace(result, rank=1, trouble=trouble)
     return _judged(result, grads, arguments)
+
+
+def _of_another_kind(error: Exception, run: Run) -> bool:
+    """Does backward use a given value as what it is not, and did forward let it pass without looking at it?
+
+    None is what an author may forget in backward, so that it speaks against nobody but the author.
+    """
+    given = dict(enumerate(run.arguments.flat)) | run.passed
+    if isinstance(error, AttributeError):
+        accused = [i for i, value in given.items() if value is not None and value is getattr(error, "obj", None)]
+    else:
+        called = _CALLED.search(str(error)) if isinstance(error, TypeError) else None
+        accused = [i for i, v in given.items() if called and v is not None and type(v).__name__ == called[1]]
+    return not looked_at(run.target, run.arguments).issuperset(accused) if accused else False
 
 
 def split(args: tuple[Any, ...], keywords: tuple[str, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:

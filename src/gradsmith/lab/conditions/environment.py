@@ -181,7 +181,7 @@ def _checkpoint(lab: Lab, *, use_reentrant: bool) -> Outcome:
         return Outcome("not tried", reason)
     if any(call.dirty for call in lab.baseline.run.trace.forwards):
         return Outcome("not tried", "forward works in place, which recomputation cannot repeat")
-    if use_reentrant and (lab.target.module is not None or any(x.held is not None for x in lab.arguments.leaves)):
+    if use_reentrant and (lab.target.module is not None or any(x.held for x in lab.arguments.leaves)):
         return Outcome("not tried", "the reentrant kind sees tensors only as direct arguments")
     call = lab.precise[0].call
     backward = accumulating_backward if use_reentrant else plain_backward

@@ -10,6 +10,7 @@ from torch import Tensor
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.foreign import foreign
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.uses import looked_at
 from gradsmith.lab.variations.asked import asked
 from gradsmith.lab.variations.judging import Variation
 
@@ -24,9 +25,11 @@ def variations(lab: Lab) -> Iterator[Variation]:
     arguments = lab.precise[1]
     names = dict(_named(lab, arguments))
     fixed = foreign(lab)  # other dims and strides make a kernel read elsewhere, which nothing checks
+    # A forward that only keeps an input for backward takes None for it, too, and means nothing by it.
+    kept = {leaf.position for leaf in arguments.leaves} - looked_at(lab.target, arguments)
     for i, value in enumerate(arguments.flat):
         name = names.get(i)
-        if name is None:
+        if name is None or i in kept:
             continue
         for other, words, doubtful in _others(name, value, arguments, fixed=fixed):
             yield Variation(f"with {words}", _with(arguments, i, other), "options", name, doubtful)

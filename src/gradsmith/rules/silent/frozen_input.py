@@ -84,6 +84,10 @@ def example():
 gradsmith_inputs = {"Product": example}
 """
 
+_FROZEN_MODULE = (
+    "A module with frozen parameters does this; ask `torch.autograd.grad` only for those that require grad."
+)
+
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.subsets import proper_subsets
@@ -92,7 +96,8 @@ def probe(lab: Lab) -> Iterator[Finding]:
     leaves = base.run.arguments.differentiable
     reported: set[str] = set()
     for kept in proper_subsets(leaves):
-        frozen = ", ".join(f"'{leaf.name}'" for leaf in leaves if leaf.position not in kept)
+        still = [leaf for leaf in leaves if leaf.position not in kept]
+        frozen = ", ".join(f"'{leaf.name}'" for leaf in still)
         run = lab.precise_run(base.run.arguments.only(kept))
         if not run.differentiable:
             continue
@@ -103,7 +108,10 @@ def probe(lab: Lab) -> Iterator[Finding]:
                 f"{lab.target.name}.backward raises {type(error).__name__} when {frozen} does not require grad: "
                 f"{str(error).splitlines()[0] if str(error) else ''}",
                 argument=frozen,
-                advice="Compute each gradient under its own `if ctx.needs_input_grad[i]`, and nothing else in there.",
+                advice=_FROZEN_MODULE
+                if all(leaf.held for leaf in still)
+                else "Compute each gradient under its own `if ctx.needs_input_grad[i]`, and nothing else in there.",
+                severity="warning" if all(leaf.held for leaf in still) else None,
             )
             return
         for leaf in leaves:
