@@ -191,3 +191,23 @@ def test_parameters_that_another_argument_holds_stay_the_same_tensors(kind: str)
     }[kind]
     report = gs.check(_Checkpointed, run, x(), *layer.parameters(), level="quick")
     assert report.subjects[0].verdict == "verified", report.findings
+
+
+class OverRanks(torch.autograd.Function):
+    """Cannot run here: nobody started a process group."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        y = x.clone()
+        torch.distributed.all_reduce(y)
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> Tensor:
+        return grad_output
+
+
+def test_a_forward_that_needs_a_process_group_is_not_accused() -> None:
+    report = gs.check(OverRanks, torch.randn(3, dtype=torch.float64, requires_grad=True))
+    assert [(f.rule, f.severity) for f in report.findings] == [("forward-raised", "info")]
+    assert report.subjects[0].verdict == "unverified"

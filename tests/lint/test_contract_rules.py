@@ -34,6 +34,8 @@ def fn(forward: str, backward: str, inputs: str = "x", grads: str = "g") -> str:
 
 
 DEFECTS = {
+    "a bare return": ("no-output", fn("y = x * 2\nctx.save_for_backward(y)\nreturn", "return g * 2")),
+    "returned by a function inside only": ("no-output", fn("def f(t):\n    return t * 2\ny = f(x)", "return g * 2")),
     "None that stayed": ("extra-none", fn("return x * 2", "return g * 2, None")),
     "two of them": ("extra-none", fn("return x * y", "return g * 2, g, None, None", "x, y")),
     "one output too few": ("backward-arity", fn("return x, x * 2", "return g")),
@@ -153,6 +155,13 @@ DEFECTS = {
 }
 
 RIGHT = {
+    "returned on one path": (
+        "no-output",
+        fn("if n == 1:\n    return x\nelif n == 2:\n    return x * 2", "return g, None", "x, n"),
+    ),
+    "a forward that others write": ("no-output", fn('"""Override me."""', "return g")),
+    "a forward that refuses": ("no-output", fn("raise NotImplementedError", "return g")),
+    "no gradient, either": ("no-output", fn("out.copy_(x)", "raise RuntimeError", "x, out")),
     "Nones that fit": ("extra-none", fn("return x * n", "return g * 2, None", "x, n")),
     "defaults count": ("extra-none", fn("return x * n", "return g * 2, None", "x, n=2")),
     "as many as there are": ("extra-none", fn("return args[0]", "return (g, None, None)", "*args")),

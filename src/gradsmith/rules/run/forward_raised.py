@@ -12,7 +12,8 @@ signature, or a shape, dtype or device that forward does not take.
 
 Known problems
 --------------
-The defect may be in the inputs rather than in forward; gradsmith cannot tell which was meant.
+The defect may be in the inputs rather than in forward; gradsmith cannot tell which was meant. A forward that asks for a
+device this machine does not have, or for a process group that nobody started, is only remarked upon: nothing is proved.
 
 References
 ----------
@@ -63,13 +64,18 @@ GOOD = BAD.replace("torch.randn(4, 5", "torch.randn(3, 5")
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.findings import one_line
     from gradsmith.lab import forward
+    from gradsmith.rules.run.backward_raised import NO_DEVICE
 
     try:
         run = forward(lab.target, lab.arguments, seed=lab.settings.seed)
     except Exception as error:  # the user's forward may raise anything
+        missing = bool(NO_DEVICE.search(str(error)))
         yield lab.finding(
             f"{lab.target.name}.forward raises {one_line(error)} (called with {lab.arguments.shapes()}).",
-            advice="Check the example inputs against forward's signature.",
+            severity="info" if missing else None,  # what this machine lacks is no fault of the Function
+            advice="Run it where the device or the process group is."
+            if missing
+            else "Check the example inputs against forward's signature.",
         )
         return
     if not run.outputs:
