@@ -48,13 +48,16 @@ def one(x):
         (lambda x: torch.where(x > 4, 2 * x, x), one, "above 4"),
         (lambda x: F.hardswish(x), lambda x: x / 3 + 0.5, "above 3"),
         (lambda x: torch.sin(torch.clamp(x.clone(), min=-7.0)), torch.cos, "below -7"),
+        (lambda x: x * F.relu6(x + 3) / 6, lambda x: torch.where(x < 3, x / 3 + 0.5, one(x)), "below -3"),
+        (lambda x: (1 - x / 4).clamp(max=2), lambda x: -one(x) / 4, "below -4"),
+        (lambda x: F.relu(2 * x - 9), lambda x: 0 * x, "above 4.5"),
     ],
-    ids=["clamp", "relu6", "where", "hardswish", "of a copy"],
+    ids=["clamp", "relu6", "where", "hardswish", "of a copy", "shifted", "turned", "scaled"],
 )
 def test_a_forgotten_bound_is_named(x, compute, slope, bound):
     ((severity, message),) = told(compute, slope, x)
     assert severity == "error"
-    assert f"with 'x' {bound}, which forward compares it with" in message
+    assert f"with 'x' {bound}, where forward takes another branch" in message
 
 
 @pytest.mark.parametrize(
@@ -66,8 +69,21 @@ def test_a_forgotten_bound_is_named(x, compute, slope, bound):
         (lambda x: torch.exp(x.clamp(-15, 15)), lambda x: torch.exp(x.clamp(-15, 15))),  # a guard
         (lambda x: x.clamp(-8, 7), one),  # straight through
         (lambda x: 1 / (x * x).clamp(min=1e-6), lambda x: -2 / x**3),  # an epsilon
+        (lambda x: F.relu6(x + 3), lambda x: ((x > -3) & (x < 3)).to(x)),
+        (lambda x: F.relu(x * x - 9), lambda x: 0 * x),  # no line
+        (lambda x: torch.exp((x * 20 + 1).clamp(max=80)), lambda x: 20 * torch.exp(x * 20 + 1)),  # a guard
     ],
-    ids=["clamp", "where", "only backward", "guard", "straight through", "epsilon"],
+    ids=[
+        "clamp",
+        "where",
+        "only backward",
+        "guard",
+        "straight through",
+        "epsilon",
+        "shifted",
+        "no line",
+        "scaled guard",
+    ],
 )
 def test_what_is_right_or_meant_is_silent(x, compute, slope):
     assert told(compute, slope, x) == []

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,11 +22,14 @@ _BOUNDS = {
     _aten.clamp: (1, 2), _aten.clamp_: (1, 2), _aten.clamp_min: (1,), _aten.clamp_max: (1,), _aten.hardtanh: (1, 2),
     _aten.threshold: (1,), _aten.gt: (1,), _aten.ge: (1,), _aten.lt: (1,), _aten.le: (1,), _aten.softplus: (2,),
 }  # fmt: skip
-_FIXED = {_aten.hardsigmoid: (-3.0, 3.0), _aten.hardswish: (-3.0, 3.0), _aten.relu6: (6.0,)}
+_FIXED = {
+    _aten.hardsigmoid: (-3.0, 3.0), _aten.hardswish: (-3.0, 3.0), _aten.relu6: (0.0, 6.0), _aten.relu: (0.0,), _aten.relu_: (0.0,),
+}  # fmt: skip
 # Below: an epsilon against division by 0. Above: a guard against overflow (`exp(x.clamp(max=15))` in many a renderer), whose
 # author may want the slope to go on.
 _SMALLEST, _LARGEST = 1e-2, 10.0
 _MOST = 4
+_EXACT = 1e-6  # of the largest value; what is no straight line is off by more
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Bound:
 
 
 class _Comparisons(TorchDispatchMode):
-    """The numbers with which forward compares an input, element by element."""
+    """The numbers with which forward compares an input, or `a * input + b`, element by element."""
 
     def __init__(self, leaves: list[Leaf]) -> None:
         super().__init__()
@@ -55,10 +59,41 @@ class _Comparisons(TorchDispatchMode):
         if not isinstance(compared, Tensor) or not compared.is_floating_point() or not compared.numel():
             return
         for leaf in self.leaves:
-            if leaf.tensor.shape == compared.shape and torch.equal(leaf.tensor.detach(), compared.detach()):
-                for number in numbers:
-                    if number is not None and _is_unreached(compared.detach(), number):
-                        self.found[leaf.position, number] = Bound(leaf, number)
+            line = _line(leaf.tensor.detach(), compared.detach()) if leaf.tensor.shape == compared.shape else None
+            if line is None:
+                continue
+            for number in numbers:
+                bound = None if number is None else line.back(number)
+                if bound is not None and _is_unreached(leaf.tensor.detach(), bound):
+                    self.found[leaf.position, bound] = Bound(leaf, bound)
+
+
+class _Line(NamedTuple):
+    """What is compared is `slope * input + shift`."""
+
+    slope: float
+    shift: float
+
+    def back(self, number: float) -> float | None:
+        """The bound of the input itself; None where the number is too small or too large to be about values."""
+        if abs(number) > _LARGEST or 0 < abs(number) < _SMALLEST:
+            return None
+        return float(f"{(number - self.shift) / self.slope:.6g}")
+
+
+def _line(x: Tensor, y: Tensor) -> _Line | None:
+    """The line through the points, if they lie on one."""
+    if torch.equal(x, y):
+        return _Line(1.0, 0.0)
+    a, b = x.reshape(-1).double(), y.reshape(-1).double()
+    low, high = int(a.argmin()), int(a.argmax())
+    width = float(a[high] - a[low])
+    if a.numel() < 3 or not 0 < width < math.inf:
+        return None
+    slope = float(b[high] - b[low]) / width
+    shift = float(b[low]) - slope * float(a[low])
+    off = float((slope * a + shift - b).abs().max())
+    return _Line(slope, shift) if slope and off <= _EXACT * float(b.abs().max()) else None
 
 
 def _number(value: Any) -> float | None:
@@ -88,7 +123,7 @@ def variations(lab: Lab) -> Iterator[Variation]:
         every_other = torch.arange(x.numel(), device=x.device).reshape(x.shape) % 2 == 0
         both_signs = bool((x < 0).any()) and bool((x > 0).any())
         yield Variation(
-            f"with '{bound.leaf.name}' {'above' if below else 'below'} {bound.value:g}, which forward compares it with",
+            f"with '{bound.leaf.name}' {'above' if below else 'below'} {bound.value:g}, where forward takes another branch",
             arguments.replaced({bound.leaf.position: torch.where(every_other, other, x)}),
             "thresholds",
             bound.leaf.name,
