@@ -115,6 +115,27 @@ class BilinearOfSymmetric(Function):
         return vectors @ (grad_output.unsqueeze(-1) * vectors.mT), 2 * product * grad_output.unsqueeze(-2)
 
 
+class Edges(torch.autograd.Function):
+    """Sums over the edges of a graph: a weight for each, from a sender to a receiver."""
+
+    @staticmethod
+    def forward(ctx, weights, senders, receivers, nodes, count):
+        ctx.save_for_backward(weights, senders, receivers, nodes)
+        return weights.new_zeros(count).index_add(0, receivers, weights * nodes[senders])
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        weights, senders, receivers, nodes = ctx.saved_tensors
+        arrived = grad_output[receivers]
+        return (
+            arrived * nodes[senders],
+            None,
+            None,
+            torch.zeros_like(nodes).index_add(0, senders, arrived * weights),
+            None,
+        )
+
+
 class Doubled(Linear):
     """Wrong in the gradient of weight."""
 

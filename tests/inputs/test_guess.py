@@ -13,7 +13,7 @@ from gradsmith.inputs.guess.annotations import declared_kind
 from gradsmith.inputs.guess.clues import clues
 from gradsmith.lab.target import resolve
 
-GUESSABLE = [ops.Linear, ops.Shaped, ops.Reduce, ops.LogDet, ops.Attention, ops.Gather]
+GUESSABLE = [ops.Linear, ops.Shaped, ops.Reduce, ops.LogDet, ops.Attention, ops.Gather, ops.Edges]
 
 
 @pytest.mark.parametrize("function", GUESSABLE, ids=lambda f: f.__name__)

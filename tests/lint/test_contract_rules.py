@@ -34,6 +34,7 @@ def fn(forward: str, backward: str, inputs: str = "x", grads: str = "g") -> str:
 
 
 DEFECTS = {
+    "the builtin of that name": ("save-nontensor", fn("ctx.save_for_backward(input)\nreturn x * x", "return g")),
     "a bare return": ("no-output", fn("y = x * 2\nctx.save_for_backward(y)\nreturn", "return g * 2")),
     "returned by a function inside only": ("no-output", fn("def f(t):\n    return t * 2\ny = f(x)", "return g * 2")),
     "None that stayed": ("extra-none", fn("return x * 2", "return g * 2, None")),
@@ -155,6 +156,10 @@ DEFECTS = {
 }
 
 RIGHT = {
+    "an input with the name of a builtin": (
+        "save-nontensor",
+        fn("ctx.save_for_backward(input)\nreturn input", "return g", "input"),
+    ),
     "returned on one path": (
         "no-output",
         fn("if n == 1:\n    return x\nelif n == 2:\n    return x * 2", "return g, None", "x, n"),

@@ -59,6 +59,8 @@ HABITS = (
         "reversed",
         elements="integer",
     ),
+    # Where the entries of a sparse matrix, or the ends of an edge, are; beside them the entries are a vector.
+    Habit("rows?|cols?|columns?|senders?|receivers?", "d, lead, first, x", values=(3,), elements="integer"),
     Habit(
         "lengthscales?|length_scales?|sigmas?|stds?|vars?|variances?|taus?|temperatures?|concentrations?|rates?|scales?",
         "scalar, one one, d, x, one",

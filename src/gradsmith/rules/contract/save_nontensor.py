@@ -24,6 +24,7 @@ https://github.com/pytorch/pytorch/issues/37751
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -82,6 +83,14 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     for save in function.saves:
         for expression in save.exprs:
             value = save.method.value(expression)
+            if _is_builtin(function, save, expression):
+                yield function.at(
+                    expression,
+                    f"{function.name}.{save.method.name} passes '{ast.unparse(expression)}' to save_for_backward, which is Python's "
+                    f"own function here: nothing in {save.method.name} has that name.",
+                    advice="Save the tensor that was meant: " + ", ".join(f"`{p.name}`" for p in function.inputs) + ".",
+                )
+                continue
             if not value.never_tensor or _is_tested(save, expression):
                 continue
             name = ast.unparse(expression)
@@ -94,6 +103,15 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 advice=f"Write `ctx.save_for_backward(*{name})`." if holds else plain,
                 argument=name if save.method.param(name) else None,
             )
+
+
+def _is_builtin(function: FunctionModel, save: Save, expression: ast.expr) -> bool:
+    """`ctx.save_for_backward(input)` where the parameter is called `x`."""
+    if not (isinstance(expression, ast.Name) and save.method.is_free(expression)):
+        return False
+    file, name = save.method.file, expression.id
+    inside = "." in function.qualname  # of a function, whose variables may have any name
+    return not inside and hasattr(builtins, name) and name not in file.imports.names and name not in file.tops
 
 
 def _attribute(expression: ast.expr) -> str:
