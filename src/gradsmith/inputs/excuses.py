@@ -1,4 +1,4 @@
-"""More that speaks for a Function whose gradient is wrong on guessed inputs: a guard of norms, a loop that had not converged."""
+"""More that speaks for a Function whose gradient is wrong on guessed inputs: a guard of norms, a loop that stopped early."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from gradsmith.inputs.guess.second_opinion import Opinion, is_right
+from gradsmith.inputs.guess.second_opinion import Opinion, is_right, text_of
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
 
 _CLAMPS = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})
 _LOOP = re.compile(r"iter|step|loop|round|terms|(^|_)it(s|$)", re.IGNORECASE)
+_TOLERANCE = re.compile(r"(^|_)(eps|epsilon|[ar]?tol)(_|$|\d)|toler", re.IGNORECASE)
+_STOPS = re.compile(r"^\s+(break|while)\b", re.MULTILINE)
 _CONVERGED = 24
 _SMALL = 0.2
 
@@ -53,6 +55,43 @@ def converged_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, An
             names = " and ".join(f"'{_name(target, i)}'" for i in counts)
             return Opinion(other, f"the gradient is right where {names} is {_CONVERGED}{words}")
     return None
+
+
+def tolerance_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+    """What bounds an error and may be as small as one likes: where an iteration stops, what a backward adds to divide by.
+
+    An epsilon that forward computes with is part of what is differentiated, and a backward without it is wrong.
+    """
+    owner = target.function or type(target.original)
+    places = [i for i, a in enumerate(args) if _is_tolerance(_name(target, i), a)]
+    kept = {name: value for name, value in vars(owner).items() if _is_tolerance(name, value)}
+    if not places and not kept:
+        return None
+    tight = tuple(max(a * 1e-6, 1e-13) if i in places else a for i, a in enumerate(args))
+    try:
+        for name, value in kept.items():
+            setattr(owner, name, max(value * 1e-6, 1e-13))
+        meant = _STOPS.search(text_of(target)) or (places and _same_outputs(target, args, tight, kwargs, seed))
+        if not meant or not is_right(target, tight, kwargs, seed):
+            return None
+    finally:
+        for name, value in kept.items():
+            setattr(owner, name, value)
+    names = " and ".join([f"'{_name(target, i)}'" for i in places] + [f"{owner.__name__}.{name}" for name in kept])
+    return Opinion(tight, f"the gradient is right with a smaller {names}")
+
+
+def _is_tolerance(name: str, value: Any) -> bool:
+    return type(value) is float and 0 < value <= 1e-2 and bool(_TOLERANCE.search(name))
+
+
+def _same_outputs(
+    target: Target, args: tuple[Any, ...], other: tuple[Any, ...], kwargs: dict[str, Any], seed: int
+) -> bool:
+    with torch.no_grad(), contextlib.suppress(Exception):  # user code on values it was not asked about
+        runs = [forward(target, Arguments.of(a, kwargs, target.names), seed=seed, plain=True) for a in (args, other)]
+        return all(torch.equal(a, b) for a, b in zip(runs[0].outputs, runs[1].outputs))
+    return False
 
 
 def _matrices(args: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str]]:

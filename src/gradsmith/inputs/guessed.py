@@ -12,7 +12,7 @@ from torch.nn import Module
 
 from gradsmith.checking import Options, declaration, examine, unverified
 from gradsmith.findings import Finding, Report, Severity, Subject
-from gradsmith.inputs.excuses import converged_excuse, shrunk_excuse
+from gradsmith.inputs.excuses import converged_excuse, shrunk_excuse, tolerance_excuse
 from gradsmith.inputs.guess import Guess, guess
 from gradsmith.inputs.guess.functions import Written
 from gradsmith.inputs.guess.guarded import guarded_excuse
@@ -41,13 +41,15 @@ _EXCUSES = (
     guarded_excuse,
     shrunk_excuse,
     converged_excuse,
+    tolerance_excuse,
     function_excuse,
     implied_excuse,
     subclass_excuse,
 )
-_GUARDS = (guarded_excuse, shrunk_excuse)
+_GUARDS = (guarded_excuse, shrunk_excuse, tolerance_excuse)
 # Shapes that do not fit each other: with several tensors, the guess may be what does not fit.
 _UNFIT = re.compile(r"shape|size|dimension|index \d+ is out of|must match|broadcast|expand", re.IGNORECASE)
+_FROM_SHAPES = ("backward-raised", "unreduced-broadcast", "forward-raised", "gradient-shape")
 
 
 def examine_guessed(target: Target, options: Options, device: Any = None) -> Report:
@@ -68,9 +70,9 @@ def examine_on(target: Target, found: Guess, options: Options) -> Report:
     if accused and any(f.rule == "wrong-gradient" for f in _all(report)):
         report = _reconsidered(report, target, found, options)
     elif any(f.rule == "undeclared-surrogate" for f in report.findings):
-        # Beyond a guard forward is flat, which looks like a surrogate.
+        # Beyond a guard forward is flat, and between the steps of a search: both look like a surrogate.
         report = _reconsidered(report, target, found, options, _GUARDS)
-    if any(f.rule in ("backward-raised", "unreduced-broadcast", "forward-raised") for f in report.findings):
+    if any(f.rule in _FROM_SHAPES for f in report.findings):
         report = _doubted(report, found)
     report = replace(report, findings=[_perhaps_a_number(f, target, found) for f in report.findings])
     return replace(report, notes=[*report.notes, *_lifted(target), _guessed(target, found)])
@@ -147,9 +149,12 @@ def _doubted(report: Report, found: Guess) -> Report:
     """
     several = sum(isinstance(a, Tensor) for a in found.args or ()) > 1
     function = any(isinstance(a, (Written, Module)) for a in found.args or ())
+    # With too few gradients PyTorch takes none of them, so that no guess could be fitted to their shapes.
+    miscounted = any(f.rule == "return-count" for f in report.findings)
 
     def weighed(finding: Finding) -> Finding:
-        if finding.rule in ("unreduced-broadcast", "forward-raised"):
+        unfitted = finding.rule == "gradient-shape" and several and miscounted
+        if unfitted or finding.rule in ("unreduced-broadcast", "forward-raised"):
             return replace(finding, severity="info")
         doubtful = finding.rule == "backward-raised" and (function or (several and _UNFIT.search(finding.message)))
         return replace(finding, severity="warning") if doubtful else finding

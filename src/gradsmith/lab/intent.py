@@ -35,6 +35,8 @@ _SAID = re.compile(
     re.IGNORECASE,
 )
 _ABBREVIATED = re.compile(r"(?<![A-Z])STE(?![a-z])")
+# Names of steps that are written as a choice between constants.
+_STEP_NAMED = re.compile(r"binar|ternar|quanti|(?<![a-z])sign(?![a-z])|spik|heaviside|step", re.IGNORECASE)
 
 
 def said(target: Target) -> str:
@@ -82,7 +84,7 @@ def passes_a_step(target: Target, arguments: Arguments, position: int, seed: int
             forward(target, arguments, seed=seed, plain=True)
     except Exception:  # what ran before still counts
         pass
-    return watch.found
+    return watch.found or (watch.chooses and bool(_STEP_NAMED.search(target.name)))
 
 
 class _Steps(TorchFunctionMode):
@@ -91,14 +93,16 @@ class _Steps(TorchFunctionMode):
     def __init__(self, start: Tensor) -> None:
         super().__init__()
         self.found = False
+        self.chooses = False  # between values that do not depend on it, by a comparison that does
         self.alive = {id(start): start}  # ids are only good while the tensors live
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         given = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, Tensor) and id(t) in self.alive]
         result = func(*args, **kwargs)
-        if given:
-            name = getattr(func, "__name__", "").rstrip("_")
+        name = getattr(func, "__name__", "").rstrip("_")
+        if given and not name.endswith("_like"):
+            self.chooses |= name == "where" and [id(t) for t in given] == [id(args[0])]
             made = [t for t in pytree.tree_leaves(result) if isinstance(t, Tensor)]
             whole = any(not t.is_floating_point() and not t.is_complex() and t.dtype != torch.bool for t in made)
             self.found |= name in _STEPS or (name in _CASTS and whole)

@@ -52,7 +52,7 @@ def symmetric_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, An
         if is_right(target, other, kwargs, seed):
             names = ", ".join(f"'{target.names[i]}'" for i in chosen if i < len(target.names))
             # Without a word about symmetry, a forgotten transposition would look the same.
-            meant = bool(_SYMMETRY.search(_text_of(target)))
+            meant = bool(_SYMMETRY.search(text_of(target)))
             return Opinion(other, f"the gradient is right where {names} is symmetric, and only there", meant)
     return None
 
@@ -182,7 +182,8 @@ def _calls(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], place:
     return bool(called)
 
 
-def _text_of(target: Target) -> str:
+def text_of(target: Target) -> str:
+    """The source of the subject, or what it says of itself."""
     subject = target.function or target.original
     try:
         return inspect.getsource(subject)

@@ -1,0 +1,125 @@
+"""What a guess gets wrong is not the Function's mistake."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import gradsmith as gs
+
+
+class Affine(torch.autograd.Function):
+    """`flag` came later, and backward was forgotten: the one mistake there is."""
+
+    @staticmethod
+    def forward(ctx, x, w, b, flag):
+        ctx.save_for_backward(x, w)
+        return x @ w.t() + b
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, w = ctx.saved_tensors
+        return grad_output @ w, grad_output.t() @ x, grad_output.sum(0)
+
+
+def test_shapes_are_not_blamed_where_the_count_keeps_backward_from_running():
+    report = gs.check(Affine)
+    assert [f.rule for f in report.findings if f.severity == "error"] == ["return-count"]
+
+
+class ReducedTooFar(torch.autograd.Function):
+    """The count is right, and the shape of the gradient is wrong on any inputs."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return (2 * x * grad_output).sum()
+
+
+def test_a_shape_that_is_wrong_on_any_inputs_is_an_error():
+    assert "gradient-shape" in [f.rule for f in gs.check(ReducedTooFar).findings if f.severity == "error"]
+
+
+class Arccosine(torch.autograd.Function):
+    """Only defined between -1 and 1; its gradient is kept finite everywhere."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.acos(x)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return -grad_output / (1 - x * x).clamp(min=1e-7).sqrt()
+
+
+def test_inputs_are_guessed_where_forward_is_defined():
+    (subject,) = gs.check(Arccosine).subjects
+    assert subject.verdict == "verified", subject.reason
+
+
+class HalvingRoot(torch.autograd.Function):
+    """y + y ** 3 = x, found by halving an interval; the derivative is that of the limit."""
+
+    @staticmethod
+    def forward(ctx, x, tol=1e-3):
+        low, high = -1 - x.abs(), 1 + x.abs()
+        while (high - low).max() > tol:
+            middle = (low + high) / 2
+            below = middle + middle**3 < x
+            low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+        y = (low + high) / 2
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (y,) = ctx.saved_tensors
+        return grad_output / (1 + 3 * y * y), None
+
+
+class Angle(torch.autograd.Function):
+    """Backward must not divide by zero."""
+
+    @staticmethod
+    def forward(ctx, y, x, eps=1e-6):
+        ctx.save_for_backward(y, x)
+        ctx.eps = eps
+        return torch.atan2(y, x)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        y, x = ctx.saved_tensors
+        below = x * x + y * y + ctx.eps
+        return grad_output * x / below, -grad_output * y / below, None
+
+
+@pytest.mark.parametrize("function", [HalvingRoot, Angle])
+def test_a_tolerance_that_can_be_as_small_as_one_likes_accuses_nobody(function):
+    report = gs.check(function)
+    assert [f for f in report.findings if f.severity != "info" and f.rule != "intermediate-saved"] == []
+    assert report.subjects[0].verdict == "unverified" and "smaller" in report.subjects[0].reason
+
+
+class ForgottenEps(torch.autograd.Function):
+    """Here forward computes with eps, and backward forgets it."""
+
+    @staticmethod
+    def forward(ctx, x, eps=1e-3):
+        ctx.save_for_backward(x)
+        return x / (x * x + eps).sqrt()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output * (1 / x.abs() - x * x / x.abs() ** 3), None
+
+
+def test_an_eps_that_forward_computes_with_belongs_to_the_derivative():
+    assert gs.check(ForgottenEps).subjects[0].verdict == "refuted"
