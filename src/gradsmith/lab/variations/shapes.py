@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from gradsmith.lab import source_of
 from gradsmith.lab.arguments import Arguments, Leaf
 from gradsmith.lab.foreign import foreign
 from gradsmith.lab.lab import Lab
@@ -16,6 +18,8 @@ from gradsmith.lab.variations.judging import Variation, refusal
 
 _INDEX = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 _MOST_DIMENSIONS = 8  # of one size; more are resized only all together
+_MOST_MULTIPLES = 3
+_SIDES = re.compile(r"height|width|\bh\s*,\s*w\b|\b[hw]_(?:in|out)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,14 @@ class Dimension:
 
 
 @dataclass(frozen=True)
+class Multiple:
+    """A dimension that is so many times as large as those of a group: height times width, four gates."""
+
+    of: Dimension
+    times: int
+
+
+@dataclass(frozen=True)
 class Group:
     """Dimensions of equal size that forward wants resized together, with the numbers that state the same size."""
 
@@ -35,6 +47,7 @@ class Group:
     numbers: tuple[int, ...] = ()
     shrinks: bool = True  # forward took it smaller, so the size is free and not built in (three channels, say)
     splits_square: bool = False  # another dimension of the same tensor had the same size
+    multiples: tuple[Multiple, ...] = ()  # what has to grow and shrink with it
 
 
 def groups(lab: Lab) -> list[Group]:
@@ -63,7 +76,7 @@ def variations(lab: Lab) -> Iterator[Variation]:
         if _only_a_prefix(lab, arguments, group) or not _grows(lab, arguments, group):
             continue
         for size in _sizes(group.size):
-            variation = _variation(arguments, group, size)
+            variation = _variation(lab, arguments, group, size)
             if not _repeats_indices(arguments, variation.arguments):
                 yield variation
     if not foreign(lab) and (wider := _extra_dimension(arguments)):
@@ -71,7 +84,7 @@ def variations(lab: Lab) -> Iterator[Variation]:
     if lab.isolated and lab.empty:
         # A number that happens to equal the size (a bound of 3 beside 3 columns) may not follow it to 0.
         free = [group for group in learned if not group.numbers and not _points_into(arguments, group)]
-        yield from (_emptied(arguments, group) for group in free)
+        yield from (_emptied(lab, arguments, group) for group in free)
 
 
 def resized(arguments: Arguments, group: Group, size: int) -> Arguments:
@@ -79,9 +92,10 @@ def resized(arguments: Arguments, group: Group, size: int) -> Arguments:
     tensors: dict[int, Tensor] = {}
     generator = torch.Generator().manual_seed(size)
     for leaf in arguments.leaves:
-        dims = [m.dim for m in group.members if m.position == leaf.position]
+        dims = {m.dim: size for m in group.members if m.position == leaf.position}
+        dims |= {m.of.dim: m.times * size for m in group.multiples if m.of.position == leaf.position}
         if dims:
-            tensors[leaf.position] = _resized(leaf, dims, size, generator)
+            tensors[leaf.position] = _resized(leaf, dims, generator)
         elif not leaf.tensor.is_floating_point() and not leaf.tensor.is_complex():
             tensors[leaf.position] = _in_range(leaf.tensor, group.size, size)
     changed = arguments.replaced(tensors)
@@ -148,12 +162,24 @@ def _accepted(
         for d, other in enumerate(tensors[m.position].shape)
     )
     # With the numbers first: `n` beside a tensor of n rows states the same size, and has to follow it.
-    for numbers in dict.fromkeys((stated, ())):
+    for numbers, multiples in dict.fromkeys(((stated, ()), ((), ()), *(((), m) for m in _multiples(tensors, size)))):
         for other in (size - 1, size + 1) if size > 2 else (size + 1,):
-            group = Group(size, members, numbers, other < size or size == 2, square)
+            group = Group(size, members, numbers, other < size or size == 2, square, multiples)
             if _takes(lab, arguments, group, other):
                 return group
     return None
+
+
+def _multiples(tensors: dict[int, Tensor], size: int) -> list[tuple[Multiple, ...]]:
+    """Dimensions that may be a product with this size: all of them at once, and each alone."""
+    found = [
+        Multiple(Dimension(position, dim), length // size)
+        for position, tensor in tensors.items()
+        for dim, length in enumerate(tensor.shape)
+        if size > 1 and length > size and length % size == 0
+    ]
+    alone = [(m,) for m in found] if 1 < len(found) <= _MOST_MULTIPLES else []
+    return [tuple(found), *alone] if found else []
 
 
 def _takes(lab: Lab, arguments: Arguments, group: Group, size: int) -> bool:
@@ -166,16 +192,24 @@ def _sizes(size: int) -> list[int]:
     return [n for n in wanted if n != size]
 
 
-def _variation(arguments: Arguments, group: Group, size: int) -> Variation:
+def _variation(lab: Lab, arguments: Arguments, group: Group, size: int) -> Variation:
     changed = resized(arguments, group, size)
     names = {leaf.position: leaf.name for leaf in arguments.leaves}
     shapes = {leaf.position: tuple(leaf.tensor.shape) for leaf in changed.leaves}
-    touched = list(dict.fromkeys(m.position for m in group.members))
+    touched = list(dict.fromkeys(m.position for m in (*group.members, *(m.of for m in group.multiples))))
     words = ", ".join(f"'{names[p]}' of shape {shapes[p]}" for p in touched[:3])
     if group.numbers:
         words += f" and {size} for the number {group.size}"
-    doubtful = group.splits_square or _splits_twins(arguments, group) or (size > group.size and not group.shrinks)
+    square = group.splits_square and not _is_an_image(lab, arguments, group)
+    doubtful = square or _splits_twins(arguments, group) or (size > group.size and not group.shrinks)
     return Variation(f"with {words}", changed, "shapes", names[touched[0]], doubtful)
+
+
+def _is_an_image(lab: Lab, arguments: Arguments, group: Group) -> bool:
+    """Behind batch and channels, in code that tells height from width: oblong images are meant, whatever the example."""
+    ranks = {leaf.position: leaf.tensor.ndim for leaf in arguments.leaves}
+    behind = all(m.dim >= 2 and ranks[m.position] in (4, 5) for m in group.members)
+    return behind and bool(_SIDES.search(source_of.text(lab.target.function or lab.target.original)))
 
 
 def _splits_twins(arguments: Arguments, group: Group) -> bool:
@@ -221,9 +255,9 @@ def _is_index(tensor: Tensor) -> bool:
     return tensor.dtype in _INDEX
 
 
-def _emptied(arguments: Arguments, group: Group) -> Variation:
+def _emptied(lab: Lab, arguments: Arguments, group: Group) -> Variation:
     """The group at size 0: the last batch of a filter, an expert that gets no tokens. Foreign code may crash on it."""
-    found = _variation(arguments, group, 0)
+    found = _variation(lab, arguments, group, 0)
     return replace(found, doubtful=True, empty=True)
 
 
@@ -257,11 +291,11 @@ def _stacked(leaf: Leaf, generator: torch.Generator) -> Tensor:
     return torch.stack([plain, plain * 1.15 if _is_symmetric(plain) else _jittered(plain, generator)])
 
 
-def _resized(leaf: Leaf, dims: Sequence[int], size: int, generator: torch.Generator) -> Tensor:
+def _resized(leaf: Leaf, dims: Mapping[int, int], generator: torch.Generator) -> Tensor:
     tensor = leaf.tensor.detach()
-    old = tensor.shape[dims[0]]
-    for dim in dims:
-        tensor = tensor.index_select(dim, torch.arange(size, device=tensor.device) % old)
+    old, size = next((tensor.shape[dim], n) for dim, n in dims.items())
+    for dim, n in dims.items():
+        tensor = tensor.index_select(dim, torch.arange(n, device=tensor.device) % tensor.shape[dim])
     if size > old and leaf.differentiable:
         # Repeated rows would be ties; a factor near 1 keeps sign, zeros and the order of magnitude.
         tensor = _jittered(tensor, generator, symmetric=_is_symmetric(leaf.tensor.detach()))
