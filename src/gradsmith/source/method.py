@@ -110,7 +110,7 @@ class Method:
     def raises_only(self) -> bool:
         """Nothing but `raise` (after an optional docstring): the author says there is no such thing."""
         body = [s for s in self.node.body if not _is_docstring(s)]
-        return bool(body) and isinstance(body[-1], ast.Raise) and not self.returns
+        return any(isinstance(s, ast.Raise) for s in body) and not self.returns
 
     @cached_property
     def is_stub(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -26,14 +27,22 @@ class Return(NamedTuple):
 
 def read_returns(method: Method) -> list[Return]:
     found: list[Return] = []
-    stack: list[ast.AST] = list(reversed(method.node.body))
+    stack: list[ast.AST] = _reached(method.node.body)[::-1]
     while stack:
         node = stack.pop()
         if isinstance(node, ast.Return):
             found.append(_read(method, node))
         elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.expr)):
-            stack.extend(reversed(list(ast.iter_child_nodes(node))))
+            blocks = [value if isinstance(value, list) else [value] for _, value in ast.iter_fields(node)]
+            stack.extend(reversed([child for block in blocks for child in _reached(block)]))
     return found
+
+
+def _reached(block: Sequence[object]) -> list[ast.AST]:
+    """The nodes of a block up to one after which nothing runs: `raise NotImplementedError` before an old return."""
+    nodes = [node for node in block if isinstance(node, ast.AST)]
+    end = next((i for i, node in enumerate(nodes) if isinstance(node, (ast.Return, ast.Raise))), len(nodes))
+    return nodes[: end + 1]
 
 
 def _read(method: Method, node: ast.Return) -> Return:

@@ -77,7 +77,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return
     blocks = [b for b in function.file.blocks_matching(pattern) if not _is_function_class(function, b)]
     for block in blocks:
-        made = _instances(block, name)
+        made = _instances(function, block)
         for node in nodes_under(block):
             if isinstance(node, ast.Call):
                 yield from _judged(function, block, node, made)
@@ -88,22 +88,23 @@ def _is_function_class(function: FunctionModel, block: ast.stmt) -> bool:
     return isinstance(block, ast.ClassDef) and any(f.node.lineno == block.lineno for f in function.file.functions)
 
 
-def _instances(block: ast.stmt, name: str) -> dict[str, ast.Call]:
-    """Names that are assigned `Fn(...)` and nothing else in this block."""
-    found: dict[str, ast.Call | None] = {}
+def _instances(function: FunctionModel, block: ast.stmt) -> set[str]:
+    """Names that are assigned `Fn(...)` and nothing else in this block but instances of other Functions."""
+    siblings = {f.name for f in function.file.functions if f.kind == "function"}
+    found: dict[str, list[str]] = {}
     for node in nodes_under(block):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            target = ast.unparse(node.targets[0])
-            call = node.value if isinstance(node.value, ast.Call) and _is_name(node.value.func, name) else None
-            found[target] = call if target not in found else None
-    return {target: call for target, call in found.items() if call is not None}
+            called = node.value.func if isinstance(node.value, ast.Call) else None
+            found.setdefault(ast.unparse(node.targets[0]), []).append(called.id if isinstance(called, ast.Name) else "")
+    # One mistake is said once: by the Function that is assigned first.
+    return {target for target, calls in found.items() if calls[0] == function.name and siblings.issuperset(calls)}
 
 
 def _is_name(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
-def _judged(function: FunctionModel, block: ast.stmt, node: ast.Call, made: dict[str, ast.Call]) -> Iterator[Finding]:
+def _judged(function: FunctionModel, block: ast.stmt, node: ast.Call, made: set[str]) -> Iterator[Finding]:
     name, func = function.name, node.func
     parent = function.file.parents.get(node)
     advice = f"Write `{name}.apply(...)`."
@@ -126,8 +127,11 @@ def _judged(function: FunctionModel, block: ast.stmt, node: ast.Call, made: dict
     elif isinstance(func, ast.Attribute) and func.attr == "forward" and _is_name(func.value, name) and node.args:
         first = node.args[0]
         literal = isinstance(first, ast.Constant) and first.value is None
-        if not literal or _WITHOUT_GRADIENT.search(ast.unparse(block)) or "test" in function.file.path.lower():
+        written = ast.unparse(block)
+        if not literal or _WITHOUT_GRADIENT.search(written) or "test" in function.file.path.lower():
             return
+        if isinstance(block, (ast.FunctionDef, ast.AsyncFunctionDef)) and f"{name}.apply(" in written:
+            return  # the caller chooses between the two
         message = (
             f"`{name}.forward(None, ...)` bypasses {name}.backward: autograd differentiates what forward does instead."
         )

@@ -1,0 +1,95 @@
+"""Source lenses: ways of writing that were met in public code."""
+
+from __future__ import annotations
+
+import textwrap
+
+from gradsmith.findings import Finding
+from gradsmith.linting import lint_source
+
+HEADER = "import torch\nfrom torch import nn\n\n\n"
+
+
+def found(text: str, rule: str) -> list[Finding]:
+    report = lint_source(HEADER + textwrap.dedent(text), select=[rule], debug=True)
+    assert report.skipped == []
+    return report.findings
+
+
+def test_a_return_after_raise_is_never_reached():
+    text = """
+        class Inference(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, scale, shift):
+                return x * scale + shift
+
+            @staticmethod
+            def backward(ctx, grad_output):
+                raise NotImplementedError
+                return grad_output, None
+    """
+    assert found(text, "return-count") == []
+    (finding,) = found(text.replace("        raise NotImplementedError\n", ""), "return-count")
+    assert "2 gradients" in finding.message
+
+
+OLD = """
+    class Low(torch.autograd.Function):
+        def __init__(self, bound):
+            self.bound = bound
+
+        def forward(self, x):
+            return (x > self.bound).float()
+
+        def backward(self, grad_output):
+            return grad_output
+
+
+    class High(Low):
+        pass
+
+
+    class Masked(nn.Module):
+        def __init__(self, kind):
+            super().__init__()
+            if kind == "low":
+                self.threshold = Low(0.1)
+            else:
+                self.threshold = OTHER(0.9)
+
+        def forward(self, x):
+            return x * self.threshold(x)
+"""
+
+
+def test_an_attribute_that_is_one_function_or_the_other_is_called_without_apply():
+    (finding,) = found(OLD.replace("OTHER", "High"), "missing-apply")
+    assert "`self.threshold` is an instance of Low" in finding.message
+
+
+def test_an_attribute_that_may_be_a_module_is_left_alone():
+    assert found(OLD.replace("OTHER", "nn.Hardtanh"), "missing-apply") == []
+
+
+CHOICE = """
+    class Noisy(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, sigma):
+            return x + sigma * torch.randn_like(x)
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            return grad_output, None
+
+
+    def noisy(x, sigma, through=True):
+        if through:
+            return Noisy.apply(x, sigma)
+        return Noisy.forward(None, x, sigma)
+"""
+
+
+def test_a_function_that_offers_forward_beside_apply_chooses():
+    assert found(CHOICE, "missing-apply") == []
+    only = CHOICE.replace("        if through:\n            return Noisy.apply(x, sigma)\n", "")
+    assert len(found(only, "missing-apply")) == 1
