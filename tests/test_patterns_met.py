@@ -716,7 +716,7 @@ class FlatParameters(torch.autograd.Function):
 
     @classmethod
     def backward(cls, ctx, grad_output):
-        x, flat = ctx.saved_tensors
+        x, _ = ctx.saved_tensors
         with torch.enable_grad():
             x = x.detach().requires_grad_()
             wanted = [p for p in ctx.layer.parameters() if p.requires_grad]
@@ -744,7 +744,7 @@ def test_parameters_in_one_flat_tensor_are_those_of_the_module():
 class FreezeBlind(FlatParameters):
     @classmethod
     def backward(cls, ctx, grad_output):
-        x, flat = ctx.saved_tensors
+        x, _ = ctx.saved_tensors
         with torch.enable_grad():
             x = x.detach().requires_grad_()
             found = torch.autograd.grad(ctx.layer(x), (x, *ctx.layer.parameters()), grad_output)
@@ -757,3 +757,25 @@ def test_a_frozen_module_is_a_warning():
     assert finding.severity == "warning"
     assert "require grad" in finding.advice
     assert report.subjects[0].verdict == "verified"
+
+
+class KeptOutput(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.half = x.detach() / 2
+        ctx.whole = x.exp()
+        return ctx.whole
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * ctx.whole + 0 * ctx.half
+
+
+def test_each_tensor_on_ctx_is_shown_where_it_is_kept():
+    report = gs.check(KeptOutput, X)
+    shown = {
+        f.message.partition("ctx.")[2].partition(":")[0]: f.snippet.strip()
+        for f in report.findings
+        if f.rule == "tensor-on-ctx"
+    }
+    assert shown == {"half": "ctx.half = x.detach() / 2", "whole": "ctx.whole = x.exp()"}

@@ -256,7 +256,8 @@ def merge(findings: Iterable[Finding]) -> list[Finding]:
     """
     out: list[Finding] = []
     for finding in findings:
-        twin = next((i for i, other in enumerate(out) if _same_defect(other, finding)), None)
+        twins = [i for i, other in enumerate(out) if _same_defect(other, finding)]
+        twin = min(twins, key=lambda i: out[i].line != finding.line, default=None)  # the one on the same line first
         if twin is None:
             out.append(finding)
         else:
@@ -348,6 +349,8 @@ def _verdict_line(subjects: Sequence[Subject]) -> str:
 def _same_defect(a: Finding, b: Finding) -> bool:
     if a.rule != b.rule or not _same_place(a, b) or set(a.lenses) == set(b.lenses) == {"lint"}:
         return False
+    if "check" in a.lenses and "check" in b.lenses and a.snippet and b.snippet and a.line != b.line:
+        return False  # each was seen on a line of its own
     return a.argument == b.argument or a.argument is None or b.argument is None
 
 

@@ -55,6 +55,11 @@ SILENT = {
     ),
     "clone, then a masked write": ("return x.clamp(0)", "grad = g.clone()\ngrad[grad > 1] = 0\nreturn grad", "x"),
     "rebound, then in place": ("return x", "g = g * 2\ng.mul_(3)\ng += 1\nreturn g", "x"),
+    "the shape of data": (
+        "ctx.n = x.data.size(0)\nreturn x.new_ones(x.data.shape) * x",
+        "return g * g.data.dim()",
+        "x",
+    ),
     "a deliberate gate": ("return x", "return g.neg()", "x"),
     "view_as gate": ("return x.view_as(x)", "return g * 0.1", "x"),
     "scalars on ctx": (

@@ -100,6 +100,8 @@ FLAG_ATTRIBUTES = _words(
     requires_grad is_cuda is_sparse is_leaf is_quantized is_meta is_cpu is_mps is_xpu is_nested retains_grad
     """
 )
+# What can be asked of a tensor without reading a value.
+MEASURED = SHAPE_ATTRIBUTES | INT_ATTRIBUTES | FLAG_ATTRIBUTES | {"dtype", "device", "layout"}
 OTHER_METHODS = _words(
     """
     tolist storage untyped_storage numpy register_hook register_post_accumulate_grad_hook backward retain_grad

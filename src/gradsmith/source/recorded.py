@@ -24,12 +24,7 @@ if TYPE_CHECKING:
 
 _DEPTH = 4
 _FOREIGN = ("import", "def")
-_METADATA = (
-    know.SHAPE_ATTRIBUTES
-    | know.INT_ATTRIBUTES
-    | know.FLAG_ATTRIBUTES
-    | {"dtype", "device", "layout", "data", "grad", "grad_fn", "names"}
-)
+_METADATA = know.MEASURED | {"data", "grad", "grad_fn", "names"}
 _ENDS = (
     know.CREATION
     | know.TO_NUMBER

@@ -185,10 +185,25 @@ def probe(lab: Lab) -> Iterator[Finding]:
             yield lab.finding(
                 f"{short_name(call.cls)}.forward keeps a tensor as ctx.{attribute}: {_HARM.get(role, _ELSE)}.",
                 function=short_name(call.cls),
+                line=_line(call.cls, attribute),
                 argument=given,
                 severity="error" if cycle else "info" if harmless else None,
                 advice=f"Use ctx.save_for_backward(...) for ctx.{attribute} and unpack ctx.saved_tensors in backward.",
             )
+
+
+def _line(cls: type, attribute: str) -> int | None:
+    """Where forward, or setup_context, puts it on ctx."""
+    from gradsmith.lab import source_of
+
+    trees = [source_of.definition(getattr(cls, name, None)) for name in ("forward", "setup_context")]
+    found = [
+        node.lineno
+        for tree in trees
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.Attribute) and node.attr == attribute and isinstance(node.ctx, ast.Store)
+    ]
+    return found[0] if len(found) == 1 else None
 
 
 def _reads(cls: type, attribute: str) -> bool:

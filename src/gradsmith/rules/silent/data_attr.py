@@ -3,7 +3,7 @@
 What it finds
 -------------
 `x.data` in forward, setup_context or backward, where `x` is certainly a tensor. Attributes of other objects that are
-called `data`, such as `ctx.data`, are left alone.
+called `data`, such as `ctx.data`, are left alone, and so is `x.data.shape`, which reads no value.
 
 Why it matters
 --------------
@@ -30,6 +30,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Edit, Finding
+from gradsmith.source import knowledge as know
 
 if TYPE_CHECKING:
     from gradsmith.source import FunctionModel, Method
@@ -75,13 +76,15 @@ class Square(torch.autograd.Function):
 gradsmith_inputs = {"Square": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
 """
 
+_MEASURED = know.MEASURED | know.TO_SHAPE | know.TO_INT | know.TO_FLAG
+
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
     for method in (function.forward, function.setup_context, function.backward):
         for node in method.nodes if method else ():
             if not isinstance(node, ast.Attribute) or node.attr != "data" or method is None:
                 continue
-            if not method.value(node.value).is_tensor:
+            if not method.value(node.value).is_tensor or _only_measured(method, node):
                 continue
             name = method.file.source_of(node.value)
             writes = not isinstance(node.ctx, ast.Load)
@@ -95,6 +98,12 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 edits=[] if writes else [_detach(method, node)],
                 applicability="unsafe",
             )
+
+
+def _only_measured(method: Method, node: ast.Attribute) -> bool:
+    """`x.data.shape`, `x.data.size(0)`: no value is read and none is written."""
+    parent = method.file.parents.get(node)
+    return isinstance(parent, ast.Attribute) and parent.attr in _MEASURED and isinstance(parent.ctx, ast.Load)
 
 
 def _detach(method: Method, node: ast.Attribute) -> Edit:
