@@ -109,3 +109,37 @@ def log_and_run(x):
     CALLED.append("log_and_run")
     print("this leaves traces")
     return Watched.apply(x, None)
+
+
+class Twist(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(3, 3).double()
+
+    def turned(self, x):
+        return torch.tanh(self.inner(x)) * self.inner.bias.norm()
+
+
+class Twisted(Function):
+    """Runs a layer whose parameters are passed beside it, so that they get their gradients."""
+
+    @staticmethod
+    def forward(ctx, x, layer, *parameters):
+        ctx.layer = layer
+        ctx.save_for_backward(x, *parameters)
+        return layer.turned(x)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad):
+        x, *parameters = ctx.saved_tensors
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            y = ctx.layer.turned(x)
+        first, *others = torch.autograd.grad(y, (x, *(p for p in parameters if p.requires_grad)), grad)
+        return first, None, *(others.pop(0) if p.requires_grad else None for p in parameters)
+
+
+def twist(x):
+    layer = Twist()
+    return Twisted.apply(x, layer, *layer.parameters())

@@ -53,3 +53,9 @@ def test_callers_that_do_more_than_compute_are_not_called():
     ops.CALLED.clear()
     assert gs.check(ops.Watched, isolate=False).subjects[0].verdict == "unverified"
     assert ops.CALLED == []
+
+
+def test_the_parameters_of_a_module_that_is_passed_on_stay_its_own():
+    _, layer, *given = guess(resolve(ops.Twisted)).args
+    assert all(a is b for a, b in zip(given, layer.parameters(), strict=True))
+    assert gs.check(ops.Twisted, isolate=False, level="quick").subjects[0].verdict == "verified"

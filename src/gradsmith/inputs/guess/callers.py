@@ -122,7 +122,9 @@ def overheard(target: Target, seed: int, seconds: float) -> Iterator[Heard]:
             guess(subject, seed=seed, seconds=seconds)
         for call in reversed(trace.forwards):  # the last ones are those that worked best
             if any(_wants_gradient(a) for a in pytree.tree_leaves(call.args)):
-                yield Heard(tuple(_own(a) for a in call.args), name)
+                # A module's parameters, passed on beside it, are its own: a gradient for copies would be nobody's.
+                held = {id(p) for a in call.args if isinstance(a, nn.Module) for p in a.parameters()}
+                yield Heard(tuple(a if id(a) in held else _own(a) for a in call.args), name)
                 break
 
 
