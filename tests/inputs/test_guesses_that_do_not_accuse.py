@@ -123,3 +123,87 @@ class ForgottenEps(torch.autograd.Function):
 
 def test_an_eps_that_forward_computes_with_belongs_to_the_derivative():
     assert gs.check(ForgottenEps).subjects[0].verdict == "refuted"
+
+
+class OtherWeights(torch.autograd.Function):
+    """Feedback alignment: what goes back goes through weights of its own."""
+
+    @staticmethod
+    def forward(ctx, x, weight, back):
+        ctx.save_for_backward(x, weight, back)
+        return x @ weight.t()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, _, back = ctx.saved_tensors
+        return grad_output @ back, grad_output.t() @ x, torch.zeros_like(back)
+
+
+def test_weights_for_the_way_back_are_the_author_s_to_choose():
+    report = gs.check(OtherWeights)
+    assert [f.rule for f in report.findings if f.severity == "error"] == []
+    assert report.subjects[0].reason.startswith("the gradient is right where 'back' is the same as input 2")
+
+
+class Drawn(torch.autograd.Function):
+    """`x.new` takes a torch.Size for a size, and a tuple for numbers."""
+
+    @staticmethod
+    def forward(ctx, mean, shape):
+        return mean + mean.new(shape).normal_()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output.reshape(-1, *grad_output.shape[-1:]).sum(0), None
+
+
+def test_a_size_is_guessed_as_tensors_give_it():
+    report = gs.check(Drawn)
+    assert "inplace-input" not in [f.rule for f in report.findings]
+
+
+class ProgrammedWeights(torch.autograd.Function):
+    """Programming noise, which training shall not see."""
+
+    @staticmethod
+    def forward(ctx, w):
+        return w * (1 + 0.1 * torch.randn_like(w))
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output
+
+
+class ForgottenMask(torch.autograd.Function):
+    """Nothing speaks for this one."""
+
+    @staticmethod
+    def forward(ctx, w):
+        return w * (torch.rand_like(w) > 0.5) * 2
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output
+
+
+def test_noise_that_gradients_pass_by_looks_meant():
+    assert gs.check(ProgrammedWeights).subjects[0].verdict == "unverified"
+    assert gs.check(ForgottenMask).subjects[0].verdict == "refuted"
+
+
+class Replaced(torch.autograd.Function):
+    """Hands the caller's own gradient back instead of the true gradient."""
+
+    @staticmethod
+    def forward(ctx, x, wanted):
+        ctx.save_for_backward(wanted)
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (wanted,) = ctx.saved_tensors
+        return wanted, None
+
+
+def test_a_gradient_that_replaces_the_true_one_by_the_author_s_word_is_no_error():
+    assert [f.rule for f in gs.check(Replaced).findings if f.severity == "error"] == []

@@ -93,3 +93,25 @@ def test_a_function_that_offers_forward_beside_apply_chooses():
     assert found(CHOICE, "missing-apply") == []
     only = CHOICE.replace("        if through:\n            return Noisy.apply(x, sigma)\n", "")
     assert len(found(only, "missing-apply")) == 1
+
+
+OPTIONAL = """
+    class Affine(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, bias=None):
+            ctx.save_for_backward(x, bias)
+            return x * x if bias is None else x * x + bias
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            x, bias = ctx.saved_tensors
+            if TEST:
+                return 2 * x * grad_output, grad_output
+            return 2 * x * grad_output
+"""
+
+
+def test_a_shorter_answer_for_those_who_pass_less():
+    assert found(OPTIONAL.replace("TEST", "bias is not None"), "return-count") == []
+    (finding,) = found(OPTIONAL.replace("TEST", "x.is_cuda"), "return-count")
+    assert "passes 'bias'" in finding.message

@@ -73,7 +73,7 @@ def examine_on(target: Target, found: Guess, options: Options) -> Report:
         # Beyond a guard forward is flat, and between the steps of a search: both look like a surrogate.
         report = _reconsidered(report, target, found, options, _GUARDS)
     if any(f.rule in _FROM_SHAPES for f in report.findings):
-        report = _doubted(report, found)
+        report = _doubted(report, target, found)
     report = replace(report, findings=[_perhaps_a_number(f, target, found) for f in report.findings])
     return replace(report, notes=[*report.notes, *_lifted(target), _guessed(target, found)])
 
@@ -142,11 +142,14 @@ def _reconsidered(
     return replace(report, findings=findings, subjects=[_unproven(s, reason) for s in report.subjects])
 
 
-def _doubted(report: Report, found: Guess) -> Report:
+def _doubted(report: Report, target: Target, found: Guess) -> Report:
     """Shapes that do not fit in backward: forward may only have been too lenient with a guess.
 
-    A guessed function need not use the inputs that its author hands to it.
+    A guessed function need not use the inputs that its author hands to it, and who writes `def build(scale=None)` may
+    never build it without a scale.
     """
+    assumption = assumed(target.function)
+    unset = assumption is not None and None in assumption.values.values()
     several = sum(isinstance(a, Tensor) for a in found.args or ()) > 1
     function = any(isinstance(a, (Written, Module)) for a in found.args or ())
     # With too few gradients PyTorch takes none of them, so that no guess could be fitted to their shapes.
@@ -156,7 +159,9 @@ def _doubted(report: Report, found: Guess) -> Report:
         unfitted = finding.rule == "gradient-shape" and several and miscounted
         if unfitted or finding.rule in ("unreduced-broadcast", "forward-raised"):
             return replace(finding, severity="info")
-        doubtful = finding.rule == "backward-raised" and (function or (several and _UNFIT.search(finding.message)))
+        doubtful = finding.rule == "backward-raised" and (
+            function or unset or (several and _UNFIT.search(finding.message))
+        )
         return replace(finding, severity="warning") if doubtful else finding
 
     findings = [weighed(f) for f in report.findings]

@@ -13,11 +13,10 @@ from gradsmith.lab.target import Target
 
 
 def implied(target: Target, arguments: Arguments, seed: int) -> list[int]:
-    """Positions of the tensors without a gradient on which backward depends, and forward does not."""
-    plain = [leaf for leaf in arguments.leaves if not leaf.differentiable and leaf.tensor.numel() > 1]
-    if not plain:
-        return []
+    """Positions of the tensors without a gradient, or with none but zeros, on which backward depends, and forward does not."""
     before = forward(target, arguments, seed=seed)
+    silent = _silent(before)
+    plain = [leaf for leaf in arguments.leaves if leaf.tensor.numel() > 1 and leaf.position in silent]
     found = []
     for leaf in plain:
         try:
@@ -29,6 +28,18 @@ def implied(target: Target, arguments: Arguments, seed: int) -> list[int]:
         if unread and any(_answers(before) != _answers(after) for after in runs):
             found.append(leaf.position)
     return found
+
+
+def _silent(run: Run) -> set[int]:
+    """Those that backward has nothing to say of."""
+    positions = {leaf.position for leaf in run.arguments.leaves if not leaf.differentiable}
+    if not run.differentiable:
+        return positions
+    try:
+        grads = run.gradients(run.normal(torch.Generator().manual_seed(0)))
+    except Exception:  # what it would have said is not known
+        return positions
+    return positions | {i for i, g in grads.items() if g is not None and not bool(g.detach().any())}
 
 
 def _answers(run: Run) -> list[list[float]] | None:

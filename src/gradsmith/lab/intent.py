@@ -31,9 +31,11 @@ _CASTS = frozenset({"to", "type", "int", "long", "short", "char", "byte", "type_
 _SAID = re.compile(
     r"straight[\s_-]*through|surrogate|natural[\s_-]*gradient|pseudo[\s_-]*(?:gradient|derivative)|"
     r"grad(?:ient)?[\s_-]*(?:revers|scal|clip)\w*|"
-    r"approximat\w* (?:of )?(?:the )?(?:gradient|derivative)|(?:gradient|derivative)s? (?:is |are )?approximat",
+    r"approximat\w* (?:of )?(?:the )?(?:gradient|derivative)|(?:gradient|derivative)s? (?:is |are )?approximat|"
+    r"(?:replac\w+|instead of|in place of)\s+(?:the\s+)?(?:true|correct|real|actual)\s+(?:gradient|derivative)",
     re.IGNORECASE,
 )
+_NOISE = re.compile(r"nois[ey]", re.IGNORECASE)
 _ABBREVIATED = re.compile(r"(?<![A-Z])STE(?![a-z])")
 # Names of steps that are written as a choice between constants.
 _STEP_NAMED = re.compile(r"binar|ternar|quanti|(?<![a-z])sign(?![a-z])|spik|heaviside|step", re.IGNORECASE)
@@ -41,15 +43,30 @@ _STEP_NAMED = re.compile(r"binar|ternar|quanti|(?<![a-z])sign(?![a-z])|spik|heav
 
 def said(target: Target) -> str:
     """The words in which the author of a Function speaks of a surrogate: in its name, its comments, its docstring."""
+    text = _text(target)
+    match = _SAID.search(text) or _ABBREVIATED.search(text)
+    return match.group() if match else ""
+
+
+def adds_noise(target: Target, arguments: Arguments, seed: int) -> bool:
+    """Whether the author speaks of noise, and forward draws it: who models errors of a device does not train them away."""
+    if not _NOISE.search(_text(target)):
+        return False
+    try:
+        one, other = (forward(target, arguments, seed=s).outputs for s in (seed, seed + 1))
+    except Exception:  # what raises under another seed depends on chance as well
+        return True
+    return any(not torch.equal(a.detach(), b.detach()) for a, b in zip(one, other))
+
+
+def _text(target: Target) -> str:
     if target.function is None:
         return ""
     try:
         prose = _prose(source_of.text(target.function))
     except (SyntaxError, tokenize.TokenError):
         return ""
-    text = f"{target.name}\n{inspect.getcomments(target.function) or ''}\n{prose}"
-    match = _SAID.search(text) or _ABBREVIATED.search(text)
-    return match.group() if match else ""
+    return f"{target.name}\n{inspect.getcomments(target.function) or ''}\n{prose}"
 
 
 def _prose(source: str) -> str:

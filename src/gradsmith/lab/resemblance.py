@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.lab.gradient import Judgement, Pair, Settings, moved, typical_size
-from gradsmith.lab.intent import passes_a_step, said, tests_grad_output
+from gradsmith.lab.intent import adds_noise, passes_a_step, said, tests_grad_output
 from gradsmith.lab.run import normal_like
 
 
@@ -25,6 +25,7 @@ _IDENTITY = "forward is the identity in {}, and backward returns another gradien
 _ROUNDED = "forward rounds what it computes from {}, and backward passes a gradient through"
 _SMOOTH = "forward has only the slopes 0 and 1 in {}, and backward returns smooth ones between"
 _THROUGH = "forward clamps {} to bounds other than 0, and backward passes every gradient on"
+_NOISY = "forward draws noise for {}, and backward passes every gradient on"
 _TESTED = "backward looks at the value of the gradient before it passes it on to {}"
 
 
@@ -54,6 +55,9 @@ def resemblance(judgement: Judgement, settings: Settings) -> Resemblance | None:
         return Resemblance(
             "custom", f"backward is not the derivative of forward in {{}}, and the source says `{words}`"
         )
+    whole = all(p.claimed.shape == p.v.shape and torch.equal(p.claimed, p.v) for p in pairs)
+    if whole and adds_noise(run.target, run.arguments, settings.seed):
+        return Resemblance("straight-through", _NOISY)
     if all(_passes_on(judgement, pair) for pair in pairs):
         return Resemblance("straight-through", _THROUGH)
     if all(_smooths(judgement, pair) for pair in pairs):

@@ -248,7 +248,8 @@ def _attempt(
             given, named = split(args, search.keywords)
             search.target.call(*put_together(given), **named)
     except Exception as error:  # whatever the user's code thinks of a wrong guess
-        text = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+        said = str(error).strip().replace(f"'{Written.__name__}'", "'function'")
+        text = f"{type(error).__name__}: {said.splitlines()[0] if said else ''}"
         search.errors[text] = search.errors.get(text, 0) + 1
         if not _VALUES.search(text):
             return _Failure(blame.origins, hints(error, names, args, chosen, blame.origins))

@@ -104,10 +104,12 @@ def subclass_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _relatives(args: tuple[Any, ...], place: int) -> Iterator[tuple[str, Tensor]]:
-    """What an input is likely to be to another one: its transpose, its inverse permutation."""
+    """What an input is likely to be to another one: its equal, its transpose, its inverse permutation."""
     for i, other in enumerate(args):
         if i == place or not isinstance(other, Tensor):
             continue
+        if other.is_floating_point() and other.ndim > 1 and other.shape == args[place].shape:
+            yield f"the same as input {i + 1}", other.detach().clone().requires_grad_(args[place].requires_grad)
         if other.ndim > 1 and other.mT.shape == args[place].shape:
             yield f"the transpose of input {i + 1}", other.detach().mT.contiguous()
         if not other.is_floating_point() and other.ndim and other.shape == args[place].shape:

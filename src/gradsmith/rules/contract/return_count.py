@@ -100,7 +100,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 advice=f"Return one value for each of {wanted}, in that order; None for those that need no gradient.",
             )
         elif count < len(names) and ((passed := most_passed(function)) or len(names)) > count:
-            if passed is None and _is_abstract(function):
+            if passed is None and (_is_abstract(function) or _tested_before(function, found, names[count])):
                 continue
             yield function.at(
                 found.node,
@@ -127,6 +127,13 @@ def _is_abstract(function: FunctionModel) -> bool:
     """Nobody calls its apply; what derives from it may return more."""
     methods = (n for n in getattr(function.node, "body", ()) if isinstance(n, ast.FunctionDef))
     return any((function.file.dotted(d) or "").endswith("abstractmethod") for m in methods for d in m.decorator_list)
+
+
+def _tested_before(function: FunctionModel, found: Return, name: str) -> bool:
+    """`if bias is not None: return gx, gbias` comes before `return gx`: who passes one gets the longer answer."""
+    others = function.backward.returns if function.backward else ()
+    tests = [p.test for r in others if r is not found and isinstance(p := function.file.parents.get(r.node), ast.If)]
+    return any(isinstance(n, ast.Name) and n.id == name for test in tests for n in ast.walk(test))
 
 
 def most_passed(function: FunctionModel) -> int | None:

@@ -100,6 +100,8 @@ def _is_none(node: ast.expr) -> bool:
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.lab.intent import said
+
     run = lab.baseline.run
     # Unrelated, not doubled: a backward that divides by the largest grad_output forgets the scale, and uses the rest.
     other = lab.gradients(run.normal(lab.generator(37)))
@@ -117,4 +119,5 @@ def probe(lab: Lab) -> Iterator[Finding]:
             f"{lab.target.name}.backward ignores grad_output: another grad_output gives the same gradient.",
             argument="grad_output",
             advice="Multiply what backward returns by grad_output.",
+            severity="warning" if said(lab.target) else None,
         )
