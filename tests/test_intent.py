@@ -128,3 +128,39 @@ def test_harm_that_running_shows_gives_the_source_lens_its_full_weight():
     assert (root.rule, root.severity) == ("ignored-grad-output", "error")
     (alone,) = fold([suggested])
     assert alone.severity == "warning"
+
+
+class Rung(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return (x >= 0).to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output * torch.exp(-x.abs())
+
+
+class ReverseGrad(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return -grad_output
+
+
+def test_elements_exactly_on_the_step_are_no_slope():
+    on_it = torch.linspace(-1, 1, 5, dtype=torch.float64, requires_grad=True)
+    report = gs.check(Rung, on_it, level="quick")
+    assert [(f.rule, f.severity) for f in report.findings if f.severity != "info"] == [
+        ("undeclared-surrogate", "warning")
+    ]
+
+
+def test_what_the_author_says_in_words_is_only_remarked_upon():
+    report = gs.check(ReverseGrad, X, level="quick")
+    assert [f.severity for f in report.findings if f.rule == "undeclared-surrogate"] == ["info"]
+    assert report.subjects[0].verdict == "unverified"

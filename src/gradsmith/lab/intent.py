@@ -30,7 +30,7 @@ _STEPS = frozenset(
 _CASTS = frozenset({"to", "type", "int", "long", "short", "char", "byte", "type_as"})
 _SAID = re.compile(
     r"straight[\s_-]*through|surrogate|natural[\s_-]*gradient|pseudo[\s_-]*(?:gradient|derivative)|"
-    r"grad(?:ient)?[\s_-]*(?:revers|scal|clip)\w*|"
+    r"grad(?:ient)?s?[\s_-]*(?:revers|scal|clip)\w*|rev(?:erse[sd]?|ersing)?[\s_-]*(?:the[\s_-]*)?grad\w*|"
     r"approximat\w* (?:of )?(?:the )?(?:gradient|derivative)|(?:gradient|derivative)s? (?:is |are )?approximat|"
     r"(?:replac\w+|instead of|in place of)\s+(?:the\s+)?(?:true|correct|real|actual)\s+(?:gradient|derivative)",
     re.IGNORECASE,

@@ -12,6 +12,8 @@ Why it matters
 gradsmith cannot tell a surrogate from a mistake, and neither can the next reader. One comment on the class line says it,
 and from then on everything else about the Function (shapes, dtypes, mutation, repeatability) is verified.
 
+Where the name, a comment or the docstring of the Function already says so in words, this is a remark.
+
 Known problems
 --------------
 A forgotten derivative of a function that happens to be flat at the example inputs looks the same.
@@ -54,6 +56,7 @@ GOOD = BAD.replace("(torch.autograd.Function):", "(torch.autograd.Function):  # 
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.lab.intent import said
     from gradsmith.lab.resemblance import resemblance
 
     if lab.approximate or not lab.gradient.wrong:
@@ -65,6 +68,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
     yield lab.finding(
         f"{lab.target.name}: {found.words.format(names)}: this looks like a surrogate ({kind}).",
         argument=lab.gradient.wrong[0].leaf.name,
+        severity="info" if said(lab.target) else None,  # its author told the next reader, though not in our words
         advice=f"If it is meant, write `# gradsmith: surrogate[{kind}]` behind the class line; if not, return the "
         "derivative of forward.",
     )
