@@ -111,7 +111,9 @@ class Arguments:
                 leaf = tensors[i]
                 words.append(f"{leaf.name} {tuple(leaf.tensor.shape)} {str(leaf.tensor.dtype).removeprefix('torch.')}")
             else:
-                words.append(repr(value) if len(repr(value)) < 40 else type(value).__name__)
+                function = callable(value) and not isinstance(value, (nn.Module, type))
+                kind = "a function" if function else type(value).__name__
+                words.append(repr(value) if len(repr(value)) < 40 else kind)
         return ", ".join(words)
 
 

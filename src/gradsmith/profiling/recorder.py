@@ -140,7 +140,9 @@ class Recorder(TorchDispatchMode):
         if tensor.is_floating_point() and 1 < tensor.numel() <= _MASK_LIMIT and uid not in self.recording.inputs:
             with torch._C._DisableTorchDispatch():
                 flat = tensor.detach()
-                mask = bool(((flat == 0) | (flat == 1)).all())
+                # Of both: nothing but zeros is what an exponential of something large leaves.
+                ones, zeros = flat == 1, flat == 0
+                mask = bool((ones | zeros).all()) and bool(ones.any()) and bool(zeros.any())
         how = "ctx attribute" if attribute else "saved tensor"
         return Saved(
             uid,

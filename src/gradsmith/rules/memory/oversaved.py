@@ -167,7 +167,8 @@ def _held_bytes(tensor: Tensor, args: tuple[object, ...]) -> int:
 
 
 def _needed_bytes(tensor: Tensor) -> int:
-    """A tensor of nothing but zeros and ones is a mask, and a mask needs a byte an element."""
+    """A tensor of zeros and ones, and of both, is a mask, and a mask needs a byte an element."""
     plain = tensor.detach()
-    mask = plain.is_floating_point() and plain.numel() > 1 and bool(((plain == 0) | (plain == 1)).all())
+    ones, zeros = plain == 1, plain == 0
+    mask = plain.is_floating_point() and bool((ones | zeros).all()) and bool(ones.any()) and bool(zeros.any())
     return plain.numel() if mask else plain.nbytes
