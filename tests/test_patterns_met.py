@@ -779,3 +779,79 @@ def test_each_tensor_on_ctx_is_shown_where_it_is_kept():
         if f.rule == "tensor-on-ctx"
     }
     assert shown == {"half": "ctx.half = x.detach() / 2", "whole": "ctx.whole = x.exp()"}
+
+
+class Turned(torch.autograd.Function):
+    """Halves trade places; where there are no halves, nothing is promised."""
+
+    @staticmethod
+    def forward(ctx, x, sine):
+        ctx.save_for_backward(sine)
+        a, b = x.chunk(2, -1)
+        return x + torch.cat((-b, a), -1) * sine
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (sine,) = ctx.saved_tensors
+        a, b = (grad_output * sine).chunk(2, -1)
+        return grad_output + torch.cat((b, -a), -1), None
+
+
+class TurnedBySlices(Turned):
+    @staticmethod
+    def forward(ctx, x, sine):
+        ctx.save_for_backward(sine)
+        half = x.shape[-1] // 2
+        return x + torch.cat((-x[..., half:], x[..., :half]), -1) * sine
+
+
+def test_no_odd_size_is_asked_of_what_is_cut_in_halves():
+    for function in (Turned, TurnedBySlices):
+        report = gs.check(function, X, X.detach().cos())
+        assert report.subjects[0].verdict == "verified", function
+        assert not any(f.rule == "shape-dependent" for f in report.findings), function
+
+
+class Nearest(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, points):
+        squares = (points[:, None] - points[None]).square().sum(-1)
+        far = squares.argmax(1)
+        ctx.save_for_backward(points, far)
+        return squares.gather(1, far[:, None])[:, 0]
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        points, far = ctx.saved_tensors
+        rows = far[:, None].expand(-1, 3)
+        part = 2 * grad_output[:, None] * (points - points.gather(0, rows))
+        return part.scatter_add(0, rows, -part)
+
+
+def test_points_in_space_need_no_fourth_coordinate():
+    report = gs.check(Nearest, X[:, :3].detach().requires_grad_())
+    assert report.subjects[0].verdict == "verified"
+    assert [f.severity for f in report.findings if f.rule == "shape-dependent"] == ["info"]
+
+
+class Entropy(torch.autograd.Function):
+    """Right for labels of 0 and 1, the only ones there are."""
+
+    @staticmethod
+    def forward(ctx, logits, target):
+        p = logits.sigmoid()
+        ctx.save_for_backward(p, target)
+        return -(target * p.log() + (1 - target) * (1 - p).log()).square().sum()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        p, target = ctx.saved_tensors
+        hit = 2 * p.log() * (1 - p)
+        miss = -2 * (1 - p).log() * p
+        return -grad_output * (hit * target + miss * (1 - target)), None
+
+
+def test_labels_are_zeros_and_ones():
+    report = gs.check(Entropy)
+    assert [f.severity for f in report.findings if f.rule == "wrong-gradient"] == ["info"]
+    assert "holds zeros and ones" in report.subjects[0].reason

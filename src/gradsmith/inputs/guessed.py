@@ -25,6 +25,7 @@ from gradsmith.inputs.guess.second_opinion import (
     subclass_excuse,
     symmetric_excuse,
 )
+from gradsmith.inputs.labels import labels_excuse
 from gradsmith.inputs.refitted import refitted, restoring
 from gradsmith.lab.eager import uncompiled
 from gradsmith.lab.lifting import assumed
@@ -40,6 +41,7 @@ _EXCUSES = (
     range_excuse,
     guarded_excuse,
     shrunk_excuse,
+    labels_excuse,
     converged_excuse,
     tolerance_excuse,
     function_excuse,

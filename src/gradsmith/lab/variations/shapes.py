@@ -14,6 +14,8 @@ from gradsmith.lab import source_of
 from gradsmith.lab.arguments import Arguments, Leaf
 from gradsmith.lab.foreign import foreign
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.target import backward_of
+from gradsmith.lab.variations.halves import uneven
 from gradsmith.lab.variations.judging import Variation, refusal
 
 _INDEX = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
@@ -72,13 +74,15 @@ def groups(lab: Lab) -> list[Group]:
 def variations(lab: Lab) -> Iterator[Variation]:
     arguments = lab.precise[1]
     learned = groups(lab)
+    even = not uneven(lab, arguments)
     for group in learned:
         if _only_a_prefix(lab, arguments, group) or not _grows(lab, arguments, group):
             continue
         for size in _sizes(group.size):
             variation = _variation(lab, arguments, group, size)
-            if not _repeats_indices(arguments, variation.arguments):
-                yield variation
+            if _repeats_indices(arguments, variation.arguments) or (even and uneven(lab, variation.arguments)):
+                continue
+            yield variation
     if not foreign(lab) and (wider := _extra_dimension(arguments)):
         yield wider
     if lab.isolated and lab.empty:
@@ -201,7 +205,12 @@ def _variation(lab: Lab, arguments: Arguments, group: Group, size: int) -> Varia
     if group.numbers:
         words += f" and {size} for the number {group.size}"
     square = group.splits_square and not _is_an_image(lab, arguments, group)
-    doubtful = square or _splits_twins(arguments, group) or (size > group.size and not group.shrinks)
+    doubtful = (
+        square
+        or _splits_twins(arguments, group)
+        or (size > group.size and not group.shrinks)
+        or _are_coordinates(lab, arguments, group)
+    )
     return Variation(f"with {words}", changed, "shapes", names[touched[0]], doubtful)
 
 
@@ -210,6 +219,16 @@ def _is_an_image(lab: Lab, arguments: Arguments, group: Group) -> bool:
     ranks = {leaf.position: leaf.tensor.ndim for leaf in arguments.leaves}
     behind = all(m.dim >= 2 and ranks[m.position] in (4, 5) for m in group.members)
     return behind and bool(_SIDES.search(source_of.text(lab.target.function or lab.target.original)))
+
+
+def _are_coordinates(lab: Lab, arguments: Arguments, group: Group) -> bool:
+    """Points in space, or boxes: the last dimension is 3 or 4, and backward says so: `expand(-1, -1, 3)`."""
+    if group.size not in (3, 4) or lab.target.function is None:
+        return False
+    ranks = {leaf.position: leaf.tensor.ndim for leaf in arguments.leaves}
+    last = any(m.dim == ranks[m.position] - 1 > 0 for m in group.members)
+    written = rf"[,\[]\s*{group.size}\s*[,)\]]"
+    return last and bool(re.search(written, source_of.text(backward_of(lab.target.function))))
 
 
 def _splits_twins(arguments: Arguments, group: Group) -> bool:

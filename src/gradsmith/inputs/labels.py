@@ -1,0 +1,36 @@
+"""What speaks for a loss whose gradient is wrong on guessed labels: they may have to be 0 or 1."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradsmith.inputs.guess.second_opinion import Opinion, is_right, text_of
+from gradsmith.lab.target import Target
+
+_LABEL = re.compile(r"target|label|truth|(^|_)gt(_|$)|one_?hot|mask|y_true|indicator", re.IGNORECASE)
+
+
+def labels_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+    """The gradient is right where inputs without a gradient that are called labels, or taken from 1, are zeros and ones."""
+    text = text_of(target)
+    places = {i: name for i, (name, value) in enumerate(zip(target.names, args)) if _may_be_labels(name, value, text)}
+    generator = torch.Generator().manual_seed(seed)
+    other = tuple(
+        torch.randint(0, 2, a.shape, generator=generator).to(a) if i in places else a for i, a in enumerate(args)
+    )
+    if not places or not is_right(target, other, kwargs, seed):
+        return None
+    names = " and ".join(f"'{name}'" for name in places.values())
+    return Opinion(other, f"the gradient is right where {names} holds zeros and ones")
+
+
+def _may_be_labels(name: str, value: Any, text: str) -> bool:
+    if not isinstance(value, Tensor) or value.requires_grad or value.is_complex() or value.numel() < 2:
+        return False
+    taken_from_one = re.search(rf"\b1(\.0?)?\s*-\s*{re.escape(name)}\b", text) is not None
+    # Integers that nobody calculates with are classes, and there may be more than two of them.
+    return taken_from_one or (value.is_floating_point() and _LABEL.search(name) is not None)
