@@ -90,3 +90,30 @@ def test_given_complex_inputs_are_judged(check_source: Callable[..., Report], co
 def test_torchs_own_complex_gradients_are_right(operation: Callable[..., torch.Tensor]) -> None:
     x = torch.randn(3, 3, dtype=torch.complex128, requires_grad=True)
     assert gs.check(operation, x).ok
+
+
+def test_a_class_that_is_called_complex_speaks_of_it(check_source: Callable[..., Report]) -> None:
+    text = source(conj=False).replace("Product", "ComplexProduct")
+    assert [(f.rule, f.severity) for f in serious(check_source(text))] == [("dtype-dependent", "warning")]
+    assert not serious(check_source(source(conj=True).replace("Product", "ComplexProduct")))
+
+
+PARTS = """
+import torch
+
+
+class ComplexSize(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x_re, x_im):
+        ctx.save_for_backward(x_re, x_im)
+        return x_re * x_re + x_im * x_im
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x_re, x_im = ctx.saved_tensors
+        return grad_output * 2 * x_re, grad_output * 2 * x_im
+"""
+
+
+def test_real_and_imaginary_parts_as_two_inputs_are_real(check_source: Callable[..., Report]) -> None:
+    assert not serious(check_source(PARTS))

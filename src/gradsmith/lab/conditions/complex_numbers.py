@@ -19,7 +19,9 @@ from gradsmith.lab.oracle import own_forward
 from gradsmith.lab.run import forward, normal_like
 from gradsmith.lab.variations.judging import Variation, outcome, worth_trying
 
-_MENTIONED = re.compile(r"conj|complex|fft|view_as_real|\.imag\b|\.mH\b|\.H\b")
+_MENTIONED = re.compile(
+    r"conj|[cC]omplex|COMPLEX|fft|view_as_real|\bc(?:float|double)\b|\d[jJ]\b|\.imag\b|\.mH\b|\.H\b"
+)
 
 
 @column("complex")
