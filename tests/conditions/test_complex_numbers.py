@@ -112,6 +112,14 @@ class ComplexSize(torch.autograd.Function):
     def backward(ctx, grad_output):
         x_re, x_im = ctx.saved_tensors
         return grad_output * 2 * x_re, grad_output * 2 * x_im
+
+
+def example():
+    x_re = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    return x_re, torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+
+
+gradsmith_inputs = {"ComplexSize": example}
 """
 
 
