@@ -160,7 +160,12 @@ def test_elements_exactly_on_the_step_are_no_slope():
     ]
 
 
-def test_what_the_author_says_in_words_is_only_remarked_upon():
-    report = gs.check(ReverseGrad, X, level="quick")
+class round_ste(Levels):
+    """As some people call their classes."""
+
+
+@pytest.mark.parametrize("function", [ReverseGrad, round_ste])
+def test_what_the_author_says_in_words_is_only_remarked_upon(function):
+    report = gs.check(function, X, level="quick")
     assert [f.severity for f in report.findings if f.rule == "undeclared-surrogate"] == ["info"]
     assert report.subjects[0].verdict == "unverified"

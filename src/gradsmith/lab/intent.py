@@ -37,6 +37,7 @@ _SAID = re.compile(
 )
 _NOISE = re.compile(r"nois[ey]", re.IGNORECASE)
 _ABBREVIATED = re.compile(r"(?<![A-Z])STE(?![a-z])")
+_NAMED = re.compile(r"(?:^|_)ste(?:_|$)")
 # Names of steps that are written as a choice between constants.
 _STEP_NAMED = re.compile(r"binar|ternar|quanti|(?<![a-z])sign(?![a-z])|spik|heaviside|step", re.IGNORECASE)
 
@@ -44,7 +45,7 @@ _STEP_NAMED = re.compile(r"binar|ternar|quanti|(?<![a-z])sign(?![a-z])|spik|heav
 def said(target: Target) -> str:
     """The words in which the author of a Function speaks of a surrogate: in its name, its comments, its docstring."""
     text = _text(target)
-    match = _SAID.search(text) or _ABBREVIATED.search(text)
+    match = _SAID.search(text) or _ABBREVIATED.search(text) or _NAMED.search(target.name)
     return match.group() if match else ""
 
 
