@@ -855,3 +855,35 @@ def test_labels_are_zeros_and_ones():
     report = gs.check(Entropy)
     assert [f.severity for f in report.findings if f.rule == "wrong-gradient"] == ["info"]
     assert "holds zeros and ones" in report.subjects[0].reason
+
+
+class Normalised(torch.autograd.Function):
+    """The direction counts as constant, which forward says."""
+
+    @staticmethod
+    def forward(ctx, weight, start):
+        with torch.no_grad():
+            direction = torch.nn.functional.normalize(weight @ start, dim=0)
+        length = direction @ weight @ start.cumsum(0)
+        ctx.save_for_backward(weight, start, direction, length)
+        return weight / length
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        weight, start, direction, length = ctx.saved_tensors
+        inner = (grad_output * weight).sum() / length**2
+        return grad_output / length - inner * torch.outer(direction, start.cumsum(0)), None
+
+
+class NormalisedForgetful(Normalised):
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output / ctx.saved_tensors[3], None
+
+
+def test_what_forward_computes_without_gradients_may_be_held_constant():
+    start = torch.ones(4, dtype=torch.float64)
+    report = gs.check(Normalised, X, start)
+    assert [f.severity for f in report.findings if f.rule == "undeclared-surrogate"] == ["info"]
+    assert report.subjects[0].verdict == "unverified"
+    assert gs.check(NormalisedForgetful, X, start).subjects[0].verdict == "refuted"

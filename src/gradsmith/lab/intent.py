@@ -93,6 +93,14 @@ def tests_grad_output(target: Target) -> bool:
     )
 
 
+def holds_parts(target: Target) -> bool:
+    """Whether forward says that some of what it computes is to count as constant."""
+    found = source_of.definition(target.function.forward) if target.function is not None else None
+    return found is not None and any(
+        isinstance(node, ast.Attribute) and node.attr in ("no_grad", "detach") for node in ast.walk(found)
+    )
+
+
 def passes_a_step(target: Target, arguments: Arguments, position: int, seed: int) -> bool:
     """Whether forward rounds, or takes the sign of, what it computes from this input."""
     start = next(leaf.tensor for leaf in arguments.leaves if leaf.position == position)

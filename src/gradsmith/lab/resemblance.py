@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.lab.gradient import Judgement, Pair, Settings, moved, typical_size
-from gradsmith.lab.intent import adds_noise, passes_a_step, said, tests_grad_output
+from gradsmith.lab.intent import adds_noise, holds_parts, passes_a_step, said, tests_grad_output
 from gradsmith.lab.run import normal_like
 
 
@@ -26,6 +26,7 @@ _ROUNDED = "forward rounds what it computes from {}, and backward passes a gradi
 _SMOOTH = "forward has only the slopes 0 and 1 in {}, and backward returns smooth ones between"
 _THROUGH = "forward clamps {} to bounds other than 0, and backward passes every gradient on"
 _NOISY = "forward draws noise for {}, and backward passes every gradient on"
+HELD = "backward holds constant what forward computes from {} without gradients (no_grad, detach)"
 _TESTED = "backward looks at the value of the gradient before it passes it on to {}"
 
 
@@ -49,6 +50,8 @@ def resemblance(judgement: Judgement, settings: Settings) -> Resemblance | None:
     run = judgement.run
     if all(p.flat or passes_a_step(run.target, run.arguments, p.leaf.position, settings.seed) for p in pairs):
         return Resemblance("straight-through", _ROUNDED)
+    if holds_parts(run.target) and all(_is_recorded(judgement, pair) for pair in pairs):
+        return Resemblance("custom", HELD)
     if tests_grad_output(run.target):
         return Resemblance("clip", _TESTED)
     if words := said(run.target):
@@ -63,6 +66,14 @@ def resemblance(judgement: Judgement, settings: Settings) -> Resemblance | None:
     if all(_smooths(judgement, pair) for pair in pairs):
         return Resemblance("custom", _SMOOTH)
     return None
+
+
+def _is_recorded(judgement: Judgement, pair: Pair) -> bool:
+    """Backward returns what autograd records of forward, which is not all that happens there."""
+    if judgement.oracle is None:
+        return False
+    recorded = judgement.oracle.gradients(pair.output, pair.v)[pair.leaf.position]
+    return bool(recorded.abs().gt(0).any()) and torch.allclose(recorded, pair.claimed, rtol=1e-6, atol=1e-9)
 
 
 def _smooths(judgement: Judgement, pair: Pair) -> bool:

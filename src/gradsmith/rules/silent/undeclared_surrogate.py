@@ -57,7 +57,7 @@ GOOD = BAD.replace("(torch.autograd.Function):", "(torch.autograd.Function):  # 
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.intent import said
-    from gradsmith.lab.resemblance import resemblance
+    from gradsmith.lab.resemblance import HELD, resemblance
 
     if lab.approximate or not lab.gradient.wrong:
         return
@@ -68,7 +68,8 @@ def probe(lab: Lab) -> Iterator[Finding]:
     yield lab.finding(
         f"{lab.target.name}: {found.words.format(names)}: this looks like a surrogate ({kind}).",
         argument=lab.gradient.wrong[0].leaf.name,
-        severity="info" if said(lab.target) else None,  # its author told the next reader, though not in our words
+        # Its author told the next reader, though not in our words.
+        severity="info" if said(lab.target) or found.words == HELD else None,
         advice=f"If it is meant, write `# gradsmith: surrogate[{kind}]` behind the class line; if not, return the "
         "derivative of forward.",
     )
