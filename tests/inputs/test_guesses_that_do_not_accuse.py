@@ -207,3 +207,32 @@ class Replaced(torch.autograd.Function):
 
 def test_a_gradient_that_replaces_the_true_one_by_the_author_s_word_is_no_error():
     assert [f.rule for f in gs.check(Replaced).findings if f.severity == "error"] == []
+
+
+class PickedProduct(torch.autograd.Function):
+    """Multiplies what goes to the same place; `places` is a list, though scatter takes more dimensions, too."""
+
+    @staticmethod
+    def forward(ctx, src, index, out_size):
+        out = src.new_ones(out_size).scatter_reduce(0, index, src, "prod")
+        ctx.save_for_backward(out, src, index)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad_out):
+        out, src, index = ctx.saved_tensors
+        return (grad_out * out)[index] / src, None, None
+
+
+class PickedTwice(PickedProduct):
+    @staticmethod
+    def backward(ctx, grad_out):
+        out, src, index = ctx.saved_tensors
+        return 2 * (grad_out * out)[index] / src, None, None
+
+
+def test_an_index_of_more_dimensions_than_were_meant():
+    report = gs.check(PickedProduct, level="quick")
+    assert report.subjects[0].verdict != "refuted"
+    assert [f.rule for f in report.findings if f.severity != "info"] == []
+    assert gs.check(PickedTwice, level="quick").subjects[0].verdict == "refuted"

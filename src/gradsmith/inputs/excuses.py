@@ -151,3 +151,24 @@ class _Unclamped(TorchFunctionMode):
             self.active |= not torch.equal(func(args[0].clone(), *args[1:], **kwargs), args[0])
             return args[0]
         return func(*args, **kwargs)
+
+
+def vector_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+    """An index of several dimensions, where the author means a list of places: `x[index]` then grows by a dimension."""
+    if not any(isinstance(a, Tensor) and a.dtype in _INDICES and a.ndim > 1 for a in args):
+        return None
+    lines = tuple(_line(a) for a in args)
+    if not is_right(target, lines, kwargs, seed):
+        return None
+    return Opinion(lines, "the gradient is right where every input has one dimension")
+
+
+_INDICES = (torch.int64, torch.int32)
+
+
+def _line(value: Any) -> Any:
+    """The first column of a tensor, the first of several sizes."""
+    if isinstance(value, Tensor) and value.ndim > 1:
+        column = value.detach().flatten(1)[:, 0].clone()
+        return column.requires_grad_(value.requires_grad)
+    return value[0] if isinstance(value, tuple) and value and isinstance(value[0], int) else value

@@ -12,7 +12,7 @@ from torch.nn import Module
 
 from gradsmith.checking import Options, declaration, examine, unverified
 from gradsmith.findings import Finding, Report, Severity, Subject
-from gradsmith.inputs.excuses import converged_excuse, shrunk_excuse, tolerance_excuse
+from gradsmith.inputs.excuses import converged_excuse, shrunk_excuse, tolerance_excuse, vector_excuse
 from gradsmith.inputs.guess import Guess, guess
 from gradsmith.inputs.guess.functions import Written
 from gradsmith.inputs.guess.guarded import guarded_excuse
@@ -48,6 +48,7 @@ _EXCUSES = (
     implied_excuse,
     subclass_excuse,
 )
+_OF_BENT = (*_EXCUSES, vector_excuse)
 _GUARDS = (guarded_excuse, shrunk_excuse, tolerance_excuse)
 # Shapes that do not fit each other: with several tensors, the guess may be what does not fit.
 _UNFIT = re.compile(r"shape|size|dimension|index \d+ is out of|must match|broadcast|expand", re.IGNORECASE)
@@ -70,7 +71,7 @@ def examine_on(target: Target, found: Guess, options: Options) -> Report:
     report = replace(report, subjects=[replace(s, inputs_code=found.code) for s in report.subjects])
     accused = any(s.verdict == "refuted" for s in report.subjects)
     if accused and any(f.rule == "wrong-gradient" for f in _all(report)):
-        report = _reconsidered(report, target, found, options)
+        report = _reconsidered(report, target, found, options, _EXCUSES if not _bent(report) else _OF_BENT)
     elif any(f.rule == "undeclared-surrogate" for f in report.findings):
         # Beyond a guard forward is flat, and between the steps of a search: both look like a surrogate.
         report = _reconsidered(report, target, found, options, _GUARDS)
@@ -78,6 +79,12 @@ def examine_on(target: Target, found: Guess, options: Options) -> Report:
         report = _doubted(report, target, found)
     report = replace(report, findings=[_perhaps_a_number(f, target, found) for f in report.findings])
     return replace(report, notes=[*report.notes, *_lifted(target), _guessed(target, found)])
+
+
+def _bent(report: Report) -> bool:
+    """Whether a gradient that is wrong came back in another shape, too: then the shapes may be what is wrong."""
+    wrong = {f.argument for f in _all(report) if f.rule == "wrong-gradient"}
+    return any(f.rule == "unreduced-broadcast" and f.argument in wrong for f in _all(report))
 
 
 def _perhaps_a_number(finding: Finding, target: Target, found: Guess) -> Finding:
