@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
+import pytest
+
 from gradsmith.findings import Finding
 from gradsmith.linting import lint_source
 
@@ -115,3 +117,45 @@ def test_a_shorter_answer_for_those_who_pass_less():
     assert found(OPTIONAL.replace("TEST", "bias is not None"), "return-count") == []
     (finding,) = found(OPTIONAL.replace("TEST", "x.is_cuda"), "return-count")
     assert "passes 'bias'" in finding.message
+
+
+LEVELS = """
+    class Levels(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            scale = x.abs().max()
+            return (x / scale).round().to(torch.int8), scale
+
+        @staticmethod
+        def backward(ctx, grad_levels, grad_scale):
+            return RESULT
+"""
+
+
+def test_the_gradient_of_integers_is_always_zero():
+    (finding,) = found(LEVELS.replace("RESULT", "grad_levels"), "integer-output")
+    assert "its gradient is always zero" in finding.message
+    assert found(LEVELS.replace("RESULT", "grad_scale.expand(3)"), "integer-output") == []
+
+
+STEP = """
+    class Step(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, bound):
+            return VALUE
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            return grad_output, None
+"""
+FLOATS = ("(x > bound).type_as(x)", "(x > bound).to(x.dtype)", "(x > bound) * 1.0", "(x > bound).to(x)", "x.int() / 2")
+
+
+@pytest.mark.parametrize("value", FLOATS)
+def test_a_step_that_becomes_a_number_again_has_a_gradient(value):
+    assert found(STEP.replace("VALUE", value), "integer-output") == []
+
+
+@pytest.mark.parametrize("value", ["(x > bound).int()", "x.round().to(torch.int64)", "x.argmax(-1)"])
+def test_a_step_that_stays_an_integer_has_none(value):
+    assert "is never called" in found(STEP.replace("VALUE", value), "integer-output")[0].message
