@@ -51,6 +51,11 @@ UNARY = (
     Written("lambda *values, **_: torch.sin(values[0])", lambda *values, **_: torch.sin(values[0])),
     Written("lambda *values, **_: values[0].sum()", lambda *values, **_: values[0].sum()),
 )
+# Iterated on its first value it comes to rest, as the functions of implicit layers do.
+CONTRACTION = Written(
+    "lambda x, *more, **_: torch.sin(x) / 4 + sum(more, 0) / 3",
+    lambda x, *more, **_: torch.sin(x) / 4 + sum(more, 0) / 3,
+)
 # Associative, as what combines two results into one has to be.
 PRODUCT = Written("lambda a, b, *_, **__: a * b", lambda a, b, *_, **__: a * b)
 SUM = Written("lambda a, b, *_, **__: a + b", lambda a, b, *_, **__: a + b)
@@ -85,7 +90,7 @@ def others(function: Any, name: str) -> Iterator[Any]:
     # A squared distance, or a product, doubles a slope that a plain one has: the name tells them apart, or a factor 2
     # would be excused.
     joins = (PRODUCT, SUM) if _JOINS.fullmatch(name.lower()) else ()
-    for other in (*UNARY, ITSELF, _distance(name.lower()), *joins, MIXED):
+    for other in (*UNARY, CONTRACTION, ITSELF, _distance(name.lower()), *joins, MIXED):
         yield other.as_tuple() if isinstance(function, Written) and function.tupled else other
 
 

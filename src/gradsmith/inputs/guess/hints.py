@@ -20,6 +20,7 @@ _WANTED: tuple[tuple[str, str, Callable[[Proposal], bool]], ...] = (
         r"used as indices|must be (a )?(long|int)|expected .*\b(Long|Int|int64)\b|integer tensor|not implemented for '(Float|Double)'",
         lambda p: p.kind in ("integer", "integers"),
     ),
+    ("channels", r"shape '\[1, (?!1\b)\d+(, 1)+\]' is invalid for input", lambda p: p.form == "channels"),
     ("bool", r"must be (a )?bool|expected .*\bBool\b|bool(ean)? (tensor|mask)", lambda p: p.kind == "bool"),
 )
 _DEMOTED = 1.5
@@ -61,7 +62,7 @@ def hints(
         places = named or sorted(blamed) or _mentioned(error, names)
         # An input with a gradient cannot hold integers.
         open_ = [i for i in places if chosen[i].is_tensor and not wanted(chosen[i])]
-        kept = open_ if what == "square" else [i for i in open_ if not chosen[i].gradient] or open_[-1:]
+        kept = open_ if what in ("square", "channels") else [i for i in open_ if not chosen[i].gradient] or open_[-1:]
         found += [Hint(i, what, wanted) for i in kept]
         break
     return found

@@ -202,7 +202,8 @@ def _walk(
         if search.best is not None and search.best.good:
             return None
         for hint in failure.hints:
-            if (hint.position, hint.what) not in heeded and any(map(hint.wanted, options[hint.position])):
+            known = (hint.position, hint.what) in heeded
+            if not known and _is_news(hint, options[hint.position]):
                 return hint
         if failure.origins:
             plain = {i for i, p in enumerate(chosen) if not p.is_tensor}
@@ -210,6 +211,13 @@ def _walk(
                 frozenset({*list(enumerate(choice))[:2], *((i + 2, choice[i + 2]) for i in failure.origins | plain)})
             )
     return None
+
+
+def _is_news(hint: Hint, options: list[Proposal]) -> bool:
+    """Worth starting again for. That a value has to be given is no news where None was not the likeliest."""
+    if hint.what == "given" and options[0].value is not None:
+        return False
+    return any(map(hint.wanted, options))
 
 
 def _arguments(search: _Search, frame: Frame, chosen: Sequence[Proposal]) -> tuple[Any, ...] | None:
