@@ -146,20 +146,20 @@ def test_weights_for_the_way_back_are_the_author_s_to_choose():
 
 
 class Drawn(torch.autograd.Function):
-    """`x.new` takes a torch.Size for a size, and a tuple for numbers."""
+    """`x.new` makes a tensor of that size; of a tensor it would make another one with the same memory."""
 
     @staticmethod
-    def forward(ctx, mean, shape):
-        return mean + mean.new(shape).normal_()
+    def forward(ctx, mean, extent):
+        return mean + mean.new(extent).normal_()
 
     @staticmethod
     def backward(ctx, grad_output):
-        return grad_output.reshape(-1, *grad_output.shape[-1:]).sum(0), None
+        return grad_output, None
 
 
-def test_a_size_is_guessed_as_tensors_give_it():
+def test_what_was_only_guessed_to_be_a_tensor_is_not_written_into():
     report = gs.check(Drawn)
-    assert "inplace-input" not in [f.rule for f in report.findings]
+    assert "inplace-input" not in [f.rule for f in report.findings if f.severity != "info"]
 
 
 class ProgrammedWeights(torch.autograd.Function):

@@ -88,8 +88,12 @@ def _bent(report: Report) -> bool:
 
 
 def _perhaps_a_number(finding: Finding, target: Target, found: Guess) -> Finding:
-    """`ctx.scale = scale` without a gradient: that it is a tensor is all our own idea."""
-    if finding.rule != "tensor-on-ctx" or "lint" in finding.lenses or finding.argument not in target.names:
+    """`ctx.scale = scale`, `x.new(shape)` without a gradient: that it is a tensor is all our own idea."""
+    if (
+        finding.rule not in ("tensor-on-ctx", "inplace-input")
+        or "lint" in finding.lenses
+        or finding.argument not in target.names
+    ):
         return finding
     value = (*(found.args or ()), *found.kwargs.values())[target.names.index(finding.argument) :][:1]
     ours = any(isinstance(v, Tensor) and not v.requires_grad for v in value)

@@ -13,8 +13,6 @@ FLOATS = (
     "lead lead, batch d d, 3 d, 4 d"
 )
 
-_SIZES = tuple(torch.Size(size) for size in ((3, 4), (4, 3), (2, 6)))
-
 
 @dataclass(frozen=True)
 class Habit:
@@ -90,8 +88,7 @@ HABITS = (
         (3, 2, 1, 4, 8),
         plain_first=True,
     ),
-    # As `x.shape` gives them: `x.new((3, 4))` is a tensor of two numbers, `x.new(torch.Size((3, 4)))` one of this size.
-    Habit("size|shape|\\w+_shape|\\w+_size", "", "normal", _SIZES, plain_first=True),
+    Habit("size|shape|\\w+_shape|\\w+_size", "", "normal", ((3, 4), (4, 3), (2, 6)), plain_first=True),
     Habit(
         "is_\\w+|use_\\w+|has_\\w+|\\w*training|inplace|keep_?dims?|return_\\w+|requires_\\w+|with_\\w+|\\w*flag|preserve_\\w+|do_\\w+",
         "lead, x, first",
