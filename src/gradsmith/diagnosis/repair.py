@@ -70,16 +70,28 @@ def _search(case: Case) -> Repair | None:
     if getattr(run.outputs[case.pair.output].grad_fn, "_forward_cls", None) is not cls:
         return None
     elements = sum(t.numel() for t in (*run.passed.values(), *run.outputs))
+    needed = _needed(run)
+    writes = sum(t._version for t in needed)
     most, start_s = min(_MOST, _ELEMENTS // max(elements, 1)), time.thread_time()
     for count, candidate in enumerate(candidates(tree)):
         if count >= most or time.thread_time() - start_s > _CPU_SECONDS:
             return None
+        if sum(t._version for t in needed) != writes:  # the last candidate wrote into what the next ones need
+            run = forward(target, arguments, seed=case.lab.settings.seed)
+            needed = _needed(run)
+            writes = sum(t._version for t in needed)
         function = _compiled(candidate.tree, original)
         if function is None or not _gives(case, run, function, case.v, case.truth):
             continue
         if wanted is None or _gives(case, run, function, second, wanted):
             return Repair(candidate.kind, candidate.before, candidate.after, candidate.line)
     return None
+
+
+def _needed(run: Run) -> list[torch.Tensor]:
+    """Inputs, outputs, and what is saved for backward."""
+    saved = [t for out in run.outputs for t in getattr(out.grad_fn, "saved_tensors", ())]
+    return [*run.passed.values(), *run.outputs, *(t for t in saved if t is not None)]
 
 
 def _compiled(tree: ast.FunctionDef, original: Callable[..., Any]) -> Callable[..., Any] | None:
@@ -95,11 +107,10 @@ def _compiled(tree: ast.FunctionDef, original: Callable[..., Any]) -> Callable[.
 
 def _gives(case: Case, run: Run, function: Callable[..., Any], v: torch.Tensor, truth: torch.Tensor) -> bool:
     """Call the changed backward on the live ctx, past the engine: a hundred candidates in the time of ten."""
-    node: Any = run.outputs[case.pair.output].grad_fn
     grad_outputs = [torch.zeros_like(out) if i != case.pair.output else v.clone() for i, out in enumerate(run.outputs)]
     try:
         with torch.no_grad():
-            returned = function(node, *grad_outputs)
+            returned = function(run.outputs[case.pair.output].grad_fn, *grad_outputs)
         grads = returned if isinstance(returned, tuple) else (returned,)
         grad = grads[case.pair.leaf.position].sum_to_size(case.x.shape)
         right = case.matches(grad.double(), truth)
