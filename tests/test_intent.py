@@ -169,3 +169,33 @@ def test_what_the_author_says_in_words_is_only_remarked_upon(function):
     report = gs.check(function, X, level="quick")
     assert [f.severity for f in report.findings if f.rule == "undeclared-surrogate"] == ["info"]
     assert report.subjects[0].verdict == "unverified"
+
+
+class Heavier(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return 3 * grad_output
+
+
+class HeavierUnexplained(Heavier):
+    pass
+
+
+def heavier(x):
+    """The sine, with a pseudo-gradient of 3."""
+    return Heavier.apply(x)
+
+
+def heavier_unexplained(x):
+    """The sine."""
+    return HeavierUnexplained.apply(x)
+
+
+def test_who_applies_it_may_say_what_it_is():
+    (finding,) = [f for f in gs.check(Heavier, X).findings if f.rule == "undeclared-surrogate"]
+    assert "the source says `pseudo-gradient`" in finding.message
+    assert gs.check(HeavierUnexplained, X).subjects[0].verdict == "refuted"

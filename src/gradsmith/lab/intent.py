@@ -67,7 +67,22 @@ def _text(target: Target) -> str:
         prose = _prose(source_of.text(target.function))
     except (SyntaxError, tokenize.TokenError):
         return ""
-    return f"{target.name}\n{inspect.getcomments(target.function) or ''}\n{prose}"
+    return f"{target.name}\n{inspect.getcomments(target.function) or ''}\n{prose}\n{_said_by_callers(target)}"
+
+
+def _said_by_callers(target: Target) -> str:
+    """The docstrings of what applies the Function in its own module: that is where users are told what it is."""
+    module = inspect.getmodule(target.function)
+    try:
+        tree = ast.parse(inspect.getsource(module)) if module is not None else None
+    except (OSError, TypeError, SyntaxError):
+        return ""
+    applied = re.compile(rf"\b{re.escape(target.name.rpartition('.')[2])}\.apply\b")
+    return "\n".join(
+        ast.get_docstring(node) or ""
+        for node in (tree.body if tree is not None else ())
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and applied.search(ast.unparse(node))
+    )
 
 
 def _prose(source: str) -> str:
