@@ -236,3 +236,43 @@ def test_an_index_of_more_dimensions_than_were_meant():
     assert report.subjects[0].verdict != "refuted"
     assert [f.rule for f in report.findings if f.severity != "info"] == []
     assert gs.check(PickedTwice, level="quick").subjects[0].verdict == "refuted"
+
+
+class Phase(torch.autograd.Function):
+    """Wants complex numbers, and says so only by asking for the imaginary part."""
+
+    @staticmethod
+    def forward(ctx, z):
+        size = (z.real**2 + z.imag**2).sqrt()
+        ctx.save_for_backward(z, size)
+        return z / size
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        z, size = ctx.saved_tensors
+        return (grad_output - z * (grad_output.conj() * z).real / size**2) / size
+
+
+def test_complex_numbers_are_guessed_where_their_parts_are_asked_for():
+    (subject,) = gs.check(Phase, level="quick").subjects
+    assert subject.verdict == "verified", subject.reason
+    assert "complex128" in subject.inputs_code
+
+
+class Conjugated(torch.autograd.Function):
+    """Returns a gradient that is conjugated by a mark only."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x @ w.t()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, w = ctx.saved_tensors
+        return (grad_output.conj() @ w).conj(), grad_output.t() @ x.conj()
+
+
+def test_a_gradient_that_is_only_marked_as_conjugated_is_compared():
+    (subject,) = gs.check(Conjugated).subjects
+    assert subject.verdict == "verified", subject.reason

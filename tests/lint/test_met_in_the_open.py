@@ -159,3 +159,19 @@ def test_a_step_that_becomes_a_number_again_has_a_gradient(value):
 @pytest.mark.parametrize("value", ["(x > bound).int()", "x.round().to(torch.int64)", "x.argmax(-1)"])
 def test_a_step_that_stays_an_integer_has_none(value):
     assert "is never called" in found(STEP.replace("VALUE", value), "integer-output")[0].message
+
+
+def test_names_that_stand_for_none_are_dropped_like_none():
+    text = """
+        class Halved(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x / 2
+
+            @staticmethod
+            def backward(ctx, grad_output):
+                grad_scale = grad_shift = None
+                return grad_output / 2, grad_scale, grad_shift
+    """
+    assert found(text, "return-count") == []
+    assert len(found(text.replace("grad_shift = None", "grad_shift = grad_output"), "return-count")) == 1

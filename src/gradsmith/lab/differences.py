@@ -41,7 +41,7 @@ class Probe:
 def dot(a: Tensor, b: Tensor) -> float:
     """The real inner product; for complex numbers Re<a, b>, which is how PyTorch defines gradients (Wirtinger)."""
     if a.is_complex() or b.is_complex():
-        a, b = torch.view_as_real(a.to(torch.complex128)), torch.view_as_real(b.to(torch.complex128))
+        a, b = (torch.view_as_real(t.to(torch.complex128).resolve_conj()) for t in (a, b))
     return float((a.double() * b.double()).sum())
 
 

@@ -36,6 +36,7 @@ _TUPLE_COST = 1.0  # functions that answer with a tuple
 _RESCUES = 6
 _HOPELESS = 40  # attempts that fail in a way which does not depend on the inputs
 _NO_INPUT_HELPS = re.compile(r"incorrect number of gradients|returns no gradient at all|NotImplementedError")
+_REAL = re.compile(r"non-complex dtypes|only supported for complex")
 _STARRED = (2, 1, 3, 0)  # how many values to try for *args
 
 # The shapes are right, the values are not: worth other values before other shapes.
@@ -259,6 +260,8 @@ def _attempt(
         said = str(error).strip().replace(f"'{Written.__name__}'", "'function'")
         text = f"{type(error).__name__}: {said.splitlines()[0] if said else ''}"
         search.errors[text] = search.errors.get(text, 0) + 1
+        if _REAL.search(text) and (wider := _complex(search, frame, chosen, blame.origins)):
+            return _attempt(search, frame, *wider, names)
         if not _VALUES.search(text):
             return _Failure(blame.origins, hints(error, names, args, chosen, blame.origins))
     with uncompiled():
@@ -280,6 +283,15 @@ def _attempt(
     if tried.args is not None and (search.best is None or tried.rank > search.best.rank):
         search.best = alike(search.target, tried, search.seed, search.keywords) if tried.good else tried
     return _Failure()
+
+
+def _complex(
+    search: _Search, frame: Frame, chosen: list[Proposal], origins: frozenset[int]
+) -> tuple[list[Proposal], tuple[Any, ...]] | None:
+    """The inputs that forward wants the imaginary part of as complex numbers."""
+    wider = [replace(p, kind="complex") if i in origins and p.kind == "floating" else p for i, p in enumerate(chosen)]
+    args = _arguments(search, frame, wider) if wider != chosen else None
+    return (wider, args) if args is not None else None
 
 
 def _precision(error: str) -> bool:

@@ -42,7 +42,8 @@ def gradients(outputs, leaves, v, **options):
 
 def dot(a, b):
     """The real inner product: for complex numbers Re<a, b>, PyTorch's convention for gradients."""
-    both = [torch.view_as_real(t.to(torch.complex128)) if a.is_complex() or b.is_complex() else t.double() for t in (a, b)]
+    wide = a.is_complex() or b.is_complex()
+    both = [torch.view_as_real(t.to(torch.complex128).resolve_conj()) if wide else t.double() for t in (a, b)]
     return float((both[0] * both[1]).sum())
 
 def close(a, b, tolerance=1e-4):

@@ -89,7 +89,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         if found.elements is None or _only_when_unneeded(function, found):
             continue
         count = len(found.elements)
-        surplus = [e for e in found.elements[len(names) :] if not _is_none(e)]
+        surplus = [e for e in found.elements[len(names) :] if not _is_none(e) and backward.value(e).kind != "none"]
         if count < fewest:
             wanted = ", ".join(names)
             missing = "" if count >= len(names) else f"; '{names[count]}' is the first without one"
