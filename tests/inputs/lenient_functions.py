@@ -223,3 +223,60 @@ class Misspelt(torch.autograd.Function):
     def backward(ctx, grad_output):
         x, weight = ctx.saved_tensors
         return grad_output * weight.dta, grad_output * x
+
+
+class Bilinear(torch.autograd.Function):
+    """The shapes stand in the equation, and nowhere else."""
+
+    @staticmethod
+    def forward(ctx, x, y, core):
+        ctx.save_for_backward(x, y, core)
+        return torch.einsum("bi, oij, bj -> bo", x, core, y)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, y, core = ctx.saved_tensors
+        return (
+            torch.einsum("bo,oij,bj->bi", grad_output, core, y),
+            torch.einsum("bo,oij,bi->bj", grad_output, core, x),
+            torch.einsum("bo,bi,bj->oij", grad_output, x, y),
+        )
+
+
+class PerChannel(torch.autograd.Function):
+    """`view` says how many elements `scale` has."""
+
+    @staticmethod
+    def forward(ctx, image, scale, limit):
+        _, channels, _, _ = image.shape
+        ctx.save_for_backward(image, scale)
+        return image * scale.view(1, channels, 1, 1) + limit
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        image, scale = ctx.saved_tensors
+        return grad_output * scale.view(1, -1, 1, 1), (grad_output * image).sum((0, 2, 3)), None
+
+
+class AtRest(torch.autograd.Function):
+    """The derivative of a fixed point: right for functions that have one."""
+
+    @staticmethod
+    def forward(ctx, fn, x):
+        with torch.no_grad():
+            z = torch.zeros_like(x)
+            for _ in range(100):
+                z = fn(z, x)
+        ctx.fn = fn
+        ctx.save_for_backward(x, z)
+        return z
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, z = (t.detach().requires_grad_() for t in ctx.saved_tensors)
+        with torch.enable_grad():
+            again = ctx.fn(z, x)
+            v = grad_output
+            for _ in range(100):
+                v = grad_output + torch.autograd.grad(again, z, v, retain_graph=True)[0]
+            return None, torch.autograd.grad(again, x, v)[0]

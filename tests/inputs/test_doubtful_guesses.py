@@ -143,3 +143,16 @@ def test_an_attribute_that_only_a_wrong_guess_lacks_accuses_nobody():
 def test_an_attribute_that_nothing_has_is_an_error():
     (finding,) = [f for f in gs.check(ops.Misspelt).findings if f.rule == "backward-raised"]
     assert finding.severity == "error"
+
+
+@pytest.mark.parametrize("function", [ops.Bilinear, ops.PerChannel])
+def test_shapes_that_the_code_writes_down(function):
+    found = guess(resolve(function))
+    assert found.attempts <= 5
+    assert gs.check(function).subjects[0].verdict == "verified"
+
+
+def test_a_fixed_point_is_right_where_there_is_one():
+    report = gs.check(ops.AtRest)
+    assert report.subjects[0].verdict in ("verified", "unverified")
+    assert not [f for f in report.findings if f.rule == "wrong-gradient" and f.severity != "info"]

@@ -13,6 +13,7 @@ from gradsmith.inputs.guess.annotations import Declared, declared_kind
 from gradsmith.inputs.guess.callers import calls_of, constants_in
 from gradsmith.inputs.guess.counts import counts, counts_some
 from gradsmith.inputs.guess.documented import documented
+from gradsmith.inputs.guess.equations import equations
 from gradsmith.inputs.guess.functions import FUNCTION_NAME
 from gradsmith.lab.target import Target, backward_of, has_setup_context
 from gradsmith.source.knowledge import METHODS
@@ -57,7 +58,7 @@ class Clue:
     counts: list[int] = field(default_factory=list)  # how many values a starred one stands for, as the source says
     kept_plainly: bool = False  # `ctx.name = name`: where people keep what is no tensor
     keyword: bool = False  # must be passed by name
-    dims: tuple[str, ...] | None = None  # as the docstring or a comment has them
+    dims: tuple[str, ...] | None = None  # as the docstring, a comment or an equation has them
 
 
 def clues(target: Target) -> list[Clue]:
@@ -73,6 +74,8 @@ def clues(target: Target) -> list[Clue]:
         bodies.append(_parsed(function.setup_context) if has_setup_context(function) else None)
         _read_calls(found, function)
         shapes = documented(function, [clue.name for clue in found])
+        # What is computed with cannot be out of date.
+        shapes |= equations(bodies[0]) if bodies[0] is not None else {}
         for clue in found:
             clue.dims = shapes.get(clue.name)
     for body in bodies:
