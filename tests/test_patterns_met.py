@@ -887,3 +887,27 @@ def test_what_forward_computes_without_gradients_may_be_held_constant():
     assert [f.severity for f in report.findings if f.rule == "undeclared-surrogate"] == ["info"]
     assert report.subjects[0].verdict == "unverified"
     assert gs.check(NormalisedForgetful, X, start).subjects[0].verdict == "refuted"
+
+
+class Picked(torch.autograd.Function):
+    """The first value is a whole number that is used as an index: beside it there is none."""
+
+    @staticmethod
+    def forward(ctx, x):
+        place = {0.0: 0, 1.0: 1}[x[0].item()]
+        ctx.place = place
+        ctx.save_for_backward(x)
+        return x[place + 1] * x.sum()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        grad = torch.full_like(x, x[ctx.place + 1].item())
+        grad[ctx.place + 1] += x.sum()
+        return grad * grad_output
+
+
+def test_where_nothing_lies_beside_the_inputs_nothing_is_measured():
+    (subject,) = gs.check(Picked, torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64, requires_grad=True)).subjects
+    assert subject.verdict == "unverified"
+    assert "forward raises a step away from 'x': KeyError" in subject.reason

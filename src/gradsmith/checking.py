@@ -15,6 +15,7 @@ from gradsmith.lab import Arguments, Lab, Settings, Target, resolve
 from gradsmith.lab.binding import Example, bound, moved_to, unusable
 from gradsmith.lab.cells import cell_number
 from gradsmith.lab.foreign import interpreter_cell, interpreter_note
+from gradsmith.lab.gradient import NotNearby
 from gradsmith.lab.state import preserved, seed_all
 from gradsmith.lab.surrogates import waived
 from gradsmith.lab.variations.judging import rejected
@@ -248,12 +249,13 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
             if options.debug and not failing:
                 raise
             if not failing:
-                troubles.append(f"the probe for {rule.name} stopped: {one_line(error)}")
+                nearby = isinstance(error, NotNearby)
+                troubles.append(str(error) if nearby else f"the probe for {rule.name} stopped: {one_line(error)}")
             continue
         findings.extend(found)
         if found and rule.name == "forward-raised":
             return findings, "forward raises on these inputs"
-    return findings, "; ".join(troubles[:2])
+    return findings, "; ".join(list(dict.fromkeys(troubles))[:2])
 
 
 def _reproducible(finding: Finding, lab: Lab) -> Finding:

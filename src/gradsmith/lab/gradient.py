@@ -12,6 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from gradsmith.findings import one_line
 from gradsmith.lab.arguments import Arguments, Leaf
 from gradsmith.lab.differences import Evaluate, Probe, Slope, dot, one_sided, slopes
 from gradsmith.lab.oracle import OwnForward, own_forward
@@ -147,6 +148,10 @@ def _claims(
         return forward(target, arguments, seed=settings.seed).gradients(others)
 
 
+class NotNearby(Exception):
+    """Forward takes the inputs, and not what lies beside them, so that nothing can be measured."""
+
+
 def moved(target: Target, arguments: Arguments, leaf: Leaf, u: Tensor, settings: Settings) -> Evaluate:
     """t -> the outputs at x + t u (projected back onto the domain, if there is one)."""
     shared = [x.position for x in arguments.leaves if x.tensor is leaf.tensor]
@@ -155,10 +160,13 @@ def moved(target: Target, arguments: Arguments, leaf: Leaf, u: Tensor, settings:
     def evaluate(t: float) -> list[Tensor]:
         x = base + t * u if t else base.clone()
         x = settings.project(x) if settings.project is not None else x
-        with torch.no_grad():
-            outputs = forward(
-                target, arguments.replaced(dict.fromkeys(shared, x)), seed=settings.seed, plain=True
-            ).outputs
+        near = arguments.replaced(dict.fromkeys(shared, x))
+        try:
+            with torch.no_grad():
+                outputs = forward(target, near, seed=settings.seed, plain=True).outputs
+        except Exception as error:
+            # It ran on the inputs themselves: their values are indices, labels, or on the edge of what it takes.
+            raise NotNearby(f"forward raises a step away from '{leaf.name}': {one_line(error)}") from error
         return [o.detach().to(torch.complex128 if o.is_complex() else torch.float64) for o in outputs]
 
     return evaluate
