@@ -14,7 +14,7 @@ draws from a normal distribution.
 
 Known problems
 --------------
-A bound is seen where forward compares the input itself, not something computed from it. Bounds near 0 (an epsilon) and
+A bound is seen where forward compares the input, or a line of it (`2 * x + 3`), not a norm or a sum. Bounds near 0 (an epsilon) and
 beyond 10 (a guard against overflow) are not tried; where all elements have the same sign, the finding is a warning,
 because values beyond the bound may never have been meant.
 
