@@ -21,6 +21,9 @@ class Layer(nn.Module):
         self.gates = nn.Linear(2 * size, 4 * size)
         self.layers = nn.ModuleList()
         self.decay = nn.Parameter(torch.zeros(size))
+        self.kernel = nn.Parameter(torch.zeros(size, 4 * size))
+        self.recurrent_kernel = nn.Parameter(torch.zeros(size, 4 * size))
+        self.bias = nn.Parameter(torch.zeros(4 * size))
 
     def forward(self, x, h, c=None):
 {body}
@@ -33,6 +36,25 @@ def rules_of(body: str) -> dict[str, str]:
 
 
 FOUND = {
+    "a product with a parameter": (
+        "for t in range(x.size(1)):\n    h = torch.relu(torch.matmul(x[:, t], self.kernel) + h)\nreturn h",
+        "unhoisted-projection",
+        "info",
+    ),
+    "an LSTM of parameters and slices": (
+        "n = h.shape[1]\nfor now in x.unbind(1):\n    gates = now @ self.kernel + h @ self.recurrent_kernel + self.bias\n"
+        "    i, f = torch.sigmoid(gates[:, :n]), torch.sigmoid(gates[:, n : 2 * n])\n"
+        "    g, o = torch.tanh(gates[:, 2 * n : 3 * n]), torch.sigmoid(gates[:, 3 * n :])\n"
+        "    c = f * c + i * g\n    h = o * torch.tanh(c)\nreturn h",
+        "builtin-cell",
+        "info",
+    ),
+    "a tanh recurrence of parameters": (
+        "for now in x.unbind(0):\n    h = torch.tanh(now @ self.kernel.t() + self.bias + h.mm(self.recurrent_kernel.t()))\n"
+        "return h",
+        "builtin-cell",
+        "info",
+    ),
     "an index into a projected sequence": (
         "p = self.w(x)\nfor t in range(p.shape[0]):\n    h = torch.relu(h + p[t])\nreturn h",
         "time-index",

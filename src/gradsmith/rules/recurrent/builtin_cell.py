@@ -3,7 +3,8 @@
 What it finds
 -------------
 A loop over time whose step is nothing but an nn.RNNCell, nn.LSTMCell or nn.GRUCell, or the plain tanh recurrence
-`h = tanh(self.w(x_t) + self.u(h))` or the LSTM or GRU equations written out with nn.Linear layers.
+`h = tanh(self.w(x_t) + self.u(h))` or the LSTM or GRU equations written out with nn.Linear layers or with
+parameters (`x_t @ self.w + h @ self.u + self.b`).
 
 Why it matters
 --------------
@@ -30,6 +31,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gradsmith.findings import Finding
 from gradsmith.source.loops import body_nodes, carried
+from gradsmith.source.projections import own_parameter, projected
 from gradsmith.source.steps import assignments, step_input, time_loops
 
 if TYPE_CHECKING:
@@ -132,7 +134,7 @@ def _own(func: ast.expr) -> bool:
 
 
 class _Written(NamedTuple):
-    """The equations of a cell, written out with nn.Linear layers."""
+    """The equations of a cell, written out with nn.Linear layers or parameters."""
 
     layer: LayerModel
     loop: Loop
@@ -154,14 +156,15 @@ class _Written(NamedTuple):
     def is_mix(self, node: ast.expr, state: str) -> bool:
         """`self.w(x_t) + self.u(h)`, or `self.w(torch.cat([x_t, h]))`: linear in input and state, and nothing else."""
         node = self.loop.method.resolve(node)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            sides = [self.linear_of(node.left), self.linear_of(node.right)]
+        terms = [t for t in _terms(node) if not own_parameter(self.layer, t)]  # biases
+        if len(terms) == 2:
+            sides = [self.linear_of(term) for term in terms]
             of_state = [isinstance(s, ast.Name) and s.id == state for s in sides]
             if sum(of_state) != 1:
                 return False
             other = of_state.index(False)
             given = sides[other]
-            return self.is_hoisted((node.left, node.right)[other]) if given is None else step_input(self.loop, given)
+            return self.is_hoisted(terms[other]) if given is None else step_input(self.loop, given)
         inside = self.linear_of(node)
         joined = self.loop.method.resolve(inside) if inside is not None else None
         if not isinstance(joined, ast.Call) or self.loop.method.op(joined) not in ("cat", "concat") or not joined.args:
@@ -185,15 +188,7 @@ class _Written(NamedTuple):
         return whole is not None and self.linear_of(whole) is not None
 
     def linear_of(self, node: ast.expr) -> ast.expr | None:
-        node = self.loop.method.resolve(node)
-        if (
-            isinstance(node, ast.Call)
-            and len(node.args) == 1
-            and isinstance(node.func, ast.Attribute)
-            and _own(node.func)
-        ):
-            return node.args[0] if self.layer.built(node.func.attr) == "torch.nn.Linear" else None
-        return None
+        return projected(self.layer, self.loop.method, node)
 
     def tanh(self, node: ast.Assign) -> _Match | None:
         found, name = self.activation(node.value), _names(node.targets[0])[0]
@@ -238,9 +233,12 @@ class _Written(NamedTuple):
         return kinds == sorted(wanted) and all(f is not None and self.is_gate(f[1], state) for f in found)
 
     def is_gate(self, node: ast.expr, state: str) -> bool:
-        """Linear in input and state, alone or as one part of `gates.chunk(4, 1)`."""
+        """Linear in input and state, alone or as one part of `gates.chunk(4, 1)`, or `gates[:, n : 2 * n]`."""
         if self.is_mix(node, state):
             return True
+        part = self.loop.method.resolve(node)
+        if isinstance(part, ast.Subscript):
+            return _is_last_part(part.slice) and self.is_mix(part.value, state)
         found = self.loop.method.definitions(node) if isinstance(node, ast.Name) else ()
         if len(found) != 1 or found[0].how != "unpack" or found[0].value is None:
             return False
@@ -295,6 +293,20 @@ class _Written(NamedTuple):
         return _Match(
             "nn.GRU", "weight_ih_l0 and weight_hh_l0 hold the rows of the gates reset, update, new, in this order"
         )
+
+
+def _terms(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return [*_terms(node.left), *_terms(node.right)]
+    return [node]
+
+
+def _is_last_part(index: ast.expr) -> bool:
+    """`[:, a:b]`, `[..., a:b]`: a part of the last dimension, all of the others."""
+    parts = index.elts if isinstance(index, ast.Tuple) else []
+    last = parts[-1] if len(parts) > 1 else None
+    whole = all(ast.unparse(other) in (":", "...") for other in parts[:-1])
+    return isinstance(last, ast.Slice) and whole and ast.unparse(last) != ":"
 
 
 def _factors(node: ast.expr) -> list[ast.expr]:

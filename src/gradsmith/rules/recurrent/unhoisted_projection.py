@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.source.loops import body_nodes
+from gradsmith.source.projections import projected
 from gradsmith.source.steps import is_recurrent, step_input, time_indices, time_loops
 from gradsmith.source.walk import nodes_under
 
@@ -92,23 +93,23 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
         if not is_recurrent(loop):
             continue
         for node in body_nodes(loop):
-            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) == 1):
+            step = projected(layer, loop.method, node) if isinstance(node, (ast.Call, ast.BinOp)) else None
+            if step is None or not _is_plain_step(loop, step):
                 continue
-            owner = node.func.value
-            if not (
-                isinstance(owner, ast.Name) and owner.id == "self" and layer.built(node.func.attr) == "torch.nn.Linear"
-            ):
-                continue
-            step = node.args[0]
-            if not _is_plain_step(loop, step):
-                continue
+            written = ast.unparse(node).replace(ast.unparse(step), "x", 1)
+            whole = f"({written})" if isinstance(node, ast.BinOp) else written
             yield layer.at(
                 node,
                 f"{layer.name}.{loop.method.name} computes `{ast.unparse(node)}` once per step, though it does not depend on the "
                 "state.",
-                advice=f"Project the whole sequence before the loop and unbind the result: `for drive in "
-                f"self.{node.func.attr}(x).unbind(0)`.",
+                advice=f"Project the whole sequence before the loop and unbind the result: `for drive in {whole}.unbind({_dimension(loop, step)})`.",
             )
+
+
+def _dimension(loop: Loop, step: ast.expr) -> int:
+    """Which dimension of the sequence is time."""
+    step = loop.method.resolve(step)
+    return next((found.dimension for found in time_indices(loop) if found.node is step), 0)
 
 
 def _is_plain_step(loop: Loop, node: ast.expr) -> bool:
