@@ -42,16 +42,20 @@ FOUND = {
         "info",
     ),
     "an LSTM of parameters and slices": (
-        "n = h.shape[1]\nfor now in x.unbind(1):\n    gates = now @ self.kernel + h @ self.recurrent_kernel + self.bias\n"
-        "    i, f = torch.sigmoid(gates[:, :n]), torch.sigmoid(gates[:, n : 2 * n])\n"
-        "    g, o = torch.tanh(gates[:, 2 * n : 3 * n]), torch.sigmoid(gates[:, 3 * n :])\n"
-        "    c = f * c + i * g\n    h = o * torch.tanh(c)\nreturn h",
+        (
+            "n = h.shape[1]\nfor now in x.unbind(1):\n    gates = now @ self.kernel + h @ self.recurrent_kernel + self.bias\n"
+            "    i, f = torch.sigmoid(gates[:, :n]), torch.sigmoid(gates[:, n : 2 * n])\n"
+            "    g, o = torch.tanh(gates[:, 2 * n : 3 * n]), torch.sigmoid(gates[:, 3 * n :])\n"
+            "    c = f * c + i * g\n    h = o * torch.tanh(c)\nreturn h"
+        ),
         "builtin-cell",
         "info",
     ),
     "a tanh recurrence of parameters": (
-        "for now in x.unbind(0):\n    h = torch.tanh(now @ self.kernel.t() + self.bias + h.mm(self.recurrent_kernel.t()))\n"
-        "return h",
+        (
+            "for now in x.unbind(0):\n    h = torch.tanh(now @ self.kernel.t() + self.bias + h.mm(self.recurrent_kernel.t()))\n"
+            "return h"
+        ),
         "builtin-cell",
         "info",
     ),
