@@ -117,8 +117,8 @@ def test_top_level_code_that_raises_or_exits(tmp_path: Path) -> None:
 
 def test_exits_crashes_and_hoarders_do_not_stop_the_next_subject(tmp_path: Path) -> None:
     bodies = [
-        with_forward("Exits", "import os; os._exit(7)"),
-        with_forward("Crashes", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"),
+        with_forward("Exits", "import os; os._exit(7); return x"),
+        with_forward("Crashes", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV); return x"),
         with_forward("Hoards", "kept = [torch.ones(1 << 24) for _ in range(400)]; return x * len(kept)"),
         # 0x4022: private, anonymous, and MAP_NORESERVE, which the mmap module has no name for
         with_forward("Reserves", "import mmap; mmap.mmap(-1, 64 << 30, flags=0x4022); return 2 * x"),
@@ -136,7 +136,7 @@ def test_exits_crashes_and_hoarders_do_not_stop_the_next_subject(tmp_path: Path)
 
 def test_a_hang_does_not_stop_the_next_subject(tmp_path: Path) -> None:
     (tmp_path / "ops.py").write_text(
-        source(with_forward("Hangs", "import threading; threading.Event().wait()"), GOOD.format(name="Fine"))
+        source(with_forward("Hangs", "import threading; threading.Event().wait(); return x"), GOOD.format(name="Fine"))
     )
     done = gradsmith("check", "ops.py", "--timeout", "6", "--format", "json", cwd=tmp_path)
     report = as_json(done)
@@ -240,7 +240,7 @@ def test_pip_install_into_an_empty_environment_brings_no_torch(tmp_path: Path) -
 
 
 def test_a_crash_on_guessed_inputs_is_no_accusation(tmp_path: Path) -> None:
-    body = with_forward("Kernel", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    body = with_forward("Kernel", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV); return x")
     (tmp_path / "ops.py").write_text(source(body).partition("gradsmith_inputs")[0])
     report = as_json(gradsmith("check", "ops.py", "--format", "json", cwd=tmp_path))
     (finding,) = [f for f in report["findings"] if f["rule"] == "crashed"]
