@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.catalog import Rule, chosen
 from gradsmith.findings import Report
+from gradsmith.linting import pool
 from gradsmith.linting.run import Run
 from gradsmith.source import scan
 
@@ -38,7 +39,12 @@ def lint(
         from gradsmith.linting import cached
 
         return cached.lint(given, select, ignore, config)
-    return Run(rules_for(select, ignore, config), config, debug).report(scan.find_all(given, scan.WITH_NOTEBOOKS))
+    # Loading the rules and finding the files take 40 ms each: both at once where there are folders to look into.
+    count = pool.processors() if any(os.path.isdir(path) for path in given) and not debug else 1
+    rules, found = pool.both(
+        lambda: rules_for(select, ignore, config), lambda: list(scan.find_all(given, scan.WITH_NOTEBOOKS)), count
+    )
+    return Run(rules, config, debug).report(found)
 
 
 def lint_source(

@@ -18,6 +18,7 @@ from gradsmith.source.encoding import decoded
 # Up to this many bytes every file is parsed whole, so that a syntax error anywhere is reported; beyond it only the
 # classes that matter are (the torch package: 0.13 s instead of 6 s).
 PARSE_WHOLE_BELOW = 1_000_000
+_BACKWARD = "backward"
 _BEGINNING = 3  # letters
 _RARE = 5
 PAYS_FROM = 500  # files to read, from which a second process pays
@@ -107,6 +108,7 @@ class Wanted(NamedTuple):
     """
 
     alike: tuple[Alike, ...]
+    of_backward: tuple[str, ...]  # looked for only where that word is
     layers: bool
     asked: tuple[str, ...]
     asked_names_in: tuple[str, ...]
@@ -114,10 +116,12 @@ class Wanted(NamedTuple):
     @staticmethod
     def by(rules: Sequence[Rule]) -> Wanted:
         groups: dict[str, list[str]] = {}
-        for word in dict.fromkeys(word for rule in rules for word in rule.triggers):
+        words = dict.fromkeys(word for rule in rules for word in rule.triggers)
+        for word in (word for word in words if _BACKWARD not in word):
             groups.setdefault(word[:_BEGINNING] if word[0].isalnum() else word[0], []).append(word)
         return Wanted(
             tuple(Alike.of(words) for words in groups.values()),
+            tuple(word for word in words if _BACKWARD in word),
             any(rule.lint_layer for rule in rules),
             tuple(dict.fromkeys(word for rule in rules for word in rule.asks)),
             tuple(dict.fromkeys(word for rule in rules for word in rule.asks_names_in)),
@@ -125,8 +129,10 @@ class Wanted(NamedTuple):
 
     def in_bytes(self, source: scan.SourceFile) -> Promise:
         mentioned = scan.mentioned(source.data)
-        words = frozenset(word for group in self.alike for word in group.in_bytes(source.data))
-        return Promise(mentioned.function, self.layers and mentioned.layer, words, source.named)
+        words = [word for group in self.alike for word in group.in_bytes(source.data)]
+        if mentioned.backward:
+            words += [word for word in self.of_backward if word.encode() in source.data]
+        return Promise(mentioned.function, self.layers and mentioned.layer, frozenset(words), source.named)
 
 
 class Alike(NamedTuple):

@@ -23,6 +23,7 @@ from gradsmith.source import FileModel
 if TYPE_CHECKING:
     from gradsmith.linting.run import Run
 
+S = TypeVar("S")
 T = TypeVar("T")
 PAYS_FROM = 150  # files to lint
 MOST = 8
@@ -46,6 +47,17 @@ def side_by_side(shares: Sequence[Callable[[], T]]) -> list[T]:
     finally:
         for child in children:
             child.end()
+
+
+def both(here: Callable[[], S], there: Callable[[], T], count: int) -> tuple[S, T]:
+    """The results of two pieces of work, the second in a process of its own where there may be two."""
+    if count == 1:
+        return here(), there()
+    child = _Child(there)
+    try:
+        return here(), child.result()
+    finally:
+        child.end()
 
 
 class _Child(Generic[T]):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from gradsmith.source.method import Method
 
 _DEPTH = 3
+# `x.add_(`, `x[i] =`, `x +=`, `out=`, `inplace=True`, a collective: a text without any of it writes nowhere.
+_MAY_WRITE = re.compile(r"_\(|\]\s*[^\s=(]{0,2}=[^=]|[-+*/@&|^%]=|out=|inplace|reduce|broadcast|scatter|gather|copy")
 # Any other decorator may call something else, or declare the write (`custom_op(mutates_args=...)`).
 _PLAIN = frozenset(("staticmethod", "no_grad", "inference_mode", "script", "compile", "jit_fuser"))
 
@@ -27,7 +31,8 @@ def writes_by_calls(method: Method, owners: Sequence[Owner], depth: int = 0) -> 
     too (`if inplace:`), does not.
     """
     for call in [n for n in method.nodes if isinstance(n, ast.Call)]:
-        if any(isinstance(a, ast.Starred) for a in call.args):
+        # Whether the function stands here at all is the quick question; nearly all are torch's.
+        if not _may_stand_here(method, call.func) or any(isinstance(a, ast.Starred) for a in call.args):
             continue
         given: list[tuple[int | str, ast.expr]] = [*enumerate(call.args)]
         given += [(k.arg, k.value) for k in call.keywords if k.arg is not None]
@@ -54,12 +59,21 @@ def _written(
     inside = Method(body.name, body, method.file, "function", None, typed, decorators)
     deeper = writes_by_calls(inside, ("input",), depth + 1) if depth < _DEPTH else ()
     done: set[str] = set()
-    for write in (*inside.writes, *deeper):
+    own = inside.writes if _MAY_WRITE.search(method.file.source_of(body)) else ()
+    for write in (*own, *deeper):
         into = {s.name for s in inside.sources(write.target) if s.owner == "input" and s.certain} & handed.keys() - done
         if into and not inside.in_nested_function(write.node) and not _is_asked_for(inside, write.node, into):
             done |= into
             how = f"{body.name}(...)`, which does `{write.how}"
             yield from (Write(call, handed[name], how, method.statement(call)) for name in sorted(into))
+
+
+def _may_stand_here(method: Method, func: ast.expr) -> bool:
+    if isinstance(func, ast.Name):
+        file = method.file
+        return func.id not in file.imports.names and not hasattr(builtins, func.id) and f"def {func.id}(" in file.text
+    around = method.file.parents.get(method.node) if isinstance(func, ast.Attribute) else None
+    return isinstance(around, ast.ClassDef) and ast.unparse(func).startswith(f"{around.name}.")
 
 
 def _body(method: Method, func: ast.expr) -> ast.FunctionDef | None:

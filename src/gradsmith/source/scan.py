@@ -133,18 +133,19 @@ class Mentioned(NamedTuple):
 
     function: bool
     layer: bool
+    backward: bool  # the word
 
 
 def mentioned(data: bytes) -> Mentioned:
     """What the bytes may define. Most files hold none of it, so what several words share is looked for first."""
-    forward = b"def forward" in data
+    forward, backward = b"def forward" in data, b"backward" in data
     function = (
-        (b"backward" in data and (b"def backward" in data or b"save_for_backward" in data))
+        (backward and (b"def backward" in data or b"save_for_backward" in data))
         or (b"autograd" in data and _mentions_autograd(data))
         or (forward and (b"Function)" in data or (b"def vjp" in data and b"ctx" in data)))
     )
     layer = forward and b"def forward(" in data and b"Module" in data and (b" for " in data or b" while " in data)
-    return Mentioned(function, layer)
+    return Mentioned(function, layer, backward)
 
 
 def _mentions_autograd(data: bytes) -> bool:
