@@ -3,7 +3,7 @@
     python benchmarks/lint_speed.py [--rounds 15] [--package torch] [--output benchmarks/results/lint_speed.json]
 
 Every round runs each contestant once, in turn, so that whatever else the machine does hits all of them; each round begins
-with another one, because after ten seconds of parsing the machine is slower for whoever comes next. Bare parsing, which nobody
+with another one, in case the machine is slower after ten seconds of parsing. Bare parsing, which nobody
 comes near, is run in three rounds only. The figures are medians of wall time; each contestant is a process of its own, as users start it.
 """
 
