@@ -16,25 +16,13 @@ def untrained(lab: Lab) -> Iterator[str]:
     """Names of the hidden parameters that change the output and yet have no gradient after backward."""
     if lab.target.function is None:
         return
-    given = {id(leaf.tensor) for leaf in lab.arguments.leaves}
+    # Also those that are given once more in a flat tensor, which is how their gradient gets out.
+    given = {id(t) for leaf in lab.arguments.leaves for t in (leaf.tensor, *(held.tensor for held in leaf.held))}
     for name, parameter in _candidates(lab):
         if id(parameter) in given or not parameter.requires_grad or not parameter.is_floating_point():
             continue
-        if _is_part_of_an_input(lab, parameter):
-            continue
         if _moves_output(lab, parameter) and not _gets_gradient(lab, parameter):
             yield name
-
-
-def _is_part_of_an_input(lab: Lab, parameter: Tensor) -> bool:
-    """The module's parameters are passed once more in one flat tensor, which is how their gradient gets out."""
-    mine = parameter.detach().reshape(-1)
-    for leaf in lab.arguments.differentiable:
-        flat = leaf.tensor.detach().reshape(-1)
-        fits = 1 < mine.numel() <= flat.numel() and flat.dtype == mine.dtype and flat.device == mine.device
-        if fits and bool((flat.unfold(0, mine.numel(), 1) == mine).all(-1).any()):
-            return True
-    return False
 
 
 def _candidates(lab: Lab) -> Iterator[tuple[str, Tensor]]:

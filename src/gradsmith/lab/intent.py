@@ -74,13 +74,13 @@ def _said_by_callers(target: Target) -> str:
     """The docstrings of what applies the Function in its own module: that is where users are told what it is."""
     module = inspect.getmodule(target.function)
     try:
-        tree = ast.parse(inspect.getsource(module)) if module is not None else None
-    except (OSError, TypeError, SyntaxError):
+        tree = ast.parse(source_of.text(module))
+    except SyntaxError:
         return ""
     applied = re.compile(rf"\b{re.escape(target.name.rpartition('.')[2])}\.apply\b")
     return "\n".join(
         ast.get_docstring(node) or ""
-        for node in (tree.body if tree is not None else ())
+        for node in tree.body
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and applied.search(ast.unparse(node))
     )
 
