@@ -254,7 +254,7 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
             continue
         findings.extend(found)
         if found and rule.name == "forward-raised":
-            return findings, "forward raises on these inputs"
+            return findings, "forward raises on these inputs, or returns no tensor"
     return findings, "; ".join(list(dict.fromkeys(troubles))[:2])
 
 
