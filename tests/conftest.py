@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from gradsmith.findings import Report
+from gradsmith.folding import together
 
 _COUNT = itertools.count()
 
@@ -59,7 +60,7 @@ def check_source(load: Callable[[str], ModuleType]) -> Callable[..., Report]:
         total = Report()
         for name in module.gradsmith_inputs:
             target = resolve(getattr(module, name))
-            total = total.extended(examine_declared(target, Options(level=level, lint=lint, debug=True), module))
+            total = together(total, examine_declared(target, Options(level=level, lint=lint, debug=True), module))
         return total
 
     return run

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from gradsmith.findings import Finding, GradientError, Report, Subject, fold, merge
+from gradsmith.findings import Finding, GradientError, Report, Subject
+from gradsmith.folding import fold, merge
 
 
 def found(rule: str, **fields: object) -> Finding:

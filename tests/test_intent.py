@@ -118,7 +118,8 @@ def test_a_mistake_is_still_an_error(function):
 
 def test_harm_that_running_shows_gives_the_source_lens_its_full_weight():
     from gradsmith import catalog
-    from gradsmith.findings import Finding, fold
+    from gradsmith.findings import Finding
+    from gradsmith.folding import fold
 
     suggested = catalog.find("ignored-grad-output").stamped(
         Finding("Blind.backward never uses grad_output.", function="Blind", severity="warning"), "lint"

@@ -11,6 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gradsmith import showing
+from gradsmith.about import MISSING_TORCH
+from gradsmith.about import VERSION as __version__
+
 if TYPE_CHECKING:
     from gradsmith import recurrent
     from gradsmith.asserting import assert_gradients
@@ -28,7 +32,6 @@ if TYPE_CHECKING:
     from gradsmith.recording import record
     from gradsmith.recurrent import Recurrent, scan
 
-__version__ = "0.1.0"
 __all__ = [
     "Edit",
     "Finding",
@@ -38,6 +41,7 @@ __all__ = [
     "Recurrent",
     "Report",
     "Subject",
+    "__version__",
     "add_ignores",
     "assert_gradients",
     "check",
@@ -103,7 +107,13 @@ def __getattr__(name: str) -> Any:
         raise GradsmithError(MISSING_TORCH.format(what=f"gradsmith.{name}")) from None
 
 
-MISSING_TORCH = "{what} needs PyTorch, which is not installed here; run: pip install 'gradsmith[torch]'"
+def _render(report: Report, format: str | None, path: str) -> str:
+    from gradsmith.report import format_for, render
+
+    return render(report, format or format_for(path))
+
+
+showing.render = _render
 
 
 def __dir__() -> list[str]:

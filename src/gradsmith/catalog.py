@@ -59,7 +59,16 @@ class Rule:
     asks: tuple[str, ...] = ()  # words for which it looks in every file of the project
     asks_names_in: tuple[str, ...] = ()  # words of files in which it looks for names
     after_others: bool = False  # its source lens judges what became of the other rules' findings
-    seen_by_isolation: bool = False  # raised by the process that watches a subject, not by a probe inside it
+    event: str = ""  # what happened where no probe ran: forward, backward, import, crash, time, memory
+    outcome: str = ""  # what a finding says about the gradient: wrong, surrogate, shape, count, raises, forward raises
+    refutes: bool = True  # whether an error refutes the subject, or only leaves it unexamined
+    unproven: str = ""  # why a subject with such a finding is not verified, though nothing refutes it
+    stops: str = ""  # what cannot be done once it was found: measuring, everything
+    needs_tensor: bool = False  # true only if the argument it names is a tensor, which a guess cannot know
+    waived_by: tuple[str, ...] = ()  # kinds of surrogate that are free of it; "surrogate" stands for every kind
+    demonstration: str = "gradient"  # the script in plain PyTorch that shows it again
+    causes: str = ""  # the package that describes the kinds of this defect, one in a file
+    absorbs: Callable[[Finding, Finding], bool] | None = None  # whether one of its findings takes in another one
 
     @property
     def lenses(self) -> tuple[Lens, ...]:
@@ -67,7 +76,7 @@ class Rule:
         seen: list[Lens] = []
         if self.lint or self.lint_layer or self.lint_file:
             seen.append("lint")
-        if self.probe or self.seen_by_isolation:
+        if self.probe or self.event:
             seen.append("check")
         if self.profile:
             seen.append("profile")
@@ -113,11 +122,19 @@ def explained_by(name: str) -> frozenset[str]:
 
 def find(name: str) -> Rule:
     """The rule with this name or code; otherwise an error that offers the nearest one."""
+    known = rules().get(name) or rules().get(name.lower().replace("_", "-"))
+    if known is not None:
+        return known
     by_code = {rule.code: rule for rule in rules().values()}
-    rule = rules().get(name.lower().replace("_", "-")) or by_code.get(name.upper())
+    rule = by_code.get(name.upper())
     if rule is None:
         raise GradsmithError(f"no rule is called {name!r}; {nearest(name, [*rules(), *by_code])}")
     return rule
+
+
+def for_event(event: str) -> Rule:
+    """The rule that reports what happened to a subject where no probe could run."""
+    return next(rule for rule in rules().values() if rule.event == event)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -181,5 +198,14 @@ def _read(module: ModuleType, family: str) -> Rule:
         asks=tuple(getattr(module, "ASKS", ())),
         asks_names_in=tuple(getattr(module, "ASKS_NAMES_IN", ())),
         after_others=bool(getattr(module, "AFTER_OTHERS", False)),
-        seen_by_isolation=bool(getattr(module, "SEEN_BY_ISOLATION", False)),
+        event=getattr(module, "EVENT", ""),
+        outcome=getattr(module, "OUTCOME", ""),
+        refutes=bool(getattr(module, "REFUTES", True)),
+        unproven=getattr(module, "UNPROVEN", ""),
+        stops=getattr(module, "STOPS", ""),
+        needs_tensor=bool(getattr(module, "NEEDS_TENSOR", False)),
+        waived_by=tuple(getattr(module, "WAIVED_BY", ())),
+        demonstration=getattr(module, "DEMONSTRATION", "gradient"),
+        causes=getattr(module, "CAUSES", ""),
+        absorbs=getattr(module, "absorbs", None),
     )

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gradsmith import catalog
-from gradsmith.findings import Finding, GradsmithError, InputsFrom, Report, Subject, fold, merge, one_line
+from gradsmith.findings import Finding, GradsmithError, InputsFrom, Report, Subject, one_line
+from gradsmith.folding import fold, merge
 from gradsmith.inputs.code import as_code
 from gradsmith.inputs.declared import built, declared
 from gradsmith.lab import Arguments, Lab, Settings, Target, resolve
@@ -210,7 +211,7 @@ def _examine_one(
         findings, trouble = _probe(lab, options)
         if left_out := rejected(lab):
             measured["rejected variations"] = left_out
-    raises = any(f.rule == "backward-raised" for f in findings)
+    raises = _stopped(findings, "measuring")
     if not trouble and not raises and not any(f.severity == "error" for f in findings):
         trouble = _inconclusive(lab)
     verdict = replace(
@@ -224,8 +225,12 @@ def _examine_one(
     return Report(findings=findings, subjects=[verdict], notes=_notes(lab))
 
 
+def _stopped(findings: Sequence[Finding], what: str) -> bool:
+    return any(catalog.find(f.rule).stops == what for f in findings)
+
+
 def _raised(findings: Sequence[Finding]) -> str:
-    return next((f.message for f in findings if f.rule in ("forward-raised", "backward-raised")), "")
+    return next((f.message for f in findings if catalog.find(f.rule).stops), "")
 
 
 def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
@@ -240,7 +245,7 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
         if rule.family == "transforms" and not lab.first:
             continue  # how a subject is compiled or vectorised does not depend on the example
         # A backward that raises leaves nothing to measure; only the contract can still say why it raises.
-        failing = any(f.rule == "backward-raised" for f in findings)
+        failing = _stopped(findings, "measuring")
         if failing and rule.family != "contract":
             continue
         try:
@@ -253,7 +258,7 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
                 troubles.append(str(error) if nearby else f"the probe for {rule.name} stopped: {one_line(error)}")
             continue
         findings.extend(found)
-        if found and rule.name == "forward-raised":
+        if found and rule.stops == "everything":
             return findings, "forward raises on these inputs, or returns no tensor"
     return findings, "; ".join(list(dict.fromkeys(troubles))[:2])
 
@@ -261,7 +266,9 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
 def _reproducible(finding: Finding, lab: Lab) -> Finding:
     from gradsmith.lab.snippet import reproduction
 
-    return finding if finding.reproduce else replace(finding, reproduce=reproduction(finding, lab))
+    if finding.reproduce:
+        return finding
+    return replace(finding, reproduce=reproduction(finding, lab, catalog.find(finding.rule).demonstration))
 
 
 def _inconclusive(lab: Lab) -> str:
@@ -281,20 +288,13 @@ def _inconclusive(lab: Lab) -> str:
 
 def _verdict(worst: Subject, findings: Sequence[Finding]) -> Subject:
     mine = [f for f in findings if f.function == worst.name or "check" in f.lenses]
-    errors = [f for f in mine if f.severity == "error" and f.blame == "user" and f.rule not in UNRUN]
+    errors = [f for f in mine if f.severity == "error" and f.blame == "user" and catalog.find(f.rule).refutes]
     if errors:
         names = ", ".join(dict.fromkeys(f.rule for f in errors))
         return replace(worst, verdict="refuted", reason=names)
-    if any(g.rule == "undeclared-surrogate" for f in mine for g in (f, *f.symptoms)):
-        return replace(worst, verdict="unverified", reason="looks like a surrogate gradient; declare it")
-    if any(f.rule == "random-backward" and "check" in f.lenses for f in mine):
-        return replace(worst, verdict="unverified", reason="the gradient is drawn at random; declare it")
-    if any(f.rule == "backward-raised" for f in mine):
-        return replace(worst, verdict="unverified", reason="backward raises here, and so nothing was measured")
-    return worst
-
-
-UNRUN = frozenset({"forward-raised", "import-failed", "crashed", "timed-out", "out-of-memory"})
+    seen = [g for f in mine for g in (f, *f.symptoms) if "check" in g.lenses]
+    reason = next((reason for f in seen if (reason := catalog.find(f.rule).unproven)), "")
+    return replace(worst, verdict="unverified", reason=reason) if reason else worst
 
 
 def _lab(target: Target, arguments: Arguments, options: Options) -> Lab:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
+
+from gradsmith import showing
+from gradsmith.about import VERSION
 
 Severity = Literal["error", "warning", "info"]
 Lens = Literal["lint", "check", "profile"]
@@ -19,7 +22,7 @@ Verdict = Literal["verified", "refuted", "unverified", "skipped"]
 InputsFrom = Literal["given", "declared", "recorded", "guessed", "none"]
 
 SCHEMA = 1
-_RANK: dict[str, int] = {"error": 0, "warning": 1, "info": 2}
+RANK: dict[str, int] = {"error": 0, "warning": 1, "info": 2}
 
 
 class GradsmithError(Exception):
@@ -157,7 +160,7 @@ class Report:
         return [f for f in self.findings if f.severity == "error"]
 
     def at_least(self, severity: Severity) -> list[Finding]:
-        return [f for f in self.findings if _RANK[f.severity or "info"] <= _RANK[severity]]
+        return [f for f in self.findings if RANK[f.severity or "info"] <= RANK[severity]]
 
     def closing_line(self) -> str:
         """The sentence that ends every report: verdicts of the subjects, else the count of findings."""
@@ -184,11 +187,9 @@ class Report:
             raise GradientError("\n" + str(self))
 
     def to_dict(self) -> dict[str, Any]:
-        from gradsmith import __version__
-
         return {
             "schema": SCHEMA,
-            "gradsmith": __version__,
+            "gradsmith": VERSION,
             "findings": [f.to_dict() for f in self.findings],
             "subjects": [s.to_dict() for s in self.subjects],
             "skipped": [s.to_dict() for s in self.skipped],
@@ -216,16 +217,12 @@ class Report:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the report; the ending of `path` chooses the format (.json, .sarif, .xml, else text)."""
-        from gradsmith.report import format_for, render
-
-        text = render(self, format_for(os.fspath(path)))
+        text = showing.render(self, None, os.fspath(path))
         with open(path, "w", encoding="utf-8") as stream:
             stream.write(text)
 
     def __str__(self) -> str:
-        from gradsmith.report import render
-
-        return render(self, "full")
+        return showing.render(self, "full", "")
 
     def _repr_html_(self) -> str:
         import html
@@ -235,77 +232,6 @@ class Report:
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """What IPython's prompt shows: the report, not the dataclass."""
         printer.text(str(self))
-
-    def extended(self, other: Report) -> Report:
-        """Both reports as one, with what two lenses saw of the same defect merged."""
-        return Report(
-            findings=fold(merge([*self.findings, *other.findings])),
-            subjects=[*self.subjects, *other.subjects],
-            skipped=[*self.skipped, *(s for s in other.skipped if s not in self.skipped)],
-            files=max(self.files, other.files),
-            functions=max(self.functions, other.functions),
-            notes=[*self.notes, *(n for n in other.notes if n not in self.notes)],
-        )
-
-
-def merge(findings: Iterable[Finding]) -> list[Finding]:
-    """One finding per defect: what several lenses saw of (rule, function, argument) becomes one.
-
-    The run-time message wins over the source's, because it carries numbers; the source's position wins, because it
-    names the line. Lint alone may report one rule on several lines of one function, and those stay apart.
-    """
-    out: list[Finding] = []
-    for finding in findings:
-        twins = [i for i, other in enumerate(out) if _same_defect(other, finding)]
-        twin = min(twins, key=lambda i: out[i].line != finding.line, default=None)  # the one on the same line first
-        if twin is None:
-            out.append(finding)
-        else:
-            out[twin] = _joined(out[twin], finding)
-    return sorted(out, key=_reading_order)
-
-
-def fold(findings: Sequence[Finding]) -> list[Finding]:
-    """Put findings that are only symptoms under the finding whose rule explains them (same function)."""
-    from gradsmith.catalog import explained_by
-
-    out = list(findings)
-    for finding in sorted(findings, key=lambda f: len(explained_by(f.rule)), reverse=True):
-        known = explained_by(finding.rule)
-        roots = [r for r in out if r is not finding and r.rule in known and _explains(r, finding)]
-        if not roots or finding not in out or finding.rule == roots[0].rule:
-            continue
-        # Two roots of which one explains the other: the symptom belongs to the deeper one, or it would be lost with it.
-        deepest = [r for r in roots if not any(other.rule in explained_by(r.rule) for other in roots)]
-        root = (deepest or roots)[0]
-        symptoms = (*root.symptoms, replace(finding, symptoms=()), *finding.symptoms)
-        out[out.index(root)] = replace(root, symptoms=symptoms, severity=_demonstrated(root, finding))
-        out.remove(finding)
-    return out
-
-
-def _demonstrated(root: Finding, symptom: Finding) -> Severity | Literal[""]:
-    """What the source only suggests, and running shows to do harm, has the full weight of its rule."""
-    from gradsmith.catalog import find
-
-    if root.lenses != ("lint",) or "check" not in symptom.lenses or symptom.severity != "error":
-        return root.severity
-    return "error" if symptom.rule == "wrong-gradient" else find(root.rule).severity
-
-
-def _explains(root: Finding, symptom: Finding) -> bool:
-    """Whether this very finding accounts for that one.
-
-    What goes wrong under a condition (compiled, in a thread) is a consequence of what was seen to be at least as wrong in
-    eager mode, never of a suspicion that only the source raises.
-    """
-    conditional = symptom.code.startswith("GS6")
-    seen = "check" in root.lenses and _RANK[root.severity or "info"] <= _RANK[symptom.severity or "info"]
-    return _same_place(root, symptom) and (seen or not conditional)
-
-
-def explained_symptoms(finding: Finding) -> tuple[str, ...]:
-    return tuple(s.rule for s in finding.symptoms)
 
 
 def jsonable(value: Any) -> Any:
@@ -344,44 +270,6 @@ def _verdict_line(subjects: Sequence[Subject]) -> str:
     if skipped := sum(s.verdict == "skipped" for s in subjects):
         words.append(f"{skipped} skipped")
     return ", ".join(words)
-
-
-def _same_defect(a: Finding, b: Finding) -> bool:
-    if a.rule != b.rule or not _same_place(a, b) or set(a.lenses) == set(b.lenses) == {"lint"}:
-        return False
-    if "check" in a.lenses and "check" in b.lenses and a.snippet and b.snippet and a.line != b.line:
-        return False  # each was seen on a line of its own
-    return a.argument == b.argument or a.argument is None or b.argument is None
-
-
-def _same_place(a: Finding, b: Finding) -> bool:
-    if a.function != b.function:
-        return False
-    return a.path is None or b.path is None or os.path.basename(a.path) == os.path.basename(b.path)
-
-
-def _joined(a: Finding, b: Finding) -> Finding:
-    seen, read = (a, b) if "lint" not in a.lenses else (b, a)
-    return replace(
-        seen,
-        severity=min(a.severity, b.severity, key=lambda s: _RANK[s or "info"]),
-        argument=a.argument or b.argument,
-        **{name: getattr(read, name) for name in _PLACE} if read.line is not None else {},
-        lenses=tuple(lens for lens in ("lint", "check", "profile") if lens in {*a.lenses, *b.lenses}),
-        advice=seen.advice or read.advice,
-        edits=read.edits or seen.edits,
-        applicability=read.applicability or seen.applicability,
-        symptoms=(*a.symptoms, *b.symptoms),
-        evidence={**read.evidence, **seen.evidence},
-        reproduce=seen.reproduce or read.reproduce,
-    )
-
-
-_PLACE = ("path", "line", "column", "end_line", "end_column", "cell", "snippet")
-
-
-def _reading_order(finding: Finding) -> tuple[str, int, int, int]:
-    return (finding.path or "", finding.cell or 0, finding.line or 0, _RANK[finding.severity or "info"])
 
 
 def _finding_from(data: Mapping[str, Any]) -> Finding:

@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gradsmith.catalog import for_event
 from gradsmith.config import Config
 from gradsmith.findings import Report, plural
+from gradsmith.folding import together
 from gradsmith.linting import lint
 from gradsmith.running import Running, run, started
 from gradsmith.subjects import Wanted, files_of, waiting, wanted
@@ -77,7 +79,7 @@ def linted_and_run(
     with started(how) if work else contextlib.nullcontext() as zygote:
         source = lint(files_of(targets), select=chosen, ignore=left_out, config=config, debug=debug)
         report = run(work, how, advance, zygote) if work else Report()
-    return _with_note(waiting(_narrowed(source, work).extended(report), work))
+    return _with_note(waiting(together(_narrowed(source, work), report), work))
 
 
 def recorded_file(given: str | Path | None) -> str | None:
@@ -102,9 +104,10 @@ def _narrowed(source: Report, jobs: Sequence[Wanted]) -> Report:
 
 def _with_note(report: Report) -> Report:
     """Where imports failed, say what was still done: "3 linted, 0 run: line 3 imports X"."""
-    failed = [s for s in report.subjects if s.reason.startswith("import-failed")]
+    failing = f"{for_event('import').name}: "
+    failed = [s for s in report.subjects if s.reason.startswith(failing)]
     if failed:
         run = len(report.subjects) - len(failed)
-        reason = failed[0].reason.removeprefix("import-failed: ")
+        reason = failed[0].reason.removeprefix(failing)
         report.notes.append(f"{plural(report.functions, 'custom gradient')} linted, {run} run: {reason}")
     return report

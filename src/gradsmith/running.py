@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gradsmith import MISSING_TORCH
+from gradsmith.about import MISSING_TORCH
 from gradsmith.findings import GradsmithError, Report
+from gradsmith.folding import together
 from gradsmith.subjects import Wanted
 
 if TYPE_CHECKING:
@@ -76,11 +77,7 @@ def run(
             thread.join()
     if troubles:
         raise troubles[0]
-    total = Report()
-    for number in sorted(done):
-        for report in done[number]:
-            total = total.extended(report)
-    return total
+    return together(*(report for number in sorted(done) for report in done[number]))
 
 
 def _serve(

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from gradsmith.catalog import Rule, find, rules
-from gradsmith.findings import Finding, Report, fold
+from gradsmith.findings import Finding, Report
+from gradsmith.folding import fold
 
 QUICK = [r for r in rules().values() if r.probe is not None and r.level == "quick"]
 SAMPLE = ("inplace-grad", "inplace-saved", "class-state")

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import gradsmith as gs
 from gradsmith.findings import Finding
 from gradsmith.profiling.layers import matching
-from gradsmith.profiling.roots import under_layers, under_loops
+from gradsmith.profiling.roots import absorbed
 
 
 def found(profile: gs.Profile, rule: str) -> list[Finding]:
@@ -69,7 +69,7 @@ def test_what_goes_wrong_inside_an_element_loop_is_its_symptom() -> None:
     loop = _finding("element-loop", 10, gain=9.0, last_line=12)
     inside, outside = _finding("slot-write", 11, gain=1.2), _finding("slot-write", 20, gain=1.2)
     worse = _finding("cat-in-loop", 12, gain=20.0)
-    root, *rest = under_loops([loop, inside, outside, worse])
+    root, *rest = absorbed([loop, inside, outside, worse])
     assert root.symptoms == (inside,)
     assert rest == [outside, worse]
 
@@ -77,8 +77,7 @@ def test_what_goes_wrong_inside_an_element_loop_is_its_symptom() -> None:
 def test_a_remark_about_a_loop_hides_nothing() -> None:
     remark = _finding("element-loop", 10, gain=9.0, last_line=12, severity="info")
     inside = _finding("host-sync", 11, gain=1.2)
-    assert under_loops([remark, inside]) == [remark, inside]
-    assert under_layers([inside]) == [inside]
+    assert absorbed([remark, inside]) == [remark, inside]
 
 
 def test_a_loop_over_heads_is_an_element_loop_though_no_size_of_the_input_says_how_many() -> None:

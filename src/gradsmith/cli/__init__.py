@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from gradsmith import __version__
+from gradsmith.about import VERSION
 from gradsmith.catalog import nearest
 from gradsmith.findings import GradsmithError
 
@@ -66,7 +66,7 @@ class Commands(click.Group):
 @click.command(
     cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
-@click.version_option(__version__, prog_name="gradsmith")
+@click.version_option(VERSION, prog_name="gradsmith")
 def cli() -> None:
     """The workbench for people who write their own gradients in PyTorch."""
 

@@ -30,27 +30,29 @@ def cause_page(path: str) -> str:
     import ast
     from importlib.util import find_spec
 
-    from gradsmith.catalog import nearest
+    from gradsmith.catalog import find, nearest
     from gradsmith.findings import GradsmithError
 
+    name, _, cause = path.partition("/")
+    rule = find(name)
     # Read, not imported: causes need torch to measure, and a page does not.
-    folder = find_spec("gradsmith.diagnosis")
-    assert folder is not None and folder.origin is not None
+    folder = find_spec(rule.causes) if rule.causes else None
+    if folder is None or folder.origin is None:
+        raise GradsmithError(f"{rule.name} has no causes of its own; write: gradsmith explain {rule.name}")
     pages: dict[str, ast.Module] = {}
     for file in sorted(Path(folder.origin).parent.glob("*.py")):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         names = {t.id for n in tree.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
         if {"RANK", "BAD"} <= names:
             pages[file.stem.replace("_", "-")] = tree
-    rule, _, cause = path.partition("/")
-    if rule != "wrong-gradient" or cause not in pages:
+    if cause not in pages:
         raise GradsmithError(f"no cause is called {path!r}; {nearest(cause, pages)}")
     tree = pages[cause]
     bad = next(n.value for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "BAD")
     title, _, text = (ast.get_docstring(tree) or "").partition("\n")
     return "\n".join(
         [
-            f"wrong-gradient/{cause}",
+            f"{rule.name}/{cause}",
             "",
             title,
             "",

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from gradsmith import MISSING_TORCH
+from gradsmith.about import MISSING_TORCH
 from gradsmith.cli.options import _color, split
 from gradsmith.cli.profile_process import profiled, status
 from gradsmith.findings import GradsmithError

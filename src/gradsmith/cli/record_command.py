@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from gradsmith import MISSING_TORCH
+from gradsmith.about import MISSING_TORCH
 from gradsmith.cli.options import Output, configured, finish, report_options, split
 from gradsmith.findings import GradsmithError
 

@@ -14,6 +14,7 @@ from torch import nn
 
 from gradsmith.checking import Options, examine, unverified
 from gradsmith.findings import InputsFrom, Report, one_line
+from gradsmith.folding import together
 from gradsmith.inputs.guess.clues import NOTHING, Clue, signature_clues
 from gradsmith.inputs.guessed import examine_guessed
 from gradsmith.lab.binding import Example, moved_to
@@ -53,7 +54,7 @@ def examine_built_modules(target: Target, examples: Sequence[Example], options: 
             return unverified(target, f"the declared inputs of a module class start with an instance: {wanted}")
         module = resolve(args[0])
         report = examine(module, [(args[1:], kwargs)], source, options)
-        total = report if total is None else total.extended(report)
+        total = report if total is None else together(total, report)
     assert total is not None
     return total
 

@@ -11,6 +11,7 @@ from torch.utils import _pytree as pytree
 
 from gradsmith.checking import Options, examine, unverified
 from gradsmith.findings import Report
+from gradsmith.folding import together
 from gradsmith.lab.binding import Example
 from gradsmith.lab.eager import uncompiled
 from gradsmith.lab.run import flat_outputs
@@ -28,7 +29,7 @@ def check_tape(tape: Tape, **options: Any) -> Report:
     """One report on every Function of the tape; the first note says what ran."""
     total = Report(notes=[tape.summary()])
     for cls in tape.functions:
-        total = total.extended(check_recorded(tape, cls, Options(**options)))
+        total = together(total, check_recorded(tape, cls, Options(**options)))
     if tape.modules:
         from gradsmith.inputs.recorded_modules import check_modules
 

@@ -24,11 +24,11 @@ _LISTED = 64  # elements; larger tensors are described, not listed
 
 def write(tape: Tape, path: Path) -> None:
     """The tape as JSON, for `gradsmith check --recorded`."""
-    from gradsmith import __version__
+    from gradsmith.about import VERSION
 
     calls = [_described(call) for call in tape.calls]
     modules = [_described_module(call) for call in tape.modules]
-    text = json.dumps({"schema": SCHEMA, "gradsmith": __version__, "calls": calls, "modules": modules}, indent=1)
+    text = json.dumps({"schema": SCHEMA, "gradsmith": VERSION, "calls": calls, "modules": modules}, indent=1)
     try:
         path.write_text(text + "\n", encoding="utf-8")
     except OSError as error:

@@ -12,6 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from gradsmith.checking import Options, examine
 from gradsmith.findings import Report
+from gradsmith.folding import together
 from gradsmith.lab.eager import uncompiled
 from gradsmith.lab.state import preserved
 from gradsmith.lab.target import resolve, short_name
@@ -34,7 +35,7 @@ def check_modules(tape: Tape, functions: Report, options: Options) -> Report:
     total = functions
     for calls in _by_class(tape):
         report = _checked(calls, exact, options)
-        total = total.extended(report) if report.subjects else replace(total, notes=[*total.notes, *report.notes])
+        total = together(total, report) if report.subjects else replace(total, notes=[*total.notes, *report.notes])
     return total
 
 

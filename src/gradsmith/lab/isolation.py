@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from gradsmith.catalog import find
+from gradsmith.catalog import Rule, for_event
 from gradsmith.findings import Finding, GradsmithError, Report, Severity, Subject
 from gradsmith.lab.stages import guessing_mark
 
@@ -79,7 +79,7 @@ class Zygote:
             reason = answer.get("error") or _death(answer)
             # A package that is missing here is no fault of the Function.
             weight: Severity | Literal[""] = "warning" if "not installed" in reason else ""
-            yield from (_unrun("import-failed", job, name, line, reason, weight) for name, line in subjects)
+            yield from (_unrun(for_event("import"), job, name, line, reason, weight) for name, line in subjects)
             self._until_free(answer)
             return
         known = {name.rpartition(".")[2] for name, _ in subjects}
@@ -108,20 +108,21 @@ class Zygote:
         self.cpu_seconds = float(answer.get("cpu", 0.0))
         if result.is_file():
             return Report.from_dict(json.loads(result.read_text(encoding="utf-8")))
-        rule = {"time": "timed-out", "memory": "out-of-memory"}.get(answer.get("killed", ""), "crashed")
-        if rule == "crashed" and options.get("empty", True) and options.get("level") != "quick":
+        event = answer.get("killed") or "crash"
+        if event == "crash" and options.get("empty", True) and options.get("level") != "quick":
             return _survived(self._check(job, name, line, {**options, "empty": False}), _death(answer), "of size 0")
-        if rule == "crashed" and options.get("level") != "quick":
+        if event == "crash" and options.get("level") != "quick":
             gentle = {**options, "level": "quick"}
             return _survived(self._check(job, name, line, gentle), _death(answer), "other than the example's")
-        reason = _death(answer) if rule == "crashed" else self._limit_text(rule)
+        reason = _death(answer) if event == "crash" else self._limit_text(event)
+        rule = for_event(event)
         if guessing_mark(str(result)).exists():
             # Nobody asked for these values, and what they did to a kernel says nothing about it.
             return _unrun(rule, job, name, line, f"{reason} on guessed inputs (declare inputs that fit)", "warning")
         return _unrun(rule, job, name, line, reason)
 
-    def _limit_text(self, rule: str) -> str:
-        if rule == "timed-out":
+    def _limit_text(self, event: str) -> str:
+        if event == "time":
             return f"did not finish within {self.limits.seconds:g} s (raise the limit with --timeout)"
         return f"grew past {self.limits.bytes / 2**30:.3g} GiB of memory (raise the limit with --memory-limit)"
 
@@ -225,29 +226,29 @@ def check_isolated(fn: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], opt
 
 
 def _unrun(
-    rule_name: str, job: Job, name: str, line: int | None, reason: str, severity: Severity | Literal[""] = ""
+    rule: Rule, job: Job, name: str, line: int | None, reason: str, severity: Severity | Literal[""] = ""
 ) -> Report:
-    rule = find(rule_name)
     where = job.path or job.module or ""
     message = f"{name} could not be examined: {reason}."
     found = Finding(message, function=name, path=where, line=line, column=0, severity=severity)
     finding = rule.stamped(found, "check")
-    no_triton = rule_name == "import-failed" and "imports triton" in reason
+    no_triton = rule.event == "import" and "imports triton" in reason
     conditions = {"triton interpreter": "not tried: triton is not installed"} if no_triton else {}
-    subject = Subject(name, "unverified", f"{rule_name}: {reason}", where, line, conditions=conditions)
+    subject = Subject(name, "unverified", f"{rule.name}: {reason}", where, line, conditions=conditions)
     return Report(findings=[finding], subjects=[subject], functions=1)
 
 
 def _survived(report: Report, death: str, without: str) -> Report:
     """A second try without some tensors; if that one lives, they were what the subject died of."""
-    if any(f.rule == "crashed" for f in report.findings):
+    rule = for_event("crash")
+    if any(f.rule == rule.name for f in report.findings):
         return report
     subject = report.subjects[0]
     message = f"{subject.name}: {death}; without tensors {without} it did not, and so they were left out."
     finding = Finding(
         message, severity="warning", function=subject.name, path=subject.path, line=subject.line, column=0
     )
-    return replace(report, findings=[*report.findings, find("crashed").stamped(finding, "check")])
+    return replace(report, findings=[*report.findings, rule.stamped(finding, "check")])
 
 
 def _death(answer: dict[str, Any]) -> str:

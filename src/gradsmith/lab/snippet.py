@@ -17,7 +17,7 @@ from torch.utils import _pytree as pytree
 from gradsmith.findings import Finding, Reproduction
 from gradsmith.inputs.code import as_code, exact_code
 from gradsmith.lab.arguments import Arguments
-from gradsmith.lab.demonstrations import BODIES, BY_RULE, PRELUDE
+from gradsmith.lab.demonstrations import BODIES, PRELUDE
 from gradsmith.lab.demonstrations.ranks import LAUNCHER
 from gradsmith.lab.importing import package_name
 from gradsmith.lab.lab import Lab
@@ -25,13 +25,12 @@ from gradsmith.lab.target import Target
 from gradsmith.lab.wrapped import holds_wrapped
 
 
-def reproduction(finding: Finding, lab: Lab) -> Reproduction:
-    """Seed, inputs and script for a finding whose probe brought none of its own."""
-    body = BY_RULE.get(finding.rule, "gradient")
+def reproduction(finding: Finding, lab: Lab, body: str) -> Reproduction:
+    """Seed, inputs and the script with this body, for a finding whose probe brought none of its own."""
     element = finding.evidence.get("element")
-    # What only shows in the user's own precision has to be shown there.
-    arguments = lab.arguments if body in ("run", "dtype") else lab.precise[1] if finding.rule not in _EARLY else None
-    made = demonstration(lab, arguments or lab.arguments, body, finding.argument, element)
+    # What only shows in the user's own precision has to be shown there; what raises may raise in any other as well.
+    arguments = lab.arguments if body in ("run", "dtype") else lab.precise[1]
+    made = demonstration(lab, arguments, body, finding.argument, element)
     return Reproduction(lab.settings.seed, as_code(lab.arguments), made.snippet)
 
 
@@ -67,9 +66,6 @@ def on_two_ranks(lab: Lab, arguments: Arguments, batch: list[int], trained: list
     """A script that starts two gloo ranks: the inputs at `batch` are split, those at `trained` are parameters."""
     rank = demonstration(lab, arguments, "ranks", extra=f"batch, trained = {batch}, {trained}")
     return replace(rank, snippet=LAUNCHER.replace("SCRIPT", rank.snippet)) if rank.snippet else rank
-
-
-_EARLY = frozenset({"forward-raised", "backward-raised"})  # found before anything else could be run
 
 
 def importing(path: str) -> str:

@@ -160,10 +160,10 @@ def _key(paths: Sequence[str], select: Sequence[str], ignore: Sequence[str], con
 
 def _ourselves() -> str:
     """Our own sources from outside: another rule, or another version of one, finds other things."""
-    import gradsmith
+    from gradsmith.about import FOLDER, VERSION
 
-    root = Path(gradsmith.__file__).parent
-    state = [gradsmith.__version__, str(root)]
+    root = Path(FOLDER)
+    state = [VERSION, FOLDER]
     for folder in ("rules", "source", "linting"):
         for where, _, files in sorted(os.walk(root / folder)):
             for name in sorted(f for f in files if f.endswith((".py", ".txt"))):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from gradsmith.findings import Finding, fold, merge
+from gradsmith.findings import Finding
+from gradsmith.folding import fold, merge
 from gradsmith.source import FileModel, FunctionModel, LayerModel
 
 Subject = FunctionModel | LayerModel | FileModel

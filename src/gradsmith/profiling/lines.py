@@ -14,11 +14,11 @@ from types import CodeType, FrameType
 
 import torch
 
-import gradsmith
+from gradsmith.about import FOLDER
 
 Position = tuple[int, int]
 
-_OURS = str(Path(gradsmith.__file__).parent)
+_OURS = FOLDER
 _TORCH = str(Path(torch.__file__).parent)
 _MODULES = str(Path(torch.nn.modules.__file__).parent)
 _LIBRARY = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")})

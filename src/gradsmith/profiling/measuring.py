@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradsmith import catalog
-from gradsmith.findings import Finding, fold
+from gradsmith.findings import Finding
+from gradsmith.folding import fold
 from gradsmith.lab import Target, device, resolve
 from gradsmith.lab.state import preserved
 from gradsmith.profiling import attribution
@@ -19,7 +20,7 @@ from gradsmith.profiling.growth import grow
 from gradsmith.profiling.machine import machine
 from gradsmith.profiling.recorder import ready, record
 from gradsmith.profiling.result import Profile
-from gradsmith.profiling.roots import under_layers, under_loops
+from gradsmith.profiling.roots import absorbed
 from gradsmith.profiling.supply import Supply, supplied
 
 _REPEATS = 4
@@ -102,7 +103,7 @@ def _measured(bench: Bench, wishes: Wishes) -> Profile:
     try:
         call = bench.first()
     except Exception as error:  # the user's forward: their error, in one line
-        raised = _raised(bench, "forward-raised", "forward", error)
+        raised = _raised(bench, "forward", error)
         return _profile(bench, Timing(), [], wishes, [raised], ["forward raised; nothing could be measured"])
     notes: list[str] = []
     trouble: list[Finding] = []
@@ -111,7 +112,7 @@ def _measured(bench: Bench, wishes: Wishes) -> Profile:
             call.backward()
         except Exception as error:  # the user's backward; what forward costs is still measured
             bench.forward_only = True
-            trouble.append(_raised(bench, "backward-raised", "backward", error))
+            trouble.append(_raised(bench, "backward", error))
             notes.append("backward raised; forward was measured alone")
     else:
         notes.append("no output carries a gradient; forward was measured alone")
@@ -214,13 +215,13 @@ def _findings(result: Profile, wishes: Wishes) -> list[Finding]:
             found += [rule.stamped(finding, "profile") for finding in rule.profile(result)]
     rank = {"error": 0, "warning": 1, "info": 2}
     ranked = sorted(found, key=lambda f: (rank[f.severity or "info"], -f.evidence.get("share", 0.0)))
-    return under_layers(under_loops(ranked))
+    return absorbed(ranked)
 
 
-def _raised(bench: Bench, rule: str, phase: str, error: Exception) -> Finding:
+def _raised(bench: Bench, phase: str, error: Exception) -> Finding:
     from gradsmith.findings import one_line
 
     target = bench.target
     text = f"{target.name}.{phase} raises {one_line(error)}."
     finding = Finding(text, function=target.name, path=target.path, line=target.line, column=0)
-    return catalog.find(rule).stamped(finding, "profile")
+    return catalog.for_event(phase).stamped(finding, "profile")

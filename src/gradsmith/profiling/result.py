@@ -263,11 +263,11 @@ class Profile:
         return Report(findings=list(self.findings), subjects=[subject], functions=1, files=1, notes=list(self.notes))
 
     def to_dict(self) -> dict[str, Any]:
-        from gradsmith import __version__
+        from gradsmith.about import VERSION
 
         return {
             "schema": SCHEMA,
-            "gradsmith": __version__,
+            "gradsmith": VERSION,
             "subject": {
                 "name": self.name,
                 "path": self.path,

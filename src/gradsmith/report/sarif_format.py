@@ -23,14 +23,14 @@ def render(report: Report, *, color: bool = False) -> str:
 
 def as_dict(report: Report) -> dict[str, Any]:
     """The report as a SARIF log with one run."""
-    from gradsmith import __version__
+    from gradsmith.about import VERSION
 
     table = list(rules().values())
     index = {rule.name: i for i, rule in enumerate(table)}
     driver = {
         "name": "gradsmith",
-        "version": __version__,
-        "semanticVersion": __version__,
+        "version": VERSION,
+        "semanticVersion": VERSION,
         "rules": [_rule(rule) for rule in table],
     }
     seen: Counter[str] = Counter()

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-import gradsmith
+from gradsmith.about import FOLDER
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.conditions.outcome import (
     Outcome,
@@ -121,7 +121,7 @@ def _unsupported(error: BaseException) -> bool:
 def python_calls(lab: Lab) -> int:
     """How many calls the user's code makes in one forward and backward: dynamo traces every one, loops unrolled."""
     count = 0
-    foreign = (str(Path(torch.__file__).parent), str(Path(gradsmith.__file__).parent), "<frozen")
+    foreign = (str(Path(torch.__file__).parent), FOLDER, "<frozen")
 
     def tick(frame: FrameType, event: str, arg: object) -> None:
         nonlocal count

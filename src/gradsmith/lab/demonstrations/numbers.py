@@ -63,7 +63,7 @@ for number, x in enumerate(leaves):
             print("equal elements move forward by", left, "to", right, "and their gradients add up to", says)
             assert min(left, right) - slack <= says <= max(left, right) + slack, "ties get the wrong share"
 """,
-    "overflow": """
+    "float16": """
 outputs, leaves = call()
 found = gradients(outputs, leaves, normal(outputs))
 print(outputs, found)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 CODE = "GS113"
 SEVERITY = "error"
+OUTCOME = "shape"
+DEMONSTRATION = "run"
 EXPLAINS = ("backward-raised",)
 BAD = """
 import torch

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 CODE = "GS101"
 SEVERITY = "error"
+OUTCOME = "count"
+DEMONSTRATION = "run"
 EXPLAINS = ("backward-raised",)
 FIXABLE = False
 BAD = """

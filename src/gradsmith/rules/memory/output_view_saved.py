@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 CODE = "GS405"
 SEVERITY = "error"
+DEMONSTRATION = "leak"
 EXPLAINS = ("reference-cycle", "intermediate-saved")
 BAD = """
 import torch

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 CODE = "GS404"
 SEVERITY = "error"
+DEMONSTRATION = "cycle"
 BAD = """
 import torch
 

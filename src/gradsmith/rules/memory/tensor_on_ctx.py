@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 CODE = "GS401"
 SEVERITY = "warning"
+NEEDS_TENSOR = True
+DEMONSTRATION = "cycle"
 EXPLAINS = ("reference-cycle",)
 FIXABLE = True
 BAD = """

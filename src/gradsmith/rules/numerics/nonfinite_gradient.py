@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 CODE = "GS301"
 SEVERITY = "error"
+DEMONSTRATION = "finite"
 EXPLAINS = (
     "wrong-gradient",
     "nonlinear-backward",

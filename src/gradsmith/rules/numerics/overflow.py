@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 CODE = "GS312"
 SEVERITY = "error"
+DEMONSTRATION = "float16"
 LEVEL = "standard"
 EXPLAINS = ("nonfinite-gradient",)
 BAD = """

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 CODE = "GS310"
 SEVERITY = "error"
+DEMONSTRATION = "tie"
 LEVEL = "standard"
 EXPLAINS = ("wrong-gradient", "undeclared-surrogate")
 BAD = """

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 CODE = "GS317"
 SEVERITY = "error"
+DEMONSTRATION = "uninitialised"
 EXPLAINS = (
     "wrong-gradient",
     "undeclared-surrogate",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 CODE = "GS304"
 SEVERITY = "info"
+OUTCOME = "shape"
 BAD = """
 import torch
 

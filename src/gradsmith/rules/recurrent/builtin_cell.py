@@ -374,3 +374,8 @@ def _foretold(profile: Profile, name: str, steps: int) -> float:
 
 
 _CARRIED = "layer.weight_ih_l0 = cell.weight_ih (the input's Linear), weight_hh_l0 = cell.weight_hh, biases alike"
+
+
+def absorbs(layer: Finding, other: Finding) -> bool:
+    """Where a built-in layer does the whole loop, what its cell does per step is no advice of its own."""
+    return other.rule == "unhoisted-projection" and "cell" in other.evidence

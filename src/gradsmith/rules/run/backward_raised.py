@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 
 CODE = "GS006"
 SEVERITY = "error"
+OUTCOME = "raises"
+UNPROVEN = "backward raises here, and so nothing was measured"
+STOPS = "measuring"
+EVENT = "backward"
+DEMONSTRATION = "run"
 BAD = """
 import torch
 

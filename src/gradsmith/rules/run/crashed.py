@@ -21,7 +21,8 @@ https://github.com/pytorch/pytorch/issues/197099 (SIGSEGV for an empty input)
 
 CODE = "GS002"
 SEVERITY = "error"
-SEEN_BY_ISOLATION = True
+REFUTES = False
+EVENT = "crash"
 BAD = """
 import os
 

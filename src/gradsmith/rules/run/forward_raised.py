@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 
 CODE = "GS005"
 SEVERITY = "error"
+OUTCOME = "forward raises"
+STOPS = "everything"
+REFUTES = False
+EVENT = "forward"
+DEMONSTRATION = "run"
 BAD = """
 import torch
 

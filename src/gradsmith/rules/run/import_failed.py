@@ -22,7 +22,8 @@ https://github.com/lmnt-com/haste/issues/27 and many like it: packages that inst
 
 CODE = "GS001"
 SEVERITY = "error"
-SEEN_BY_ISOLATION = True
+REFUTES = False
+EVENT = "import"
 BAD = """
 import torch
 

@@ -20,7 +20,8 @@ https://github.com/csuhan/s2anet/issues/115 (a gradcheck that asked for 40 000 G
 
 CODE = "GS004"
 SEVERITY = "error"
-SEEN_BY_ISOLATION = True
+REFUTES = False
+EVENT = "memory"
 BAD = """
 import torch
 

@@ -20,7 +20,8 @@ Measured: a fork of a process that had computed hangs for ever in an OpenMP lock
 
 CODE = "GS003"
 SEVERITY = "error"
-SEEN_BY_ISOLATION = True
+REFUTES = False
+EVENT = "time"
 BAD = """
 import threading
 

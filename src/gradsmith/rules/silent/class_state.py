@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 CODE = "GS216"
 SEVERITY = "error"
+DEMONSTRATION = "state"
 EXPLAINS = (
     "wrong-gradient",
     "nonlinear-backward",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 CODE = "GS219"
 SEVERITY = "error"
+DEMONSTRATION = "subsets"
 EXPLAINS = ()
 BAD = """
 import torch

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 CODE = "GS209"
 SEVERITY = "error"
+DEMONSTRATION = "hidden"
 BAD = """
 import torch
 from torch import nn

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 CODE = "GS202"
 SEVERITY = "error"
+DEMONSTRATION = "grad_output"
 EXPLAINS = (
     "backward-raised",
     "not-repeatable",

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 CODE = "GS204"
 SEVERITY = "error"
+NEEDS_TENSOR = True
+DEMONSTRATION = "input"
 EXPLAINS = ("wrong-gradient", "class-state", "wrong-second-order", *MISMATCHES)
 BAD = """
 import torch

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 CODE = "GS203"
 SEVERITY = "error"
+DEMONSTRATION = "saved"
 EXPLAINS = (
     "not-repeatable",
     "nonlinear-backward",

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 CODE = "GS211"
 SEVERITY = "warning"
+DEMONSTRATION = "second"
 EXPLAINS = ("wrong-second-order",)
 FIXABLE = False
 BAD = """

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 CODE = "GS218"
 SEVERITY = "error"
+DEMONSTRATION = "linear"
 EXPLAINS = ("wrong-gradient", "undeclared-surrogate")
 BAD = """
 import torch

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 CODE = "GS215"
 SEVERITY = "error"
+UNPROVEN = "the gradient is drawn at random; declare it"
+DEMONSTRATION = "random"
 EXPLAINS = (
     "not-repeatable",
     "nonlinear-backward",

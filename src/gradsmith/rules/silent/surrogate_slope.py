@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 CODE = "GS229"
 SEVERITY = "error"
+DEMONSTRATION = "slope"
 BAD = """
 import torch
 

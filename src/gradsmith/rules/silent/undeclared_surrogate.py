@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 CODE = "GS217"
 SEVERITY = "warning"
+OUTCOME = "surrogate"
+UNPROVEN = "looks like a surrogate gradient; declare it"
 EXPLAINS = ("wrong-gradient",)
 BAD = """
 import torch

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 CODE = "GS223"
 SEVERITY = "error"
+DEMONSTRATION = "unused"
 BAD = """
 import torch
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 CODE = "GS201"
 SEVERITY = "error"
+CAUSES = "gradsmith.diagnosis"
+OUTCOME = "wrong"
 BAD = '''
 import torch
 

@@ -50,6 +50,10 @@ EXPLAINS = (
     "loop-invariant",
     "call-overhead",
 )
+# What goes wrong on the lines of a loop that need not be one.
+INSIDE = frozenset(
+    {"time-index", "slot-write", "cat-in-loop", "host-sync", "superlinear-backward", "loop-invariant", "needless-copy"}
+)
 FIXABLE = False
 BAD = """
 import torch
@@ -215,3 +219,17 @@ def _gathers(profile: Profile, use: LoopUse) -> list[Event]:
     written = {storage for e in use.events for storage in e.fresh}
     joins = [e for e in profile.recording.events if e.op in ("stack", "cat") and e.phase == use.phase]
     return [e for e in joins if e.reads and all(a.storage in written for a in e.reads)]
+
+
+def absorbs(loop: Finding, other: Finding) -> bool:
+    """Whether it stands on the loop's lines and promises no more: whoever vectorises the loop has mended it."""
+    if other.rule not in INSIDE or loop.severity != "warning":
+        return False
+    if other.path != loop.path or other.line is None or loop.line is None:
+        return False
+    within = loop.line <= other.line <= int(loop.evidence.get("last_line", loop.line))
+    return within and _gain(other) <= _gain(loop)
+
+
+def _gain(finding: Finding) -> float:
+    return float(finding.evidence.get("predicted_gain", 1.0))

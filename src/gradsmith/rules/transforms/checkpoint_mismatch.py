@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 CODE = "GS605"
 SEVERITY = "error"
+DEMONSTRATION = "checkpoint"
 LEVEL = "standard"
 BAD = """
 import random

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 CODE = "GS603"
 SEVERITY = "error"
+DEMONSTRATION = "compile"
 LEVEL = "standard"
 BAD = """
 import torch

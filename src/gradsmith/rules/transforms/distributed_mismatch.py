@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 CODE = "GS612"
 SEVERITY = "error"
+DEMONSTRATION = ""  # the probe brings a script of its own, with a launcher
 LEVEL = "deep"
 BAD = '''
 import os

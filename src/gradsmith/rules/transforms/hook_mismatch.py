@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 CODE = "GS609"
 SEVERITY = "error"
+DEMONSTRATION = "hooks"
 LEVEL = "standard"
 BAD = """
 import torch

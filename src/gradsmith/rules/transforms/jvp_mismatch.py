@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 CODE = "GS608"
 SEVERITY = "error"
+DEMONSTRATION = "jvp"
 LEVEL = "standard"
 BAD = """
 import torch

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 CODE = "GS610"
 SEVERITY = "error"
+DEMONSTRATION = "thread"
 LEVEL = "standard"
 BAD = """
 import threading

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 CODE = "GS604"
 SEVERITY = "error"
+DEMONSTRATION = "vmap"
 LEVEL = "standard"
 BAD = """
 import torch

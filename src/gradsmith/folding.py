@@ -1,0 +1,116 @@
+"""One finding per defect: what several lenses saw of it is merged, and what is only a symptom stands under its root."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from gradsmith.catalog import explained_by, find
+from gradsmith.findings import RANK, Finding, Report, Severity
+
+
+def together(*reports: Report) -> Report:
+    """The reports as one, with what two lenses saw of the same defect merged."""
+    total = Report()
+    for report in reports:
+        total = Report(
+            findings=fold(merge([*total.findings, *report.findings])),
+            subjects=[*total.subjects, *report.subjects],
+            skipped=[*total.skipped, *(s for s in report.skipped if s not in total.skipped)],
+            files=max(total.files, report.files),
+            functions=max(total.functions, report.functions),
+            notes=[*total.notes, *(n for n in report.notes if n not in total.notes)],
+        )
+    return total
+
+
+def merge(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding per defect: what several lenses saw of (rule, function, argument) becomes one.
+
+    The run-time message wins over the source's, because it carries numbers; the source's position wins, because it
+    names the line. Lint alone may report one rule on several lines of one function, and those stay apart.
+    """
+    out: list[Finding] = []
+    for finding in findings:
+        twins = [i for i, other in enumerate(out) if _same_defect(other, finding)]
+        twin = min(twins, key=lambda i: out[i].line != finding.line, default=None)  # the one on the same line first
+        if twin is None:
+            out.append(finding)
+        else:
+            out[twin] = _joined(out[twin], finding)
+    return sorted(out, key=_reading_order)
+
+
+def fold(findings: Sequence[Finding]) -> list[Finding]:
+    """Put findings that are only symptoms under the finding whose rule explains them (same function)."""
+    out = list(findings)
+    for finding in sorted(findings, key=lambda f: len(explained_by(f.rule)), reverse=True):
+        known = explained_by(finding.rule)
+        roots = [r for r in out if r is not finding and r.rule in known and _explains(r, finding)]
+        if not roots or finding not in out or finding.rule == roots[0].rule:
+            continue
+        # Two roots of which one explains the other: the symptom belongs to the deeper one, or it would be lost with it.
+        deepest = [r for r in roots if not any(other.rule in explained_by(r.rule) for other in roots)]
+        root = (deepest or roots)[0]
+        symptoms = (*root.symptoms, replace(finding, symptoms=()), *finding.symptoms)
+        out[out.index(root)] = replace(root, symptoms=symptoms, severity=_demonstrated(root, finding))
+        out.remove(finding)
+    return out
+
+
+def _demonstrated(root: Finding, symptom: Finding) -> Severity | Literal[""]:
+    """What the source only suggests, and running shows to do harm, has the full weight of its rule."""
+    if root.lenses != ("lint",) or "check" not in symptom.lenses or symptom.severity != "error":
+        return root.severity
+    return "error" if find(symptom.rule).outcome == "wrong" else find(root.rule).severity
+
+
+def _explains(root: Finding, symptom: Finding) -> bool:
+    """Whether this very finding accounts for that one.
+
+    What goes wrong under a condition (compiled, in a thread) is a consequence of what was seen to be at least as wrong in
+    eager mode, never of a suspicion that only the source raises.
+    """
+    conditional = symptom.code.startswith("GS6")
+    seen = "check" in root.lenses and RANK[root.severity or "info"] <= RANK[symptom.severity or "info"]
+    return _same_place(root, symptom) and (seen or not conditional)
+
+
+def _same_defect(a: Finding, b: Finding) -> bool:
+    if a.rule != b.rule or not _same_place(a, b) or set(a.lenses) == set(b.lenses) == {"lint"}:
+        return False
+    if "check" in a.lenses and "check" in b.lenses and a.snippet and b.snippet and a.line != b.line:
+        return False  # each was seen on a line of its own
+    return a.argument == b.argument or a.argument is None or b.argument is None
+
+
+def _same_place(a: Finding, b: Finding) -> bool:
+    if a.function != b.function:
+        return False
+    return a.path is None or b.path is None or os.path.basename(a.path) == os.path.basename(b.path)
+
+
+def _joined(a: Finding, b: Finding) -> Finding:
+    seen, read = (a, b) if "lint" not in a.lenses else (b, a)
+    return replace(
+        seen,
+        severity=min(a.severity, b.severity, key=lambda s: RANK[s or "info"]),
+        argument=a.argument or b.argument,
+        **{name: getattr(read, name) for name in _PLACE} if read.line is not None else {},
+        lenses=tuple(lens for lens in ("lint", "check", "profile") if lens in {*a.lenses, *b.lenses}),
+        advice=seen.advice or read.advice,
+        edits=read.edits or seen.edits,
+        applicability=read.applicability or seen.applicability,
+        symptoms=(*a.symptoms, *b.symptoms),
+        evidence={**read.evidence, **seen.evidence},
+        reproduce=seen.reproduce or read.reproduce,
+    )
+
+
+_PLACE = ("path", "line", "column", "end_line", "end_column", "cell", "snippet")
+
+
+def _reading_order(finding: Finding) -> tuple[str, int, int, int]:
+    return (finding.path or "", finding.cell or 0, finding.line or 0, RANK[finding.severity or "info"])
