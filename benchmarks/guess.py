@@ -7,7 +7,7 @@ Run: pip install --no-deps --target benchmarks/survey/packages/site liger-kernel
 benchmarks/guess/functions.json names every Function of the packages whose module imports on the CPU and, with reasons,
 what is left out: what needs a GPU, a process group or a library that is not installed. A guess counts only if every input
 that gets a gradient gets a finite one that is not zero, and if a sign flip and a factor 2, put into each returned gradient
-in turn, are both judged wrong as gs.check judges guessed inputs: the same judgement, and the same excuses for what a
+in turn, are both judged wrong as gs.check judges guessed inputs: the same judgement, and the same searches for what a
 guess may break. (Only its diagnosis is left out: naming the mistake takes most of the time.)
 
 Where the unchanged Function is already refuted, or looks like a surrogate, there is no derivative to hold the change
@@ -35,10 +35,12 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from gradsmith.checking import Options, examine
+from gradsmith.checking.guessed import elsewhere
+from gradsmith.checking.options import Options
+from gradsmith.checking.run import examine
 from gradsmith.findings import Report
+from gradsmith.inputs.examples import Supply
 from gradsmith.inputs.guess import Guess, guess
-from gradsmith.inputs.guessed import doubt, examine_on
 from gradsmith.lab.arguments import Arguments, Leaf
 from gradsmith.lab.gradient import Settings, judge
 from gradsmith.lab.importing import lookup
@@ -154,7 +156,7 @@ def judged(target: Target, found: Guess) -> tuple[str, str]:
         gradient = gradients[leaf.position]
         if gradient is None or not bool(gradient.isfinite().all()) or not bool(gradient.abs().gt(0).any()):
             return "", f"the gradient of '{leaf.name}' is zero or not finite"
-    plain = examine_on(target, found, QUICK)
+    plain = examine(target, _as_supply(found), QUICK)
     against = _against(plain)
     for leaf in arguments.differentiable:
         for factor in FACTORS:
@@ -170,14 +172,18 @@ def _unseen(mutated: Target, leaf: Leaf, found: Guess) -> str:
     judgement = judge(mutated, Arguments.of(found.args or (), found.kwargs, mutated.names), Settings())
     if not any(p.leaf.position == leaf.position for p in judgement.wrong):
         return "noise hides it" if judgement.noisy else "judged right"
-    opinion = doubt(mutated, found, 0)
-    return opinion.excuse if opinion is not None else ""
+    right = elsewhere(mutated, (found.args or (), found.kwargs), 0)
+    return right.words if right is not None else ""
+
+
+def _as_supply(found: Guess) -> Supply:
+    return Supply(((found.args or (), found.kwargs),), "guessed", found.code, guess=found)
 
 
 def _unlike(mutated: Target, leaf: Leaf, target: Target, found: Guess) -> str:
     """The same, for a surrogate that claims the slope of the unchanged Function."""
     claimed = replace(QUICK, gradient="surrogate", like=target.call, select=("surrogate-slope",))
-    report = examine(mutated, [(found.args or (), found.kwargs)], "guessed", claimed)
+    report = examine(mutated, _as_supply(found), claimed)
     seen = any(f.rule == "surrogate-slope" and f.argument == leaf.name for f in report.errors)
     return "" if seen else report.subjects[0].reason or "the same slope"
 

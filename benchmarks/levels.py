@@ -12,8 +12,9 @@ import statistics
 import time
 from pathlib import Path
 
-from gradsmith.lab.isolation import Job, Limits, Zygote
-from gradsmith.subjects import wanted
+from gradsmith.checking.isolated import WORKER, Job, reports
+from gradsmith.checking.subjects import wanted
+from gradsmith.lab.isolation import Limits, Zygote
 
 GALLERY = Path(__file__).parent.parent / "examples" / "gallery"
 BUDGET = {"quick": 0.5, "standard": 3.0, "deep": 60.0}
@@ -22,14 +23,14 @@ BUDGET = {"quick": 0.5, "standard": 3.0, "deep": 60.0}
 def measured(level: str, part: str, *, cpu: bool) -> dict[str, float]:
     """Seconds per subject of the gallery at one level; with `cpu` those of the processor, for a machine that is shared."""
     seconds: dict[str, float] = {}
-    with Zygote(Limits(seconds=600.0), warm=level != "quick") as zygote:
+    with Zygote(Limits(seconds=600.0), WORKER, warm=level != "quick") as zygote:
         zygote.until_ready()
         for item in wanted([str(GALLERY)]):
             if item.path is None or part not in item.path:
                 continue
             job = Job(item.path, None, list(item.subjects), whole=item.whole)
             start = time.perf_counter()
-            for report in zygote.run(job, {"level": level, "lint": False}):
+            for report in reports(zygote, job, {"level": level, "lint": False}):
                 now = time.perf_counter()
                 seconds[f"{Path(item.path).stem}::{report.subjects[0].name}"] = (
                     zygote.cpu_seconds if cpu else now - start

@@ -24,7 +24,8 @@ from operators import operators
 from torch import Tensor
 
 import gradsmith as gs
-from gradsmith.checking import Options, examine_declared
+from gradsmith.checking.options import Options
+from gradsmith.checking.run import examine_supplied
 from gradsmith.lab import resolve
 
 warnings.filterwarnings("ignore")
@@ -136,7 +137,7 @@ class Linear(torch.autograd.Function):
 def speed(rounds: int) -> None:
     inputs = (normal(32, 64), normal(64, 64))
     options = Options(level="quick", lint=False)
-    from gradsmith.checking import examine
+    from gradsmith.checking.run import examine
 
     def ours() -> None:
         assert examine(resolve(Linear), [(inputs, {})], "given", options).ok
@@ -162,7 +163,7 @@ MEMORY = """
 import resource, torch, gradsmith as gs, sys
 sys.path.insert(0, {here!r})
 import verify
-from gradsmith.checking import check
+from gradsmith.checking.run import check
 x = (torch.randn(8, 8, dtype=torch.float64, requires_grad=True), torch.randn(8, 8, dtype=torch.float64, requires_grad=True))
 check(verify.Linear, *x, level="quick")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -262,7 +263,7 @@ def mutants(limit: int) -> None:
     for mutant in broken:
         module = nursery.load(mutant.source)
         cls = getattr(module, mutant.cls)
-        report = examine_declared(resolve(cls), Options(level="quick", lint=False), module)
+        report = examine_supplied(resolve(cls), Options(level="quick", lint=False), module)
         serious = [g for f in report.findings if f.severity in ("error", "warning") for g in (f, *f.symptoms)]
         total[mutant.operator] += 1
         found[mutant.operator] += bool(serious)

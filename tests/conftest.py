@@ -52,7 +52,8 @@ def load(tmp_path: Path) -> Callable[[str], ModuleType]:
 @pytest.fixture
 def check_source(load: Callable[[str], ModuleType]) -> Callable[..., Report]:
     """Check every subject that a source declares inputs for, in this process."""
-    from gradsmith.checking import Options, examine_declared
+    from gradsmith.checking.options import Options
+    from gradsmith.checking.run import examine_supplied
     from gradsmith.lab import resolve
 
     def run(source: str, level: str = "standard", lint: bool = False) -> Report:
@@ -60,7 +61,7 @@ def check_source(load: Callable[[str], ModuleType]) -> Callable[..., Report]:
         total = Report()
         for name in module.gradsmith_inputs:
             target = resolve(getattr(module, name))
-            total = together(total, examine_declared(target, Options(level=level, lint=lint, debug=True), module))
+            total = together(total, examine_supplied(target, Options(level=level, lint=lint, debug=True), module))
         return total
 
     return run

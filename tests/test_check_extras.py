@@ -73,7 +73,7 @@ def test_a_caller_waits_for_what_it_calls(tmp_path: Path) -> None:
     )
     subjects = json.loads(done.stdout)["subjects"]
     assert [(s["name"], s["verdict"]) for s in subjects] == [("Cube", "refuted"), ("Above", "unverified")]
-    assert "waits for Cube" in subjects[1]["reason"]
+    assert "it calls Cube, which is wrong" in subjects[1]["reason"]
 
 
 @pytest.mark.parametrize("kind", ["straight-through", "custom"])

@@ -17,17 +17,17 @@ from gradsmith.about import VERSION as __version__
 
 if TYPE_CHECKING:
     from gradsmith import recurrent
-    from gradsmith.asserting import assert_gradients
-    from gradsmith.checking import check
+    from gradsmith.checking.asserting import assert_gradients
+    from gradsmith.checking.gradcheck import gradcheck
+    from gradsmith.checking.paths import check_paths
+    from gradsmith.checking.run import check
     from gradsmith.findings import Edit, Finding, GradientError, GradsmithError, Report, Subject
-    from gradsmith.gradchecking import gradcheck
     from gradsmith.inputs.declared import example_inputs
     from gradsmith.lab.surrogates import surrogate
     from gradsmith.lab.wrapped import wrapped
     from gradsmith.linting import lint, lint_source
     from gradsmith.linting.fixing import fix, fix_source
     from gradsmith.linting.ignoring import add_ignores
-    from gradsmith.path_checking import check_paths
     from gradsmith.profiling import Profile, profile, profile_step
     from gradsmith.recording import record
     from gradsmith.recurrent import Recurrent, scan
@@ -69,10 +69,10 @@ _LAZY = {
     "GradsmithError": "gradsmith.findings",
     "Report": "gradsmith.findings",
     "Subject": "gradsmith.findings",
-    "assert_gradients": "gradsmith.asserting",
-    "check": "gradsmith.checking",
-    "check_paths": "gradsmith.path_checking",
-    "gradcheck": "gradsmith.gradchecking",
+    "assert_gradients": "gradsmith.checking.asserting",
+    "check": "gradsmith.checking.run",
+    "check_paths": "gradsmith.checking.paths",
+    "gradcheck": "gradsmith.checking.gradcheck",
     "example_inputs": "gradsmith.inputs.declared",
     "add_ignores": "gradsmith.linting.ignoring",
     "fix": "gradsmith.linting.fixing",

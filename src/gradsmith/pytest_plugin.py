@@ -36,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def gradsmith() -> Callable[..., Report]:
     """`gradsmith(fn, *inputs, **options)` in a test: the report, or a failure that reads like it."""
-    from gradsmith.asserting import assert_gradients
+    from gradsmith.checking.asserting import assert_gradients
 
     return assert_gradients
 
@@ -132,8 +132,8 @@ class _Session:
 def _verdicts(tape: Tape) -> list[_Verdict]:
     if not tape.functions:
         return []  # and the checks are not loaded
-    from gradsmith.checking import Options
-    from gradsmith.inputs.recorded import check_recorded
+    from gradsmith.checking.options import Options
+    from gradsmith.checking.recorded import check_recorded
 
     found = []
     for cls in tape.functions:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import gradsmith as gs
+from gradsmith.checking.isolated import WORKER
 from gradsmith.cli.check_command import command
 from gradsmith.lab.isolation import Limits, Zygote
 
@@ -84,7 +85,7 @@ def test_inputs_limits_and_stubs(tmp_path: Path) -> None:
 
 def test_replies_that_overtake_each_other_are_not_lost() -> None:
     """A keeper can be done importing before the zygote has said that it forked it; that once cost two minutes."""
-    zygote = Zygote(Limits())
+    zygote = Zygote(Limits(), WORKER)
     zygote.replies, other_end = os.pipe()
     zygote.buffer, zygote.unread = b"", []
     os.write(other_end, b'{"imported": true}\n{"keeper": 17}\n{"worker"')

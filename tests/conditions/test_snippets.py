@@ -12,7 +12,8 @@ from types import ModuleType
 import pytest
 
 from gradsmith.catalog import Rule, rules
-from gradsmith.checking import Options, examine_declared
+from gradsmith.checking.options import Options
+from gradsmith.checking.run import examine_supplied
 from gradsmith.findings import Finding
 from gradsmith.lab import resolve
 
@@ -50,7 +51,7 @@ def errors(rule: Rule, module: ModuleType) -> list[Finding]:
     found: list[Finding] = []
     for name in module.gradsmith_inputs:
         options = Options(level=rule.level, lint=False)
-        found += examine_declared(resolve(getattr(module, name)), options, module).errors
+        found += examine_supplied(resolve(getattr(module, name)), options, module).errors
     return found
 
 

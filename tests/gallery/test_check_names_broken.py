@@ -8,7 +8,8 @@ import pytest
 from gallery_files import broken_files, expected_rules, load
 
 from gradsmith.catalog import rules
-from gradsmith.checking import Options, examine_declared
+from gradsmith.checking.options import Options
+from gradsmith.checking.run import examine_supplied
 from gradsmith.lab import resolve
 
 EXPECTED = [(path, name) for path in broken_files() for name in expected_rules(path) if rules()[name].probe is not None]
@@ -19,7 +20,7 @@ SAMPLE = ("exp_output_on_ctx", "square_nonlinear_backward", "dropout_redrawn", "
 def named(path: Path) -> set[str]:
     module, found = load(path), set()
     for name in module.gradsmith_inputs:
-        report = examine_declared(resolve(getattr(module, name)), Options(level="standard", lint=False), module)
+        report = examine_supplied(resolve(getattr(module, name)), Options(level="standard", lint=False), module)
         found |= {f.rule for f in report.findings}
     return found
 

@@ -70,6 +70,14 @@ def test_a_project_that_runs_no_function_gets_no_item_and_no_torch(project):
     project.runpytest_subprocess("-q", "--gradsmith").assert_outcomes(passed=1)
 
 
+# What any run loads: names, a version, and what notes a call.
+LIGHT = {
+    *("gradsmith.about", "gradsmith.showing", "gradsmith.pytest_plugin"),
+    *("gradsmith.inputs", "gradsmith.inputs.latest", "gradsmith.inputs.scaling"),
+    *("gradsmith.lab", "gradsmith.lab.cells"),
+}
+
+
 def test_where_no_function_runs_little_of_gradsmith_is_loaded(project):
     """Fixed costs: torch is there, a Function is defined, and none is called."""
     project.makeconftest(
@@ -86,7 +94,7 @@ def test_where_no_function_runs_little_of_gradsmith_is_loaded(project):
     loaded = {name for line in result.outlines if line.startswith("LOADED") for name in line.split()[1:]}
     others = {m for m in loaded if not m.startswith("gradsmith.recording")}
     assert "gradsmith.recording.tape" in loaded
-    assert others <= {"gradsmith.pytest_plugin", "gradsmith.lab", "gradsmith.lab.cells"}
+    assert others <= LIGHT
 
 
 def test_marker_fixture_and_one_line_test(project):

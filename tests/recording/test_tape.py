@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import gradsmith as gs
+from gradsmith.inputs.scaling import scaled
 from gradsmith.recording.call import KEPT_CALLS
-from gradsmith.recording.scaling import scaled
 from gradsmith.recording.tape import KEPT_SIGNATURES
 
 

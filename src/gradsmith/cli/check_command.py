@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
-from gradsmith.cli.options import Output, configured, finish, report_options, split
+from gradsmith.checking.jobs import Running
+from gradsmith.checking.options import Options
+from gradsmith.checking.paths import linted_and_run, recorded_file, with_config
+from gradsmith.checking.subjects import files_of, wanted
+from gradsmith.cli.options import Output, check_options, configured, finish, report_options, split
 from gradsmith.cli.progress import Progress
-from gradsmith.path_checking import linted_and_run, recorded_file
-from gradsmith.running import Running
-from gradsmith.subjects import files_of, wanted
 
 
 @click.command(
@@ -23,29 +24,18 @@ from gradsmith.subjects import files_of, wanted
 )
 @click.argument("targets", nargs=-1, required=True)
 @click.option("--inputs", metavar="CODE", help="Inputs as Python, evaluated in the user's module.")
-@click.option("--recorded", metavar="FILE", help="Inputs from `gradsmith record --save FILE`.")
-@click.option("--gradient", type=click.Choice(["exact", "surrogate", "approximate"]), help="What it is meant to be.")
-@click.option("--level", type=click.Choice(["quick", "standard", "deep"]), default="standard", help="How thoroughly.")
-@click.option("--steps", is_flag=True, help="Walk through it step by step, with what to try at each.")
-@click.option("--second-order", is_flag=True, help="Demand that the second derivative is right, too.")
 @click.option("--device", metavar="NAME", help="Where to run: cpu, cuda, ... (declared inputs are moved there).")
-@click.option("--seed", type=int, default=0, help="Seed of inputs and directions. [0]")
 @click.option("--jobs", "-j", type=click.IntRange(1), default=1, help="Files checked at the same time. [1]")
 @click.option("--stub", multiple=True, metavar="MODULE", help="Replace a missing module by a stand-in.")
 @click.option("--timeout", type=float, default=120.0, metavar="SECONDS", help="Limit for one subject. [120]")
 @click.option("--memory-limit", type=float, default=8.0, metavar="GIB", help="Limit for one subject. [8]")
 @click.option("--allow-unverified", is_flag=True, help="Exit 0 although some subjects could not be verified.")
+@check_options
 @report_options
 def command(
     targets: tuple[str, ...],
     inputs: str | None,
-    recorded: str | None,
-    gradient: str | None,
-    level: str,
-    steps: bool,
-    second_order: bool,
     device: str | None,
-    seed: int,
     jobs: int,
     stub: tuple[str, ...],
     timeout: float,
@@ -59,6 +49,7 @@ def command(
     exit_zero: bool,
     isolated: bool,
     debug: bool,
+    **chosen: Any,
 ) -> None:
     """Run custom gradients and say whether they are right.
 
@@ -66,16 +57,10 @@ def command(
     """
     work = wanted(targets)
     config = configured(isolated, files_of(targets)[0] if files_of(targets) else None)
-    options: dict[str, Any] = {
-        "gradient": gradient,
-        "level": level,
-        "seed": seed,
-        "steps": steps,
-        "second_order": second_order,
-    }
-    options |= {"recorded": recorded_file(recorded), "debug": debug}
-    options |= {"select": split(select) or config.select, "ignore": (*split(ignore), *config.ignore)}
-    how = Running(options, timeout, int(memory_limit * 2**30), stub, inputs, device, jobs)
+    chosen["recorded"] = recorded_file(chosen["recorded"])
+    options = Options.of({**chosen, "select": split(select), "ignore": split(ignore), "debug": debug})
+    limit = int(memory_limit * 2**30)
+    how = Running(with_config(options, config).as_json(), timeout, limit, stub, inputs, device, jobs)
     shown = Output.of(format, output, fail_on, config, exit_zero=exit_zero, allow_unverified=allow_unverified)
     total = sum(len(item.subjects) for item in work)
     with Progress(total, tell=total > 1 and shown.format == "full") as progress:

@@ -58,6 +58,23 @@ def report_options(command: F) -> F:
     return command
 
 
+def check_options(command: F) -> F:
+    """The options of a check, as `checking/options.py` has them."""
+    from gradsmith.checking.options import on_command_line
+
+    for option in reversed(on_command_line()):
+        known = option.metadata
+        settings: dict[str, Any] = {"help": known["help"], "default": option.default}
+        if option.type == "bool":
+            settings["is_flag"] = True
+        elif known["choices"]:
+            settings["type"] = click.Choice(known["choices"])
+        else:
+            settings |= {"type": int if option.type == "int" else str, "metavar": known["metavar"] or None}
+        command = click.option(f"--{option.name.replace('_', '-')}", **settings)(command)
+    return command
+
+
 def split(values: Sequence[str]) -> tuple[str, ...]:
     """`--select a,b --select c` is three rules."""
     return tuple(name.strip() for value in values for name in value.split(",") if name.strip())

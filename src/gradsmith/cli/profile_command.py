@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from gradsmith.about import MISSING_TORCH
+from gradsmith.checking.subjects import wanted
 from gradsmith.cli.options import _color, split
 from gradsmith.cli.profile_process import profiled, status
 from gradsmith.findings import GradsmithError
 from gradsmith.report.profile_table import render
-from gradsmith.subjects import wanted
 
 
 @click.command(

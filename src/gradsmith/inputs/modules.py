@@ -1,25 +1,18 @@
-"""nn.Modules as subjects: a class is built first, from its declaration, as it was recorded, or by guessing."""
+"""nn.Modules as subjects: a class is built first, by guessing what its constructor wants."""
 
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
-from gradsmith.checking import Options, examine, unverified
-from gradsmith.findings import InputsFrom, Report, one_line
-from gradsmith.folding import together
+from gradsmith.findings import one_line
 from gradsmith.inputs.guess.clues import NOTHING, Clue, signature_clues
-from gradsmith.inputs.guessed import examine_guessed
-from gradsmith.lab.binding import Example, moved_to
 from gradsmith.lab.state import preserved, seed_all
-from gradsmith.lab.target import Target, resolve
 
 _ATTEMPTS = 60
 # What constructors call their sizes. Inputs and outputs differ, so that a transposed weight cannot hide.
@@ -45,56 +38,6 @@ def is_module_class(subject: Any) -> bool:
     return isinstance(subject, type) and issubclass(subject, nn.Module)
 
 
-def examine_built_modules(target: Target, examples: Sequence[Example], options: Options, source: InputsFrom) -> Report:
-    """A declared or recorded example of a class is `(instance, *inputs of its forward)`."""
-    total: Report | None = None
-    for args, kwargs in examples:
-        if not args or not isinstance(args[0], nn.Module):
-            wanted = f"lambda: ({target.name}(...), torch.randn(3, 4))"
-            return unverified(target, f"the declared inputs of a module class start with an instance: {wanted}")
-        module = resolve(args[0])
-        report = examine(module, [(args[1:], kwargs)], source, options)
-        total = report if total is None else together(total, report)
-    assert total is not None
-    return total
-
-
-def examine_recorded_module(target: Target, options: Options, device: Any = None) -> Report | None:
-    """Built as a recorded file says, or the live instance of the tape that stopped last; None where neither knows it."""
-    if options.recorded is not None:
-        from gradsmith.inputs.recorded_file import modules_in
-
-        if stored := modules_in(Path(options.recorded), target.original, options.seed):
-            return examine_built_modules(target, [moved_to(e, device) for e in stored], options, "recorded")
-    recording = sys.modules.get("gradsmith.recording.tape")
-    tape = recording.latest() if recording is not None else None
-    calls = [call for call in tape.modules if type(call.module) is target.original] if tape is not None else []
-    if not calls:
-        return None
-    from gradsmith.inputs.recorded_modules import check_recorded_module
-
-    return check_recorded_module(calls, options)
-
-
-def examine_guessed_module(target: Target, options: Options, device: Any = None) -> Report:
-    """Build the class with guessed arguments, then check the instance on guessed inputs."""
-    last = ""
-    for built in constructed(target.original, options.seed):
-        if isinstance(built, str):
-            last = built
-            continue
-        report = examine_guessed(resolve(built.module), options, device)
-        if report.subjects[0].inputs_from == "guessed":
-            subjects = [
-                replace(s, inputs_code=s.inputs_code.replace("(", f"({built.code}, ", 1)) for s in report.subjects
-            ]
-            notes = [note.replace("lambda: (", f"lambda: ({built.code}, ", 1) for note in report.notes]
-            return replace(report, subjects=subjects, notes=notes)
-        last = report.subjects[0].reason
-    wanted = f'gradsmith_inputs = {{"{target.name}": lambda: ({target.name}(...), torch.randn(3, 4))}}'
-    return unverified(target, f"no constructor arguments worked ({last or 'none could be proposed'}); write {wanted}")
-
-
 def constructed(cls: type[nn.Module], seed: int) -> Iterator[Built | str]:
     """Instances of `cls`, or why it could not be built; a few distinct ones at most."""
     clues = [c for c in signature_clues(cls, skip_first=False) if not c.starred]
@@ -115,6 +58,22 @@ def constructed(cls: type[nn.Module], seed: int) -> Iterator[Built | str]:
                 continue
         made += 1
         yield Built(module, f"{cls.__name__}({', '.join(f'{k}={v!r}' for k, v in kwargs.items())})")
+
+
+def instances(cls: type[nn.Module], seed: int) -> Iterator[nn.Module]:
+    """Instances of `cls`: without arguments where that works, else with guessed ones."""
+    with preserved():
+        seed_all(seed)
+        try:
+            plain = cls()
+        except Exception:  # its constructor wants arguments, or raises
+            plain = None
+    if plain is not None:
+        yield plain
+        return
+    for made in constructed(cls, seed):
+        if not isinstance(made, str):
+            yield made.module
 
 
 def _size_of(clue: Clue) -> tuple[int, ...]:

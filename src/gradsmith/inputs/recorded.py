@@ -1,54 +1,43 @@
-"""Recorded inputs: check the Functions of a tape on what they were really given."""
+"""Recorded inputs: what Functions and modules were really called with, made fit to be run again."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from gradsmith.checking import Options, examine, unverified
-from gradsmith.findings import Report
-from gradsmith.folding import together
+from gradsmith.inputs.examples import Supply
+from gradsmith.inputs.scaling import CHECKED, elements, scaled
 from gradsmith.lab.binding import Example
-from gradsmith.lab.eager import uncompiled
 from gradsmith.lab.run import flat_outputs
 from gradsmith.lab.state import preserved, seed_all
-from gradsmith.lab.target import Target, resolve
-from gradsmith.recording.scaling import CHECKED, elements, scaled
+from gradsmith.lab.target import Target, short_name
 
 if TYPE_CHECKING:
+    from gradsmith.recording.modules import ModuleCall
     from gradsmith.recording.tape import Tape
 
 MOST_EXAMPLES = 3  # of one Function; more signatures add time, rarely knowledge
 
 
-def check_tape(tape: Tape, **options: Any) -> Report:
-    """One report on every Function of the tape; the first note says what ran."""
-    total = Report(notes=[tape.summary()])
-    for cls in tape.functions:
-        total = together(total, check_recorded(tape, cls, Options(**options)))
-    if tape.modules:
-        from gradsmith.inputs.recorded_modules import check_modules
-
-        total = check_modules(tape, total, Options(**options))
-    return replace(total, functions=len(tape.functions), files=len({s.path for s in total.subjects}))
-
-
-def check_recorded(tape: Tape, cls: type, options: Options) -> Report:
-    """One Function on its recorded inputs, the ones that need a gradient and differ most first."""
-    target = resolve(cls)
-    ran = {"calls": tape.count(cls), "lines": sorted({line for call in tape.of(cls) for line in call.lines})}
+def of_function(tape: Tape, target: Target, seed: int, *, as_recorded: bool = False) -> Supply:
+    """A few of the calls on tape, those that need a gradient, small enough to be checked; or all, as they were."""
+    assert target.function is not None
+    calls = tape.of(target.function)
+    if as_recorded:
+        return Supply(tuple((args, {}) for call in calls for args in call.examples), "recorded")
+    ran = {"calls": tape.count(target.function), "lines": sorted({line for call in calls for line in call.lines})}
     examples: list[Example] = []
     notes: list[str] = []
-    for call in tape.of(cls):
+    for call in calls:
         usable = next((args for args in call.examples if _wants_gradient(args)), None)
         if usable is None or len(examples) == MOST_EXAMPLES:
             continue
-        args, how = _small_enough(target, usable, options.seed)
-        varied = _varied(target, args, options.seed)
+        args, how = _small_enough(target, usable, seed)
+        varied = _varied(target, args, seed)
         if varied is not None:
             args = varied
             notes.append(
@@ -57,15 +46,40 @@ def check_recorded(tape: Tape, cls: type, options: Options) -> Report:
         examples.append((args, {}))
         if how or call.scaled:
             notes.append(f"{target.name}: recorded inputs scaled down for the check ({how or call.scaled})")
-    if examples:
-        with uncompiled():
-            report = examine(target, examples, "recorded", options)
-    elif any(call.examples for call in tape.of(cls)):
-        report = unverified(target, "it ran, but never on an input that requires grad")
+    if not examples and any(call.examples for call in calls):
+        missing = "it ran, but never on an input that requires grad"
+    elif not examples:
+        missing = "it ran only inside transforms or on tensor subclasses, whose values are not kept"
     else:
-        report = unverified(target, "it ran only inside transforms or on tensor subclasses, whose values are not kept")
-    subjects = [replace(s, measured={**s.measured, **ran}) for s in report.subjects]
-    return replace(report, subjects=subjects, notes=[*report.notes, *notes])
+        missing = ""
+    return Supply(tuple(examples), "none" if missing else "recorded", notes=tuple(notes), missing=missing, ran=ran)
+
+
+def of_modules(calls: Sequence[ModuleCall]) -> Supply:
+    """The first live instance of one class, on what it was called with."""
+    call = calls[0]
+    ran: dict[str, Any] = {"constructed": call.code, "runs": [short_name(cls) for cls in call.functions]}
+    ran |= {"lines": [call.built.line]} if call.built is not None else {}
+    example = ((call.module, *call.args), dict(call.kwargs))
+    return Supply((example,), "recorded", notes=(f"{call.name}: {constructed(calls)}",), ran=ran)
+
+
+def constructed(calls: Sequence[ModuleCall]) -> str:
+    """How the instances on tape were built, and what runs in them."""
+    ways = dict.fromkeys(f"{c.code} at {c.built.line}" if c.built else "before the tape ran" for c in calls)
+    runs = dict.fromkeys(short_name(cls) for c in calls for cls in c.functions)
+    return f"built as {', '.join(ways)}; runs {', '.join(runs)}".replace("built as before", "built before")
+
+
+def runs(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> bool:
+    """Whether the subject takes these arguments."""
+    with preserved():
+        seed_all(seed)
+        try:
+            target.call(*args, **kwargs)
+        except Exception:  # the user's code, on arguments it may not want
+            return False
+    return True
 
 
 def _varied(target: Target, args: tuple[Any, ...], seed: int) -> tuple[Any, ...] | None:
@@ -102,10 +116,5 @@ def _small_enough(target: Target, args: tuple[Any, ...], seed: int) -> tuple[tup
     if elements(args) <= CHECKED:
         return args, ""
     smaller, how = scaled(args)
-    with preserved():
-        seed_all(seed)
-        try:
-            target.call(*smaller)
-        except Exception:  # sizes that depend on one another in ways slicing cannot know
-            return args, ""
-    return smaller, how
+    # Sizes may depend on one another in ways slicing cannot know.
+    return (smaller, how) if runs(target, smaller, {}, seed) else (args, "")

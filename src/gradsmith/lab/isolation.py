@@ -1,4 +1,4 @@
-"""Check subjects in processes of their own: they may hang, crash or eat memory, and the next one is still checked.
+"""Work on subjects in processes of their own: they may hang, crash or eat memory, and the next one is still worked on.
 
 A parent that has computed must not fork (its thread pools are gone in the child, and the child hangs), so a zygote
 forks on its behalf. Resident memory is watched from outside; address space that is only reserved does not count.
@@ -15,13 +15,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from gradsmith.catalog import Rule, for_event
-from gradsmith.findings import Finding, GradsmithError, Report, Severity, Subject
+from gradsmith.findings import GradsmithError
 from gradsmith.lab.stages import guessing_mark
 
 _POLL = 0.02
@@ -35,25 +34,30 @@ class Limits:
     bytes: int = 8 << 30
 
 
-@dataclass
-class Job:
-    """Subjects of one file or module, as they travel to the zygote: names, never objects."""
+@dataclass(frozen=True)
+class Opened:
+    """A file or module that a keeper has imported, or why it could not."""
 
-    path: str | None
-    module: str | None
-    subjects: list[tuple[str, int | None]]
-    stubs: list[str] = field(default_factory=list)
-    inputs: str | None = None
-    tensors: str | None = None
-    device: str | None = None
-    whole: bool = False  # no subject was singled out: what the module declares inputs for is a subject, too
+    declared: tuple[str, ...] = ()  # names for which the module declares inputs
+    trouble: str = ""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How the work on one subject ended: with a result, or by an event (crash, time, memory)."""
+
+    result: dict[str, Any] | None
+    event: str = ""
+    words: str = ""
+    guessing: bool = False  # it was about to try inputs that nobody asked for
 
 
 class Zygote:
     """A running zygote and the conversation with it. Use it as a context manager."""
 
-    def __init__(self, limits: Limits, *, warm: bool = False) -> None:
+    def __init__(self, limits: Limits, worker: str, *, warm: bool = False) -> None:
         self.limits = limits
+        self.worker = worker  # the module whose `report_on` does the work
         self.warm = warm  # import the compiler beforehand, for levels that use it
         self.folder = tempfile.TemporaryDirectory(prefix="gradsmith-")
         self.log = str(Path(self.folder.name) / "output.log")
@@ -68,58 +72,36 @@ class Zygote:
         self._stop()
         self.folder.cleanup()
 
-    def run(self, job: Job, options: dict[str, Any]) -> Iterator[Report]:
-        """One report per subject, as they are finished."""
-        subjects = list(job.subjects)
+    def open(self, path: str | None, module: str | None, stubs: Sequence[str] = ()) -> Opened:
+        """Import one file or module in a process that works on nothing else."""
         self.until_ready()
-        self._send(path=job.path, module=job.module, stubs=job.stubs, log=self.log)
+        self._send(path=path, module=module, stubs=list(stubs), log=self.log)
         keeper = self._reply(["keeper"], None)["keeper"]
         answer = self._reply(["imported", "keeper_exit"], keeper)
-        if not answer.get("imported"):
-            reason = answer.get("error") or _death(answer)
-            # A package that is missing here is no fault of the Function.
-            weight: Severity | Literal[""] = "warning" if "not installed" in reason else ""
-            yield from (_unrun(for_event("import"), job, name, line, reason, weight) for name, line in subjects)
-            self._until_free(answer)
-            return
-        known = {name.rpartition(".")[2] for name, _ in subjects}
-        subjects += [(name, None) for name in answer["declared"] if job.whole and name.rpartition(".")[2] not in known]
-        for name, line in subjects:
-            yield self._check(job, name, line, options)
-        self._send(done=True)
-        self._until_free({})
+        if answer.get("imported"):
+            return Opened(tuple(answer["declared"]))
+        self._until_free(answer)
+        return Opened(trouble=answer.get("error") or _death(answer))
 
-    def _check(self, job: Job, name: str, line: int | None, options: dict[str, Any]) -> Report:
+    def ask(self, **task: Any) -> Ended:
+        """Work on one subject of what was opened, in a process of its own."""
         result = Path(self.folder.name) / "result.json"
         result.unlink(missing_ok=True)
         guessing_mark(str(result)).unlink(missing_ok=True)
-        self._send(
-            subject=name,
-            line=line,
-            path=job.path,
-            result=str(result),
-            inputs=job.inputs,
-            tensors=job.tensors,
-            device=job.device,
-            options=options,
-        )
+        self._send(**task, result=str(result))
         worker = self._reply(["worker"], None)["worker"]
         answer = self._reply(["worker_exit"], worker)
         self.cpu_seconds = float(answer.get("cpu", 0.0))
         if result.is_file():
-            return Report.from_dict(json.loads(result.read_text(encoding="utf-8")))
+            return Ended(json.loads(result.read_text(encoding="utf-8")))
         event = answer.get("killed") or "crash"
-        if event == "crash" and options.get("empty", True) and options.get("level") != "quick":
-            return _survived(self._check(job, name, line, {**options, "empty": False}), _death(answer), "of size 0")
-        if event == "crash" and options.get("level") != "quick":
-            gentle = {**options, "level": "quick"}
-            return _survived(self._check(job, name, line, gentle), _death(answer), "other than the example's")
-        reason = _death(answer) if event == "crash" else self._limit_text(event)
-        rule = for_event(event)
-        if guessing_mark(str(result)).exists():
-            # Nobody asked for these values, and what they did to a kernel says nothing about it.
-            return _unrun(rule, job, name, line, f"{reason} on guessed inputs (declare inputs that fit)", "warning")
-        return _unrun(rule, job, name, line, reason)
+        words = _death(answer) if event == "crash" else self._limit_text(event)
+        return Ended(None, event, words, guessing_mark(str(result)).exists())
+
+    def close(self) -> None:
+        """Nothing more is asked about what was opened."""
+        self._send(done=True)
+        self._until_free({})
 
     def _limit_text(self, event: str) -> str:
         if event == "time":
@@ -136,7 +118,7 @@ class Zygote:
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
         self.process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "gradsmith.lab.zygote", str(request_read), str(reply_write)),
+                *(sys.executable, "-m", "gradsmith.lab.zygote", str(request_read), str(reply_write), self.worker),
                 *(["--warm"] if self.warm else []),
             ],
             pass_fds=(request_read, reply_write),
@@ -203,52 +185,6 @@ class Zygote:
         self.process.wait()
         said = self.process.stderr.read().decode(errors="replace").strip() if self.process.stderr else ""
         return said.splitlines()[-1] if said else f"exit status {self.process.returncode}"
-
-
-def check_isolated(fn: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], options: Any) -> Report:
-    """`gs.check(..., isolate=True)`: the subject travels by name; given tensors through a private file."""
-    import torch
-
-    from gradsmith.lab.target import resolve
-
-    target = resolve(fn)
-    subject = target.function or target.original
-    if target.path is None or not isinstance(subject, type):
-        raise GradsmithError(f"isolate=True needs a class in a file; {target.name} cannot be found by name elsewhere")
-    with Zygote(Limits()) as zygote:
-        job = Job(target.path, None, [(subject.__qualname__, target.line)])
-        chosen = {k: v for k, v in asdict(options).items() if not callable(v)}
-        if inputs or kwargs:
-            stored = str(Path(zygote.folder.name) / "inputs.pt")
-            torch.save([list(inputs), kwargs], stored)
-            job.tensors = stored
-        return next(iter(zygote.run(job, chosen)))
-
-
-def _unrun(
-    rule: Rule, job: Job, name: str, line: int | None, reason: str, severity: Severity | Literal[""] = ""
-) -> Report:
-    where = job.path or job.module or ""
-    message = f"{name} could not be examined: {reason}."
-    found = Finding(message, function=name, path=where, line=line, column=0, severity=severity)
-    finding = rule.stamped(found, "check")
-    no_triton = rule.event == "import" and "imports triton" in reason
-    conditions = {"triton interpreter": "not tried: triton is not installed"} if no_triton else {}
-    subject = Subject(name, "unverified", f"{rule.name}: {reason}", where, line, conditions=conditions)
-    return Report(findings=[finding], subjects=[subject], functions=1)
-
-
-def _survived(report: Report, death: str, without: str) -> Report:
-    """A second try without some tensors; if that one lives, they were what the subject died of."""
-    rule = for_event("crash")
-    if any(f.rule == rule.name for f in report.findings):
-        return report
-    subject = report.subjects[0]
-    message = f"{subject.name}: {death}; without tensors {without} it did not, and so they were left out."
-    finding = Finding(
-        message, severity="warning", function=subject.name, path=subject.path, line=subject.line, column=0
-    )
-    return replace(report, findings=[*report.findings, rule.stamped(finding, "check")])
 
 
 def _death(answer: dict[str, Any]) -> str:

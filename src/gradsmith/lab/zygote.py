@@ -4,12 +4,14 @@ For each file it forks a keeper, which imports the user's module once; the keepe
 checks it and writes a JSON report to a file. A worker may hang, crash or be killed without harm to the others.
 Requests and replies are one JSON object per line on descriptors of their own; whatever user code prints goes to a log.
 
-Run as `python -m gradsmith.lab.zygote REQUESTS REPLIES` with two inherited file descriptors.
+Run as `python -m gradsmith.lab.zygote REQUESTS REPLIES WORKER` with two inherited file descriptors and the name of the
+module that does the work: `prepare()` is called once, `report_on(module, task)` for each subject.
 """
 
 from __future__ import annotations
 
 import gc
+import importlib
 import itertools
 import json
 import os
@@ -48,10 +50,8 @@ def main() -> None:
 
     # One thread: no thread pool exists in a process that forks, so a fork can never inherit a held lock.
     torch.set_num_threads(1)
-    import gradsmith.checking  # noqa: F401  (imported here once, so that workers need not)
-    from gradsmith.catalog import rules
-
-    rules()
+    worker = importlib.import_module(sys.argv[3])  # here once, so that workers need not
+    worker.prepare()
     _interpret_triton()
     _settle()
     line = Line(int(sys.argv[1]), int(sys.argv[2]))
@@ -64,7 +64,7 @@ def main() -> None:
         if number == 1:
             _warm_up(_COMPILER if warm else _GRADIENTS)
         request.update(first=number == 0, warm=warm)
-        pid = _forked(lambda request=request: _keep(request, line), request["log"])  # type: ignore[misc]
+        pid = _forked(lambda request=request: _keep(request, line, worker.report_on), request["log"])  # type: ignore[misc]
         line.reply(keeper=pid)
         line.reply(keeper_exit=_status(pid))
 
@@ -92,8 +92,6 @@ def _settle() -> None:
 
 
 def _warm_up(names: Sequence[str]) -> None:
-    import importlib
-
     gc.disable()
     for name in names:
         try:
@@ -113,7 +111,7 @@ def _interpret_triton() -> None:
         os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
-def _keep(request: Message, line: Line) -> None:
+def _keep(request: Message, line: Line, report_on: Callable[[Any, Message], Any]) -> None:
     """Import one module, then fork a worker for each subject that is asked for.
 
     While the very first worker is busy, what later ones will need is imported.
@@ -130,7 +128,7 @@ def _keep(request: Message, line: Line) -> None:
         return
     line.reply(imported=True, declared=list(getattr(module, "gradsmith_inputs", {})))
     while (task := line.read()) is not None and "subject" in task:
-        pid = _forked(lambda task=task: _work(module, task), request["log"])  # type: ignore[misc]
+        pid = _forked(lambda task=task: _work(module, task, report_on), request["log"])  # type: ignore[misc]
         line.reply(worker=pid)
         if request.pop("first", False):
             _warm_up(_COMPILER if request["warm"] else _GRADIENTS)
@@ -138,9 +136,7 @@ def _keep(request: Message, line: Line) -> None:
         line.reply(worker_exit=os.waitstatus_to_exitcode(status), cpu=used.ru_utime + used.ru_stime)
 
 
-def _work(module: Any, task: Message) -> None:
-    from gradsmith.lab.worker import report_on
-
+def _work(module: Any, task: Message, report_on: Callable[[Any, Message], Any]) -> None:
     text = report_on(module, task).to_json()
     partial = Path(task["result"] + ".part")
     partial.write_text(text, encoding="utf-8")

@@ -21,7 +21,7 @@ from gradsmith.profiling.machine import machine
 from gradsmith.profiling.recorder import ready, record
 from gradsmith.profiling.result import Profile
 from gradsmith.profiling.roots import absorbed
-from gradsmith.profiling.supply import Supply, supplied
+from gradsmith.profiling.supply import Load, supplied
 
 _REPEATS = 4
 _OBSERVING = 20  # times longer than unobserved, where operations are small (measured: 10 on a busy machine)
@@ -84,7 +84,7 @@ def profile(
 
 
 def profile_target(
-    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], wishes: Wishes, supply: Supply | None = None
+    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], wishes: Wishes, supply: Load | None = None
 ) -> Profile:
     """Profile on these inputs; `supply` says where they come from, where the user did not give them."""
     with preserved(*args, *kwargs.values(), target.module):

@@ -15,7 +15,7 @@ from gradsmith.findings import GradsmithError
 if TYPE_CHECKING:
     from gradsmith.lab import Target
     from gradsmith.profiling.result import Profile
-    from gradsmith.profiling.supply import Supply
+    from gradsmith.profiling.supply import Load
 
 
 def main() -> None:
@@ -74,7 +74,7 @@ def _work(task: dict[str, Any], answer: Path) -> dict[str, Any]:
     return out
 
 
-def _ready(task: dict[str, Any], module: Any) -> tuple[Target, tuple[Any, ...], dict[str, Any], Supply | None]:
+def _ready(task: dict[str, Any], module: Any) -> tuple[Target, tuple[Any, ...], dict[str, Any], Load | None]:
     """The subject and its inputs, on the device that was asked for."""
     from gradsmith.lab import device, resolve
     from gradsmith.lab.state import seed_all

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from gradsmith.inputs.scaling import FULL, scaled
 from gradsmith.lab.cells import cell_number
-from gradsmith.recording.scaling import FULL, scaled
 
 KEPT_CALLS = 3  # of each signature; later ones are only counted
 _SMALL = 1 << 14  # elements; of larger calls only the first is kept

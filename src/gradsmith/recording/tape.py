@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections import Counter
 from collections.abc import Hashable
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gradsmith.inputs.latest import stopped
 from gradsmith.recording.call import KEPT_CALLS, Call, keep
 from gradsmith.recording.modules import ModuleCall, ModuleWatch
 from gradsmith.recording.signature import signature
@@ -52,7 +52,7 @@ class Tape:
 
     def check(self, **options: Any) -> Report:
         """Check every Function on the tape; options are those of `gs.check`."""
-        from gradsmith.inputs.recorded import check_tape
+        from gradsmith.checking.recorded import check_tape
 
         return check_tape(self, **options)
 
@@ -96,8 +96,7 @@ class Tape:
         if self._modules is not None:
             self._modules.stop()
         self._wiretap.stop()
-        global _latest
-        _latest = weakref.ref(self)
+        stopped(self)
 
     def _find(self, cls: type, context: type, args: tuple[Any, ...]) -> Call:
         """The entry of a call with these arguments, old or new."""
@@ -121,11 +120,6 @@ class Tape:
             self._modules.ran(call.cls)
 
 
-def latest() -> Tape | None:
-    """The tape that stopped last in this process, while somebody holds it: `gs.check(fn)` finds its inputs there."""
-    return _latest() if _latest is not None else None
-
-
 def record() -> Tape:
     """Note every custom Function that runs in a `with` block; `tape.check()` then verifies them.
 
@@ -135,6 +129,3 @@ def record() -> Tape:
     'no custom Function ran'
     """
     return Tape()
-
-
-_latest: weakref.ref[Tape] | None = None

@@ -58,7 +58,7 @@ GOOD = BAD.replace(
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.checking.reporting import reported
     from gradsmith.lab.variations import tried
-    from gradsmith.lab.variations.reporting import reported
 
     yield from reported(lab, tried(lab, "options"), "Keep the option on ctx, and let backward follow the same branch.")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 CODE = "GS304"
 SEVERITY = "info"
-OUTCOME = "shape"
+OUTCOME = "unreduced"
 BAD = """
 import torch
 

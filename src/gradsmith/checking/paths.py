@@ -9,59 +9,51 @@ from pathlib import Path
 from typing import Any
 
 from gradsmith.catalog import for_event
+from gradsmith.checking.jobs import Running, run, started
+from gradsmith.checking.options import Options
+from gradsmith.checking.subjects import Wanted, calls_of, files_of, wanted
+from gradsmith.checking.verdict import waiting
 from gradsmith.config import Config
 from gradsmith.findings import Report, plural
 from gradsmith.folding import together
 from gradsmith.linting import lint
-from gradsmith.running import Running, run, started
-from gradsmith.subjects import Wanted, files_of, waiting, wanted
 
 Advance = Callable[[Report], None]
 
 
 def check_paths(
     *targets: str | Path,
-    level: str = "standard",
-    gradient: str | None = None,
-    second_order: bool = False,
-    steps: bool = False,
     inputs: str | None = None,
     recorded: str | Path | None = None,
     device: str | None = None,
-    seed: int = 0,
     jobs: int = 1,
     stubs: Sequence[str] = (),
     timeout: float = 120.0,
     memory: float = 8.0,
-    select: Sequence[str] = (),
-    ignore: Sequence[str] = (),
     config: Config | None = None,
-    debug: bool = False,
+    **options: Any,
 ) -> Report:
     """`gradsmith check` from Python: files, folders, `file.py::Class` or `package.module:Class`, each one isolated.
 
     `inputs` is Python code, evaluated in the user's module; `recorded` a file that `gradsmith record --save` wrote;
     `stubs` names modules that a stand-in replaces. `timeout` (seconds) and `memory` (GiB) limit one subject. `jobs` files
     are checked at the same time, and the report is the same for any number. What a pyproject.toml says counts only as
-    `config=gradsmith.config.load()`.
+    `config=gradsmith.config.load()`. The other options are those of `gs.check`.
 
     >>> check_paths().closing_line()
     'nothing to check: no custom gradient found'
     """
     named = [str(target) for target in targets]
-    options = {
-        "level": level,
-        "gradient": gradient,
-        "seed": seed,
-        "second_order": second_order,
-        "steps": steps,
-        "recorded": recorded_file(recorded),
-        "select": tuple(select) or (config.select if config else ()),
-        "ignore": (*ignore, *(config.ignore if config else ())),
-        "debug": debug,
-    }
-    how = Running(options, timeout, int(memory * 2**30), stubs, inputs, device, jobs)
+    chosen = Options.of({**options, "recorded": recorded_file(recorded)})
+    how = Running(with_config(chosen, config).as_json(), timeout, int(memory * 2**30), stubs, inputs, device, jobs)
     return linted_and_run(named, wanted(named), how, config)
+
+
+def with_config(options: Options, config: Config | None) -> Options:
+    """With the rules that a project chooses: what was asked for by hand comes first."""
+    if config is None:
+        return options
+    return replace(options, select=tuple(options.select) or config.select, ignore=(*options.ignore, *config.ignore))
 
 
 def linted_and_run(
@@ -79,7 +71,7 @@ def linted_and_run(
     with started(how) if work else contextlib.nullcontext() as zygote:
         source = lint(files_of(targets), select=chosen, ignore=left_out, config=config, debug=debug)
         report = run(work, how, advance, zygote) if work else Report()
-    return _with_note(waiting(together(_narrowed(source, work), report), work))
+    return _with_note(waiting(together(_narrowed(source, work), report), calls_of(work)))
 
 
 def recorded_file(given: str | Path | None) -> str | None:

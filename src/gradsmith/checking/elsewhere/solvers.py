@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from gradsmith.inputs.guess.second_opinion import Opinion, is_right, text_of
+from gradsmith.checking.elsewhere.structure import Elsewhere, is_right, text_of
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
@@ -24,7 +24,9 @@ _CONVERGED = 24
 _SMALL = 0.2
 
 
-def shrunk_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+def where_no_norm_is_clamped(
+    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int
+) -> Elsewhere | None:
     """Points of a ball: forward clamps their norms, because it is not finite beyond; inside, the gradient is right."""
     places = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.is_floating_point() and a.requires_grad]
     inside = _scaled(args, places, _SMALL)
@@ -37,10 +39,12 @@ def shrunk_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any],
     if all(found.finite for found in failed) or not is_right(target, inside, kwargs, seed):
         return None
     names = " and ".join(f"'{target.names[i]}'" for i in places if i < len(target.names))
-    return Opinion(inside, f"the gradient is right where {names} need no clamping")
+    return Elsewhere(inside, f"the gradient is right where {names} need no clamping")
 
 
-def converged_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+def where_iterations_converged(
+    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int
+) -> Elsewhere | None:
     """A backward that is the derivative of the limit (of a root, a fixed point) is right after enough iterations."""
     counts = [
         i
@@ -53,11 +57,13 @@ def converged_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, An
     for other, words in _matrices(longer):
         if is_right(target, other, kwargs, seed):
             names = " and ".join(f"'{_name(target, i)}'" for i in counts)
-            return Opinion(other, f"the gradient is right where {names} is {_CONVERGED}{words}")
+            return Elsewhere(other, f"the gradient is right where {names} is {_CONVERGED}{words}")
     return None
 
 
-def tolerance_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+def where_tolerances_are_small(
+    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int
+) -> Elsewhere | None:
     """What bounds an error and may be as small as one likes: where an iteration stops, what a backward adds to divide by.
 
     An epsilon that forward computes with is part of what is differentiated, and a backward without it is wrong.
@@ -78,7 +84,7 @@ def tolerance_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, An
         for name, value in kept.items():
             setattr(owner, name, value)
     names = " and ".join([f"'{_name(target, i)}'" for i in places] + [f"{owner.__name__}.{name}" for name in kept])
-    return Opinion(tight, f"the gradient is right with a smaller {names}")
+    return Elsewhere(tight, f"the gradient is right with a smaller {names}")
 
 
 def _is_tolerance(name: str, value: Any) -> bool:
@@ -153,14 +159,16 @@ class _Unclamped(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def vector_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+def where_inputs_are_vectors(
+    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int
+) -> Elsewhere | None:
     """An index of several dimensions, where the author means a list of places: `x[index]` then grows by a dimension."""
     if not any(isinstance(a, Tensor) and a.dtype in _INDICES and a.ndim > 1 for a in args):
         return None
     lines = tuple(_line(a) for a in args)
     if not is_right(target, lines, kwargs, seed):
         return None
-    return Opinion(lines, "the gradient is right where every input has one dimension")
+    return Elsewhere(lines, "the gradient is right where every input has one dimension")
 
 
 _INDICES = (torch.int64, torch.int32)

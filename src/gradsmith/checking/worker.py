@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradsmith.checking import Options, examine, examine_declared, unverified
-from gradsmith.findings import GradsmithError, Report, Subject, one_line
+from gradsmith import catalog
+from gradsmith.checking import verdict
+from gradsmith.checking.options import Options
+from gradsmith.checking.run import examine, examine_supplied, unverified
+from gradsmith.findings import GradsmithError, Report, one_line
 from gradsmith.inputs.declared import built, from_text
+from gradsmith.inputs.examples import Supply
 from gradsmith.lab import device, stages
 from gradsmith.lab.importing import lookup
 from gradsmith.lab.lifting import NotLiftable
 from gradsmith.lab.state import seed_all
 from gradsmith.lab.target import resolve
+
+
+def prepare() -> None:
+    """What every worker needs, loaded before the first of them is forked."""
+    catalog.rules()
 
 
 def report_on(module: Any, task: dict[str, Any]) -> Report:
@@ -25,15 +34,16 @@ def report_on(module: Any, task: dict[str, Any]) -> Report:
     except AttributeError as error:
         why = f": {error}" if isinstance(error, NotLiftable) else ""
         reason = f"{name} is not reachable from the module's top level{why}"
-        return Report(subjects=[Subject(name, "unverified", reason, task.get("path"), task.get("line"))], functions=1)
+        subject = verdict.unverified(name, reason, task.get("path"), task.get("line"))
+        return Report(subjects=[subject], functions=1)
     except GradsmithError as error:
-        return Report(subjects=[Subject(name, "unverified", str(error), task.get("path"))], functions=1)
+        return Report(subjects=[verdict.unverified(name, str(error), task.get("path"))], functions=1)
     where = device.named(task.get("device"))
     if task.get("tensors"):
         import torch
 
         args, kwargs = torch.load(task["tensors"], weights_only=True)
-        return examine(target, [(tuple(args), kwargs)], "given", options)
+        return examine(target, Supply(((tuple(args), kwargs),), "given"), options)
     if task.get("inputs"):
         seed_all(options.seed)
         try:
@@ -42,5 +52,5 @@ def report_on(module: Any, task: dict[str, Any]) -> Report:
             return unverified(target, str(error))
         except Exception as error:  # evaluating the user's own expression
             return unverified(target, f"--inputs raises {one_line(error)}")
-        return examine(target, [(args, kwargs)], "given", options)
-    return examine_declared(target, options, module, where)
+        return examine(target, Supply(((args, kwargs),), "given"), options)
+    return examine_supplied(target, options, module, where, stages.inputs_are_guessed)

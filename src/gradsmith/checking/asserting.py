@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradsmith.checking import check
+from gradsmith.checking.run import check
 from gradsmith.findings import GradientError, Report
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gradsmith.about import MISSING_TORCH
+from gradsmith.checking.subjects import Wanted
 from gradsmith.findings import GradsmithError, Report
 from gradsmith.folding import together
-from gradsmith.subjects import Wanted
 
 if TYPE_CHECKING:
     from gradsmith.lab.isolation import Zygote
@@ -37,11 +37,12 @@ class Running:
 
 def started(how: Running) -> Zygote:
     """A zygote that is importing torch while the caller does something else. Hand it to `run`."""
+    from gradsmith.checking.isolated import WORKER
     from gradsmith.lab.isolation import Limits, Zygote
 
     if importlib.util.find_spec("torch") is None:
         raise GradsmithError(MISSING_TORCH.format(what="gradsmith check"))
-    return Zygote(Limits(how.seconds, how.bytes), warm=how.options.get("level", "standard") != "quick")
+    return Zygote(Limits(how.seconds, how.bytes), WORKER, warm=how.options.get("level", "standard") != "quick")
 
 
 def run(
@@ -87,7 +88,7 @@ def _serve(
     advance: Callable[[Report], None] | None,
     running: Zygote | None,
 ) -> None:
-    from gradsmith.lab.isolation import Job
+    from gradsmith.checking.isolated import Job, reports
 
     with contextlib.nullcontext(running) if running is not None else started(how) as zygote:
         while True:
@@ -97,7 +98,7 @@ def _serve(
                 return
             subjects = list(item.subjects)
             task = Job(item.path, item.module, subjects, list(how.stubs), how.inputs, None, how.device, item.whole)
-            for report in zygote.run(task, how.options):
+            for report in reports(zygote, task, how.options):
                 done.setdefault(number, []).append(report)
                 if advance is not None:
                     advance(report)

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from gradsmith.checking import check
+from gradsmith.checking.run import check
 from gradsmith.findings import GradsmithError
 
 # torch's option -> what it means here. Options that only tune its numeric Jacobian have nothing to tune.

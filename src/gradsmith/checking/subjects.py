@@ -8,11 +8,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gradsmith.catalog import nearest
-from gradsmith.findings import GradsmithError, Report
+from gradsmith.findings import GradsmithError
 from gradsmith.source import FileModel, FunctionModel, project, scan
 from gradsmith.source.encoding import decoded
 
@@ -94,16 +94,9 @@ def _in_call_order(path: str, functions: list[FunctionModel]) -> Wanted:
     return Wanted(path, None, tuple((name, lines[name]) for name in ordered), True, calls)
 
 
-def waiting(report: Report, jobs: Iterable[Wanted]) -> Report:
-    """A Function that calls a refuted one cannot be judged before that one is mended."""
-    calls = {caller: callees for job in jobs for caller, callees in job.calls.items() if callees}
-    refuted = {s.name for s in report.subjects if s.verdict == "refuted"}
-    subjects = []
-    for subject in report.subjects:
-        broken = [callee for callee in calls.get(subject.name, ()) if callee in refuted]
-        reason = f"waits for {', '.join(broken)}, which it calls and which is wrong"
-        subjects.append(replace(subject, verdict="unverified", reason=reason) if broken else subject)
-    return replace(report, subjects=subjects)
+def calls_of(jobs: Iterable[Wanted]) -> dict[str, tuple[str, ...]]:
+    """Which subjects call which others."""
+    return {caller: callees for job in jobs for caller, callees in job.calls.items() if callees}
 
 
 def _singled_out(path: str, name: str) -> Wanted:

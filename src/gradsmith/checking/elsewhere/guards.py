@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from gradsmith.inputs.guess.second_opinion import Opinion, is_right
+from gradsmith.checking.elsewhere.structure import Elsewhere, is_right
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
@@ -22,7 +22,9 @@ from gradsmith.lab.target import Target
 _CLAMPS = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})
 
 
-def guarded_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+def where_nothing_is_clamped(
+    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int
+) -> Elsewhere | None:
     """Values inside the bounds of a guard, if the gradient is right there."""
     if _finite_unclamped(target, args, kwargs, seed) is not False:
         return None
@@ -33,7 +35,7 @@ def guarded_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]
             other = tuple(inside.requires_grad_() if k == i else a for k, a in enumerate(args))
             if _finite_unclamped(target, other, kwargs, seed) and is_right(target, other, kwargs, seed):
                 name = target.names[i] if i < len(target.names) else f"input {i + 1}"
-                return Opinion(other, f"the gradient is right where '{name}' needs no clamping, and only there")
+                return Elsewhere(other, f"the gradient is right where '{name}' needs no clamping, and only there")
     return None
 
 

@@ -2,57 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import asdict, replace
 from typing import Any
 
 from gradsmith import catalog
-from gradsmith.findings import Finding, GradsmithError, InputsFrom, Report, Subject, one_line
+from gradsmith.checking import verdict
+from gradsmith.checking.guessed import weighed
+from gradsmith.checking.options import LEVELS, Options
+from gradsmith.checking.steps import walk
+from gradsmith.findings import Finding, GradsmithError, InputsFrom, Report, one_line
 from gradsmith.folding import fold, merge
 from gradsmith.inputs.code import as_code
-from gradsmith.inputs.declared import built, declared
+from gradsmith.inputs.examples import Supply, Wish
+from gradsmith.inputs.supply import on_instance, supply
 from gradsmith.lab import Arguments, Lab, Settings, Target, resolve
-from gradsmith.lab.binding import Example, bound, moved_to, unusable
+from gradsmith.lab.binding import bound, unusable
 from gradsmith.lab.cells import cell_number
+from gradsmith.lab.eager import uncompiled
 from gradsmith.lab.foreign import interpreter_cell, interpreter_note
 from gradsmith.lab.gradient import NotNearby
-from gradsmith.lab.state import preserved, seed_all
+from gradsmith.lab.state import preserved
 from gradsmith.lab.surrogates import waived
 from gradsmith.lab.variations.judging import rejected
-from gradsmith.steps import walk
-
-LEVELS = ("quick", "standard", "deep")
-GRADIENTS = ("exact", "surrogate", "approximate")
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to check: everything `gs.check` takes besides the subject and its inputs."""
-
-    gradient: str | None = None
-    like: Callable[..., Any] | None = None
-    level: str = "standard"
-    seed: int = 0
-    rtol: float | None = None
-    atol: float | None = None
-    reference: Callable[..., Any] | None = None
-    project: Callable[..., Any] | None = None
-    select: Sequence[str] = ()
-    ignore: Sequence[str] = ()
-    debug: bool = False
-    lint: bool = True
-    second_order: bool = False
-    steps: bool = False
-    isolated: bool = False  # in a process of its own, where a crash costs one subject
-    empty: bool = True  # try tensors without elements there; off once they have crashed the subject
-    recorded: str | None = None  # a file written by `gradsmith record --save`
-
-    def __post_init__(self) -> None:
-        if self.level not in LEVELS:
-            raise GradsmithError(f"level={self.level!r} is unknown; {catalog.nearest(self.level, LEVELS)}")
-        if self.gradient is not None and self.gradient not in GRADIENTS:
-            raise GradsmithError(f"gradient={self.gradient!r} is unknown; {catalog.nearest(self.gradient, GRADIENTS)}")
 
 
 def check(
@@ -86,105 +59,80 @@ def check(
     True
     """
     options = Options(
-        gradient,
-        like,
-        level,
-        seed,
-        rtol,
-        atol,
-        reference,
-        project,
-        tuple(select),
-        tuple(ignore),
+        gradient=gradient,
+        like=like,
+        level=level,
+        seed=seed,
+        rtol=rtol,
+        atol=atol,
+        reference=reference,
+        project=project,
+        select=tuple(select),
+        ignore=tuple(ignore),
         second_order=second_order,
         steps=steps,
     )
     if isolate:
-        from gradsmith.lab.isolation import check_isolated
+        from gradsmith.checking.isolated import check_isolated
 
         return check_isolated(fn, inputs, dict(kwargs or {}), options)
     target = resolve(fn)
     if inputs or kwargs:
-        return examine(target, [(tuple(inputs), dict(kwargs or {}))], "given", options)
-    return examine_declared(target, options)
+        return examine(target, Supply(((tuple(inputs), dict(kwargs or {})),), "given"), options)
+    return examine_supplied(target, options)
 
 
-def examine_declared(target: Target, options: Options, module: Any = None, device: Any = None) -> Report:
-    """Check a subject on the inputs its author declared, moved to `device` where one is asked for."""
-    import sys
-
-    home = module or sys.modules.get(getattr(target.function or target.original, "__module__", ""))
-    builders = declared(target.function or target.original, home, target.name)
-    if not builders:
-        return _examine_undeclared(target, options, device)
-    examples: list[Example] = []
-    for builder in builders:
-        with preserved():
-            seed_all(options.seed)
-            try:
-                examples.append(moved_to(built(builder), device))
-            except Exception as error:  # the user's declaration: report their error, not a traceback of ours
-                line = getattr(getattr(builder, "__code__", None), "co_firstlineno", None)
-                at = f" (line {line})" if line else ""
-                return unverified(target, f"the declared inputs{at} raise {one_line(error)}")
-    from gradsmith.inputs.modules import examine_built_modules, is_module_class
-
-    if is_module_class(target.original):
-        return examine_built_modules(target, examples, options, "declared")
-    return examine(target, examples, "declared", options)
+def examine_supplied(
+    target: Target,
+    options: Options,
+    module: Any = None,
+    device: Any = None,
+    guessing: Callable[[], None] | None = None,
+) -> Report:
+    """The report on a subject for which no inputs were given: declared, recorded or guessed ones are found for it."""
+    wish = Wish(options.seed, module, options.recorded, device, guessing=guessing)
+    return examine(target, supply(target, wish), options)
 
 
-def _examine_undeclared(target: Target, options: Options, device: Any) -> Report:
-    """Recorded inputs where there are some, else guessed ones."""
-    import sys
-
-    from gradsmith.inputs.guessed import examine_guessed
-    from gradsmith.inputs.modules import examine_guessed_module, examine_recorded_module, is_module_class
-
-    if is_module_class(target.original):
-        return examine_recorded_module(target, options, device) or examine_guessed_module(target, options, device)
-    if options.recorded is not None:
-        from gradsmith.inputs.recorded_file import examples_in
-
-        if stored := examples_in(Path(options.recorded), target.name, options.seed):
-            return examine(target, [moved_to(example, device) for example in stored], "recorded", options)
-    recording = sys.modules.get("gradsmith.recording.tape")
-    tape = recording.latest() if recording is not None else None
-    if tape is not None and target.function is not None and target.function in tape.functions:
-        from gradsmith.inputs.recorded import check_recorded
-
-        return check_recorded(tape, target.function, options)
-    return examine_guessed(target, options, device)
+def examine(target: Target, given: Supply, options: Options) -> Report:
+    """The report on a subject, on the inputs that were supplied; the verdict is the worst of its examples."""
+    if given.missing:
+        return _told(unverified(target, given.missing), given)
+    with uncompiled() if given.source in ("recorded", "guessed") else contextlib.nullcontext():
+        report = _on_examples(target, given, options)
+    if given.source == "guessed":
+        inside, example = on_instance(target, given.examples[0])
+        report = weighed(report, inside, replace(given, examples=(example,)), options.seed)
+    return _told(report, given)
 
 
-def examine(target: Target, examples: Sequence[Example], source: InputsFrom, options: Options) -> Report:
-    """Check a subject on each example; the verdict is the worst of them."""
-    reports = [
-        _examine_one(target, args, kwargs, source, options, number) for number, (args, kwargs) in enumerate(examples)
-    ]
-    order = ("refuted", "unverified", "skipped", "verified")
-    worst = min((r.subjects[0] for r in reports), key=lambda s: order.index(s.verdict))
+def _told(report: Report, given: Supply) -> Report:
+    """With what the supply has to say about the inputs."""
+    subjects = [replace(s, measured={**s.measured, **given.ran}) for s in report.subjects]
+    return replace(report, subjects=subjects, notes=[*report.notes, *given.notes])
+
+
+def _on_examples(target: Target, given: Supply, options: Options) -> Report:
+    reports = []
+    for number, example in enumerate(given.examples):
+        one, (args, kwargs) = on_instance(target, example)
+        reports.append(_examine_one(one, args, kwargs, given.source, options, number))
     found = [f for report in reports for f in report.findings]
     findings = merge(sorted(found, key=lambda f: f.severity != "error"))  # of twins, the first gives the message
     findings = merge([*findings, *_source_findings(target, options)]) if options.lint else findings
     if target.path is not None and (cell := cell_number(target.path)) is not None:
         findings = [replace(f, cell=f.cell or cell) if f.path == target.path else f for f in findings]
+    findings = fold(findings)
     conditions = worst_of_each([report.subjects[0].conditions for report in reports])
-    verdict = replace(_verdict(worst, fold(findings)), conditions=conditions)
+    subject = verdict.settled(verdict.worst(r.subjects[0] for r in reports), findings)
     notes = list(dict.fromkeys(note for report in reports for note in report.notes))
-    return Report(findings=fold(findings), subjects=[verdict], functions=1, files=1, notes=notes)
+    return Report(findings, [replace(subject, conditions=conditions)], functions=1, files=1, notes=notes)
 
 
 def unverified(target: Target, reason: str, findings: Iterable[Finding] = ()) -> Report:
-    subject = Subject(target.name, "unverified", reason, target.path, target.line)
-    subject = replace(subject, conditions=interpreter_cell(target, reason))
+    conditions = interpreter_cell(target, reason)
+    subject = verdict.unverified(target.name, reason, target.path, target.line, conditions=conditions)
     return Report(findings=list(findings), subjects=[subject], functions=1, files=1)
-
-
-def declaration(target: Target) -> str:
-    """The one line a user has to write so that gradsmith can run the subject."""
-    names = ", ".join(name.rstrip("*") for name in target.names) or "..."
-    return f'gradsmith_inputs = {{"{target.name}": lambda: ({names},)}}'
 
 
 def _examine_one(
@@ -192,18 +140,17 @@ def _examine_one(
 ) -> Report:
     with preserved(*args, *kwargs.values(), target.module):
         target, arguments = bound(target, args, kwargs)
-        subject = Subject(
+        subject = verdict.unverified(
             target.name,
-            "unverified",
-            "",
+            unusable(arguments),
             target.path,
             target.line,
-            source,
-            as_code(arguments),
-            options.gradient or "exact",
+            inputs_from=source,
+            inputs_code=as_code(arguments),
+            gradient=options.gradient or "exact",
         )
-        if reason := unusable(arguments):
-            return Report(subjects=[replace(subject, reason=reason)])
+        if subject.reason:
+            return Report(subjects=[subject])
         lab = _lab(target, arguments, options)
         lab.declared_at = (target.name, number) if source == "declared" else None
         lab.first = number == 0
@@ -211,22 +158,16 @@ def _examine_one(
         findings, trouble = _probe(lab, options)
         if left_out := rejected(lab):
             measured["rejected variations"] = left_out
-    raises = _stopped(findings, "measuring")
+    raises = verdict.stopped(findings, "measuring")
     if not trouble and not raises and not any(f.severity == "error" for f in findings):
         trouble = _inconclusive(lab)
-    verdict = replace(
-        subject,
-        reason=trouble,
-        verdict="unverified" if trouble else "verified",
+    subject = replace(
+        verdict.on_one_example(subject, trouble),
         gradient=_meant(lab),
         conditions={**lab.conditions, **interpreter_cell(target, _raised(findings))},
         measured=measured,
     )
-    return Report(findings=findings, subjects=[verdict], notes=_notes(lab))
-
-
-def _stopped(findings: Sequence[Finding], what: str) -> bool:
-    return any(catalog.find(f.rule).stops == what for f in findings)
+    return Report(findings=findings, subjects=[subject], notes=_notes(lab))
 
 
 def _raised(findings: Sequence[Finding]) -> str:
@@ -245,7 +186,7 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
         if rule.family == "transforms" and not lab.first:
             continue  # how a subject is compiled or vectorised does not depend on the example
         # A backward that raises leaves nothing to measure; only the contract can still say why it raises.
-        failing = _stopped(findings, "measuring")
+        failing = verdict.stopped(findings, "measuring")
         if failing and rule.family != "contract":
             continue
         try:
@@ -284,17 +225,6 @@ def _inconclusive(lab: Lab) -> str:
         names = ", ".join(dict.fromkeys(f"'{p.leaf.name}'" for p in noisy))
         return f"numeric noise is too wide to judge the gradient of {names}"
     return ""
-
-
-def _verdict(worst: Subject, findings: Sequence[Finding]) -> Subject:
-    mine = [f for f in findings if f.function == worst.name or "check" in f.lenses]
-    errors = [f for f in mine if f.severity == "error" and f.blame == "user" and catalog.find(f.rule).refutes]
-    if errors:
-        names = ", ".join(dict.fromkeys(f.rule for f in errors))
-        return replace(worst, verdict="refuted", reason=names)
-    seen = [g for f in mine for g in (f, *f.symptoms) if "check" in g.lenses]
-    reason = next((reason for f in seen if (reason := catalog.find(f.rule).unproven)), "")
-    return replace(worst, verdict="unverified", reason=reason) if reason else worst
 
 
 def _lab(target: Target, arguments: Arguments, options: Options) -> Lab:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from gradsmith.checking import verdict
 from gradsmith.findings import Finding, Severity
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.snippet import demonstration
 from gradsmith.lab.variations.judging import Outcome
-
-_ORDER: tuple[Severity, ...] = ("error", "warning", "info")
 
 
 def reported(lab: Lab, outcomes: Sequence[Outcome], advice: str, most: Severity = "error") -> Iterator[Finding]:
@@ -18,7 +17,7 @@ def reported(lab: Lab, outcomes: Sequence[Outcome], advice: str, most: Severity 
     judged = [(severity_of(o, most), o) for o in outcomes if o.status in ("wrong", "raises")]
     if not judged:
         return
-    judged.sort(key=lambda pair: _ORDER.index(pair[0]))
+    judged.sort(key=lambda pair: verdict.worse_first(pair[0]))
     severity, worst = judged[0]
     alike = [o.variation.words for s, o in judged[1:] if s == severity]
     more = f" The same {'; '.join(alike[:3])}." if alike else ""
@@ -40,12 +39,7 @@ def reported(lab: Lab, outcomes: Sequence[Outcome], advice: str, most: Severity 
 
 
 def severity_of(outcome: Outcome, most: Severity = "error") -> Severity:
-    """An exception is loud, a wrong number is not; and a variation that nobody may have meant weighs less."""
-    if outcome.variation.doubtful:
-        found: Severity = "warning" if outcome.status == "wrong" else "info"
-    else:
-        found = "error"
-    return max(found, most, key=_ORDER.index)
+    return verdict.of_step(wrong=outcome.status == "wrong", doubtful=outcome.variation.doubtful, most=most)
 
 
 def _message(lab: Lab, outcome: Outcome) -> str:

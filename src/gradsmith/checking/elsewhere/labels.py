@@ -8,13 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradsmith.inputs.guess.second_opinion import Opinion, is_right, text_of
+from gradsmith.checking.elsewhere.structure import Elsewhere, is_right, text_of
 from gradsmith.lab.target import Target
 
 _LABEL = re.compile(r"target|label|truth|(^|_)gt(_|$)|one_?hot|mask|y_true|indicator", re.IGNORECASE)
 
 
-def labels_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+def where_labels_are_binary(
+    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int
+) -> Elsewhere | None:
     """The gradient is right where inputs without a gradient that are called labels, or taken from 1, are zeros and ones."""
     text = text_of(target)
     places = {i: name for i, (name, value) in enumerate(zip(target.names, args)) if _may_be_labels(name, value, text)}
@@ -25,7 +27,7 @@ def labels_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any],
     if not places or not is_right(target, other, kwargs, seed):
         return None
     names = " and ".join(f"'{name}'" for name in places.values())
-    return Opinion(other, f"the gradient is right where {names} holds zeros and ones")
+    return Elsewhere(other, f"the gradient is right where {names} holds zeros and ones")
 
 
 def _may_be_labels(name: str, value: Any, text: str) -> bool:

@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from gradsmith.checking import Options, examine
+from gradsmith.checking.options import Options
+from gradsmith.checking.run import examine
 from gradsmith.findings import Report
 from gradsmith.folding import together
-from gradsmith.lab.eager import uncompiled
+from gradsmith.inputs.recorded import constructed, of_modules
+from gradsmith.inputs.scaling import elements
 from gradsmith.lab.state import preserved
 from gradsmith.lab.target import resolve, short_name
-from gradsmith.recording.scaling import elements
 
 if TYPE_CHECKING:
     from gradsmith.recording.modules import ModuleCall
@@ -39,20 +40,9 @@ def check_modules(tape: Tape, functions: Report, options: Options) -> Report:
     return total
 
 
-def check_recorded_module(calls: list[ModuleCall], options: Options) -> Report:
-    """One class of modules on the first of its instances that the tape has."""
-    call = calls[0]
-    with uncompiled():
-        report = examine(resolve(call.module), [(call.args, call.kwargs)], "recorded", options)
-    ran = {"constructed": call.code, "runs": [short_name(cls) for cls in call.functions]}
-    ran |= {"lines": [call.built.line]} if call.built is not None else {}
-    subjects = [replace(s, measured={**s.measured, **ran}) for s in report.subjects]
-    return replace(report, subjects=subjects, notes=[f"{call.name}: {_constructed(calls)}", *report.notes])
-
-
 def _checked(calls: list[ModuleCall], exact: set[str], options: Options) -> Report:
     call = calls[0]
-    said = f"{call.name}: {_constructed(calls)}"
+    said = f"{call.name}: {constructed(calls)}"
     unproved = [name for cls in call.functions if (name := short_name(cls)) not in exact]
     if unproved:
         words = f"the gradient of {', '.join(unproved)}, which it runs, is not verified to be exact"
@@ -60,7 +50,7 @@ def _checked(calls: list[ModuleCall], exact: set[str], options: Options) -> Repo
     size = elements((call.args, call.kwargs, list(call.module.parameters())))
     if size > _LARGEST:
         return Report(notes=[f"{said}; not checked as a whole: {size:,} parameters and inputs take too long"])
-    report = check_recorded_module(calls, options)
+    report = examine(resolve(type(call.module)), of_modules(calls), options)
     verdict, reason = report.subjects[0].verdict, report.subjects[0].reason
     if verdict == "unverified":
         return Report(notes=[f"{said}; not verified as a whole: {reason}"])
@@ -99,12 +89,6 @@ def _cuts(call: ModuleCall) -> str:
     with preserved(call.args, call.module), _Cuts() as mode, contextlib.suppress(Exception):
         call.module(*call.args, **call.kwargs)
     return ", ".join(dict.fromkeys(mode.found))
-
-
-def _constructed(calls: list[ModuleCall]) -> str:
-    ways = dict.fromkeys(f"{c.code} at {c.built.line}" if c.built else "before the tape ran" for c in calls)
-    runs = dict.fromkeys(short_name(cls) for c in calls for cls in c.functions)
-    return f"built as {', '.join(ways)}; runs {', '.join(runs)}".replace("built as before", "built before")
 
 
 def _by_class(tape: Tape) -> list[list[ModuleCall]]:

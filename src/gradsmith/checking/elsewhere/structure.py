@@ -36,15 +36,15 @@ _SYMMETRY = re.compile(
 
 
 @dataclass(frozen=True)
-class Opinion:
+class Elsewhere:
     """Other arguments on which the gradient is right, and what is special about them; or only a doubt (not `proven`)."""
 
     args: tuple[Any, ...]
-    excuse: str
+    words: str
     proven: bool = True
 
 
-def symmetric_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+def where_symmetric(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Elsewhere | None:
     """The same arguments with their square matrices made symmetric, if that alone makes every gradient right."""
     squares = [i for i, a in enumerate(args) if isinstance(a, Tensor) and _is_square(a)]
     for chosen in ([[i] for i in squares] + [squares]) if squares else []:
@@ -53,22 +53,24 @@ def symmetric_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, An
             names = ", ".join(f"'{target.names[i]}'" for i in chosen if i < len(target.names))
             # Without a word about symmetry, a forgotten transposition would look the same.
             meant = bool(_SYMMETRY.search(text_of(target)))
-            return Opinion(other, f"the gradient is right where {names} is symmetric, and only there", meant)
+            return Elsewhere(other, f"the gradient is right where {names} is symmetric, and only there", meant)
     return None
 
 
-def definite_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+def where_definite(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Elsewhere | None:
     """A positive definite matrix in the place of one that is square, or of a number where matrices were meant."""
     for i, value in enumerate(args):
         if not isinstance(value, Tensor) or not value.requires_grad or not (_is_square(value) or value.ndim == 0):
             continue
         other = tuple(_definite(a) if k == i else a for k, a in enumerate(args))
         if is_right(target, other, kwargs, seed):
-            return Opinion(other, f"the gradient is right where '{_name(target, i)}' is a positive definite matrix")
+            return Elsewhere(other, f"the gradient is right where '{_name(target, i)}' is a positive definite matrix")
     return None
 
 
-def range_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+def where_a_number_is_in_range(
+    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int
+) -> Elsewhere | None:
     """A single number beside the data that is only good beyond 1, or only if positive."""
     data = [a for a in args if isinstance(a, Tensor) and a.numel() > 1]
     for i, value in enumerate(args):
@@ -76,11 +78,13 @@ def range_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], 
             continue
         others = [tuple(_filled(a, n) if k == i else a for k, a in enumerate(args)) for n in (1.5, 2.5)]
         if all(is_right(target, other, kwargs, seed) for other in others):
-            return Opinion(others[0], f"the gradient is right where '{_name(target, i)}' is 1.5 or 2.5")
+            return Elsewhere(others[0], f"the gradient is right where '{_name(target, i)}' is 1.5 or 2.5")
     return None
 
 
-def implied_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+def where_implied_inputs_fit(
+    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int
+) -> Elsewhere | None:
     """An input that forward never reads has to fit the others, and a guessed one does not."""
     arguments = Arguments.of(args, kwargs, target.names)
     found = [leaf for leaf in arguments.leaves if leaf.position in implied(target, arguments, seed)]
@@ -90,16 +94,16 @@ def implied_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]
     for word, relative in _relatives(args, place) if place is not None else ():
         other = tuple(relative if i == place else a for i, a in enumerate(args))
         if is_right(target, other, kwargs, seed):
-            return Opinion(other, f"the gradient is right where '{found[0].name}' is {word}")
-    return Opinion(args, f"only backward reads '{found[0].name}', which has to fit the other inputs", proven=False)
+            return Elsewhere(other, f"the gradient is right where '{found[0].name}' is {word}")
+    return Elsewhere(args, f"only backward reads '{found[0].name}', which has to fit the other inputs", proven=False)
 
 
-def subclass_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+def where_subclasses_fit(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Elsewhere | None:
     """A subclass with several tensors of numbers inside: a guess does not know how they have to fit each other."""
     for i, value in enumerate(args):
         inside = [p for p in pytree.tree_leaves(value) if isinstance(p, Tensor)] if isinstance(value, Wrapped) else []
         if sum(part.is_floating_point() or part.is_complex() for part in inside) > 1:
-            return Opinion(args, f"what is in '{_name(target, i)}' had to be guessed", proven=False)
+            return Elsewhere(args, f"what is in '{_name(target, i)}' had to be guessed", proven=False)
     return None
 
 
@@ -142,7 +146,7 @@ def _scaled(target: Target, places: set[int], factor: float) -> Callable[..., An
     return call
 
 
-def function_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Opinion | None:
+def with_other_functions(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Elsewhere | None:
     """Functions that had to be guessed: is the gradient right with others?"""
     places = [i for i, a in enumerate(args) if isinstance(a, (Written, torch.nn.Module))]
     meant = [list(others(args[i], _name(target, i))) for i in places]
@@ -153,12 +157,12 @@ def function_excuse(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any
         judged = _judged(target, other, kwargs, seed, reached=True)
         if judged is True:
             first = min(instead)
-            return Opinion(other, f"the gradient is right where '{_name(target, first)}' is {instead[first]}")
+            return Elsewhere(other, f"the gradient is right where '{_name(target, first)}' is {instead[first]}")
         ran += judged is False
     if not places or _leaves_no_doubt(target, args, kwargs, seed, places, ran):
         return None
     words = "the gradient is wrong for a guessed function among the inputs"
-    return Opinion(args, words, proven=False)
+    return Elsewhere(args, words, proven=False)
 
 
 def _leaves_no_doubt(

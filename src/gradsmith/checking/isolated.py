@@ -1,0 +1,114 @@
+"""Check subjects in processes of their own, and say what became of those that did not survive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from gradsmith.catalog import for_event
+from gradsmith.checking import verdict
+from gradsmith.checking.options import Options
+from gradsmith.findings import Finding, GradsmithError, Report
+from gradsmith.lab.isolation import Limits, Zygote
+
+WORKER = "gradsmith.checking.worker"
+
+
+@dataclass
+class Job:
+    """Subjects of one file or module, as they travel to the zygote: names, never objects."""
+
+    path: str | None
+    module: str | None
+    subjects: list[tuple[str, int | None]]
+    stubs: list[str] = field(default_factory=list)
+    inputs: str | None = None
+    tensors: str | None = None
+    device: str | None = None
+    whole: bool = False  # no subject was singled out: what the module declares inputs for is a subject, too
+
+    @property
+    def where(self) -> str:
+        return self.path or self.module or ""
+
+
+def reports(zygote: Zygote, job: Job, options: dict[str, Any]) -> Iterator[Report]:
+    """One report per subject, as they are finished."""
+    subjects = list(job.subjects)
+    opened = zygote.open(job.path, job.module, job.stubs)
+    if opened.trouble:
+        yield from (_not_imported(job, name, line, opened.trouble) for name, line in subjects)
+        return
+    known = {name.rpartition(".")[2] for name, _ in subjects}
+    subjects += [(name, None) for name in opened.declared if job.whole and name.rpartition(".")[2] not in known]
+    for name, line in subjects:
+        yield _report(zygote, job, name, line, options)
+    zygote.close()
+
+
+def check_isolated(fn: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Report:
+    """`gs.check(..., isolate=True)`: the subject travels by name; given tensors through a private file."""
+    import torch
+
+    from gradsmith.lab.target import resolve
+
+    target = resolve(fn)
+    subject = target.function or target.original
+    if target.path is None or not isinstance(subject, type):
+        raise GradsmithError(f"isolate=True needs a class in a file; {target.name} cannot be found by name elsewhere")
+    with Zygote(Limits(), WORKER) as zygote:
+        job = Job(target.path, None, [(subject.__qualname__, target.line)])
+        if inputs or kwargs:
+            stored = str(Path(zygote.folder.name) / "inputs.pt")
+            torch.save([list(inputs), kwargs], stored)
+            job.tensors = stored
+        return next(iter(reports(zygote, job, options.as_json())))
+
+
+def _report(zygote: Zygote, job: Job, name: str, line: int | None, options: dict[str, Any]) -> Report:
+    ended = zygote.ask(
+        subject=name,
+        line=line,
+        path=job.path,
+        inputs=job.inputs,
+        tensors=job.tensors,
+        device=job.device,
+        options=options,
+    )
+    if ended.result is not None:
+        return Report.from_dict(ended.result)
+    if ended.event == "crash" and options.get("level") != "quick":
+        if options.get("empty", True):
+            gentle, without = {**options, "empty": False}, "of size 0"
+        else:
+            gentle, without = {**options, "level": "quick"}, "other than the example's"
+        return _survived(_report(zygote, job, name, line, gentle), ended.words, without)
+    if ended.guessing:
+        # Nobody asked for these values, and what they did to a kernel says nothing about it.
+        reason = f"{ended.words} on guessed inputs (declare inputs that fit)"
+        return verdict.unrun(ended.event, name, job.where, line, reason, "warning")
+    return verdict.unrun(ended.event, name, job.where, line, ended.words)
+
+
+def _not_imported(job: Job, name: str, line: int | None, reason: str) -> Report:
+    # A package that is missing here is no fault of the Function.
+    report = verdict.unrun("import", name, job.where, line, reason, "warning" if "not installed" in reason else None)
+    if "imports triton" not in reason:
+        return report
+    untried = {"triton interpreter": "not tried: triton is not installed"}
+    return replace(report, subjects=[replace(s, conditions=untried) for s in report.subjects])
+
+
+def _survived(report: Report, death: str, without: str) -> Report:
+    """A second try without some tensors; if that one lives, they were what the subject died of."""
+    rule = for_event("crash")
+    if any(f.rule == rule.name for f in report.findings):
+        return report
+    subject = report.subjects[0]
+    message = f"{subject.name}: {death}; without tensors {without} it did not, and so they were left out."
+    finding = Finding(
+        message, severity="warning", function=subject.name, path=subject.path, line=subject.line, column=0
+    )
+    return replace(report, findings=[*report.findings, rule.stamped(finding, "check")])

@@ -1,0 +1,70 @@
+"""How to check: every option once. Python, the command line and the worker's JSON are made from these fields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields
+from typing import Any
+
+from gradsmith.catalog import nearest
+from gradsmith.findings import GradsmithError
+
+LEVELS = ("quick", "standard", "deep")
+GRADIENTS = ("exact", "surrogate", "approximate")
+
+
+def _asked(default: Any, help: str, *, choices: Sequence[str] = (), metavar: str = "") -> Any:
+    """A field that is an option of `gradsmith check`, too."""
+    return field(default=default, metadata={"help": help, "choices": tuple(choices), "metavar": metavar})
+
+
+@dataclass(frozen=True)
+class Options:
+    """Everything `gs.check` takes besides the subject and its inputs."""
+
+    gradient: str | None = _asked(None, "What it is meant to be.", choices=GRADIENTS)
+    level: str = _asked("standard", "How thoroughly. [standard]", choices=LEVELS)
+    seed: int = _asked(0, "Seed of inputs and directions. [0]")
+    steps: bool = _asked(False, "Walk through it step by step, with what to try at each.")
+    second_order: bool = _asked(False, "Demand that the second derivative is right, too.")
+    recorded: str | None = _asked(None, "Inputs from `gradsmith record --save FILE`.", metavar="FILE")
+    like: Callable[..., Any] | None = None
+    reference: Callable[..., Any] | None = None
+    project: Callable[..., Any] | None = None
+    rtol: float | None = None
+    atol: float | None = None
+    select: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+    debug: bool = False
+    lint: bool = True
+    isolated: bool = False  # in a process of its own, where a crash costs one subject
+    empty: bool = True  # try tensors without elements there; off once they have crashed the subject
+
+    def __post_init__(self) -> None:
+        for name in ("gradient", "level"):
+            value, choices = getattr(self, name), _field(name).metadata["choices"]
+            if value is not None and value not in choices:
+                raise GradsmithError(f"{name}={value!r} is unknown; {nearest(str(value), choices)}")
+
+    @staticmethod
+    def of(values: Mapping[str, Any]) -> Options:
+        """Options by name; one that does not exist is answered with the nearest that does."""
+        known = [f.name for f in fields(Options)]
+        for name in values:
+            if name not in known:
+                raise GradsmithError(f"no option is called {name!r}; {nearest(name, known)}")
+        return Options(**values)
+
+    def as_json(self) -> dict[str, Any]:
+        """What can travel to another process; functions cannot, and are left out."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: value for name, value in values.items() if not callable(value)}
+
+
+def on_command_line() -> list[Field[Any]]:
+    """The fields that are options of the command, in the order in which its help shows them."""
+    return [f for f in fields(Options) if "help" in f.metadata]
+
+
+def _field(name: str) -> Field[Any]:
+    return next(f for f in fields(Options) if f.name == name)

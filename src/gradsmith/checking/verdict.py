@@ -1,0 +1,145 @@
+"""The one place that decides: from what was found, how much a finding weighs and what becomes of the subject.
+
+A run away from the user's inputs has a kind, what happened there is an outcome, and both together give a severity.
+Nothing else changes a verdict: rules say what they saw, and what that means for an examination stands in their files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gradsmith.catalog import find, for_event
+from gradsmith.findings import Finding, Report, Severity, Subject
+
+_WORST_FIRST = ("refuted", "unverified", "skipped", "verified")
+_ORDER: tuple[Severity, ...] = ("error", "warning", "info")
+
+
+def unverified(name: str, reason: str, path: str | None = None, line: int | None = None, **more: Any) -> Subject:
+    """A subject of which nothing was proved, and why."""
+    return Subject(name, "unverified", reason, path, line, **more)
+
+
+def unproven(report: Report, reason: str) -> Report:
+    """The same report, whose subjects are not verified after all."""
+    return replace(report, subjects=[replace(s, verdict="unverified", reason=reason) for s in report.subjects])
+
+
+def measured(name: str, path: str | None, line: int | None, **more: Any) -> Subject:
+    """The subject of a profile: nothing was to be proved, and it ran."""
+    return Subject(name, "verified", "measured", path, line, **more)
+
+
+def worst(subjects: Iterable[Subject]) -> Subject:
+    """Of one subject's verdicts on several examples, the one that counts."""
+    return min(subjects, key=lambda s: _WORST_FIRST.index(s.verdict))
+
+
+def on_one_example(subject: Subject, trouble: str) -> Subject:
+    """The verdict before findings are weighed: `trouble` says why the examination proves nothing."""
+    return replace(subject, reason=trouble, verdict="unverified" if trouble else "verified")
+
+
+def settled(subject: Subject, findings: Sequence[Finding]) -> Subject:
+    """The verdict once the findings are known: an error refutes; what leaves the gradient unmeasured proves nothing."""
+    mine = [f for f in findings if f.function == subject.name or "check" in f.lenses]
+    errors = [f for f in mine if f.severity == "error" and f.blame == "user" and find(f.rule).refutes]
+    if errors:
+        names = ", ".join(dict.fromkeys(f.rule for f in errors))
+        return replace(subject, verdict="refuted", reason=names)
+    seen = [g for f in mine for g in (f, *f.symptoms) if "check" in g.lenses]
+    reason = next((reason for f in seen if (reason := find(f.rule).unproven)), "")
+    return replace(subject, verdict="unverified", reason=reason) if reason else subject
+
+
+def stopped(findings: Iterable[Finding], what: str) -> bool:
+    """Whether something was found after which `what` (measuring, everything) cannot be done."""
+    return any(find(f.rule).stops == what for f in findings)
+
+
+def unrun(event: str, name: str, where: str, line: int | None, reason: str, severity: Severity | None = None) -> Report:
+    """A subject that could not be examined: its file does not import, it crashed, hung or grew too large."""
+    rule = for_event(event)
+    message = f"{name} could not be examined: {reason}."
+    found = Finding(message, function=name, path=where, line=line, column=0, severity=severity or "")
+    subject = unverified(name, f"{rule.name}: {reason}", where, line)
+    return Report(findings=[rule.stamped(found, "check")], subjects=[subject], functions=1)
+
+
+def of_step(*, wrong: bool, doubtful: bool, most: Severity = "error") -> Severity:
+    """A step away from the example: an exception is loud, a wrong number is not; what nobody may have meant weighs less."""
+    found: Severity = "error"
+    if doubtful:
+        found = "warning" if wrong else "info"
+    return max(found, most, key=_ORDER.index)
+
+
+def worse_first(severity: Severity) -> int:
+    return _ORDER.index(severity)
+
+
+def outcomes(report: Report) -> set[str]:
+    """What the findings of a report, symptoms among them, say about the gradient."""
+    return {find(g.rule).outcome for f in report.findings for g in (f, *f.symptoms)} - {""}
+
+
+def accused_on_guess(report: Report, reason: str, *, proven: bool) -> Report:
+    """A wrong number on guessed inputs that are not what the author means: a remark if it is right on others.
+
+    Where nothing shows that it is ever right, it is a warning; either way nothing is proved, and the reader is asked.
+    """
+    severity: Severity = "info" if proven else "warning"
+
+    def weighed(finding: Finding) -> Finding:
+        if "wrong" not in {find(f.rule).outcome for f in (finding, *finding.symptoms)}:
+            return finding
+        return replace(finding, severity=severity, advice=f"Inputs were guessed: {reason}.")
+
+    findings = [weighed(f) for f in report.findings]
+    report = replace(report, findings=findings)
+    if any(f.severity == "error" and f.blame == "user" for f in findings):
+        return report
+    return unproven(report, reason)
+
+
+def shapes_on_guess(report: Report, *, several: bool, raising_proves_nothing: Callable[[Finding], bool]) -> Report:
+    """Shapes that do not fit, on a guess: forward may only have been too lenient with it."""
+    found = outcomes(report)
+    # With too few gradients PyTorch takes none of them, so that no guess could be fitted to their shapes.
+    miscounted = "count" in found
+
+    def weighed(finding: Finding) -> Finding:
+        outcome = find(finding.rule).outcome
+        unfitted = outcome == "shape" and several and miscounted
+        if unfitted or outcome in ("unreduced", "forward raises"):
+            return replace(finding, severity="info")
+        if outcome == "raises" and raising_proves_nothing(finding):
+            return replace(finding, severity="warning")
+        return finding
+
+    findings = [weighed(f) for f in report.findings]
+    doubted = [f for f, g in zip(findings, report.findings) if find(f.rule).outcome == "raises" and f is not g]
+    report = replace(report, findings=findings)
+    if not doubted or any(f.severity == "error" for f in findings):
+        return report
+    return unproven(report, "backward raises on the guessed inputs; declare inputs to say what is meant")
+
+
+def perhaps_no_tensor(finding: Finding, guessed: Callable[[str], bool]) -> Finding:
+    """That the argument is a tensor is all our own idea: what is only true of tensors is a remark then."""
+    if not find(finding.rule).needs_tensor or "lint" in finding.lenses or finding.argument is None:
+        return finding
+    return replace(finding, severity="info") if guessed(finding.argument) else finding
+
+
+def waiting(report: Report, calls: Mapping[str, tuple[str, ...]]) -> Report:
+    """A Function that calls a refuted one cannot be judged before that one is mended."""
+    refuted = {s.name for s in report.subjects if s.verdict == "refuted"}
+    subjects = []
+    for subject in report.subjects:
+        broken = [callee for callee in calls.get(subject.name, ()) if callee in refuted]
+        reason = f"not checked: it calls {', '.join(broken)}, which is wrong; fix that first"
+        subjects.append(replace(subject, verdict="unverified", reason=reason) if broken else subject)
+    return replace(report, subjects=subjects)

@@ -1,0 +1,160 @@
+"""Where a subject's inputs come from: declared, else recorded, else guessed. For check, profile and record alike."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from gradsmith.findings import one_line
+from gradsmith.inputs import recorded
+from gradsmith.inputs.declared import built, declared
+from gradsmith.inputs.examples import Supply, Wish
+from gradsmith.inputs.guess import Guess, guess
+from gradsmith.inputs.latest import latest
+from gradsmith.inputs.modules import constructed, instances, is_module_class
+from gradsmith.inputs.refitted import refitted, restoring
+from gradsmith.lab.binding import Example, moved_to
+from gradsmith.lab.state import preserved, seed_all
+from gradsmith.lab.target import Target, resolve
+
+
+def supply(target: Target, wish: Wish | None = None) -> Supply:
+    """Inputs for the subject, or the reason why there are none. Runs no check and writes no verdict.
+
+    >>> import torch
+    >>> from gradsmith.lab import resolve
+    >>> supply(resolve(torch.tanh)).source
+    'guessed'
+    """
+    wish = wish or Wish()
+    home = wish.module or sys.modules.get(getattr(target.function or target.original, "__module__", ""))
+    builders = declared(target.function or target.original, home, target.name)
+    if builders:
+        return _declared(target, builders, wish)
+    return _recorded(target, wish) or _guessed(target, wish)
+
+
+def declaration(target: Target) -> str:
+    """The one line a user has to write so that gradsmith can run the subject."""
+    names = ", ".join(name.rstrip("*") for name in target.names) or "..."
+    if is_module_class(target.original):
+        names = f"{target.name}(...), torch.randn(3, 4)"
+        return f'gradsmith_inputs = {{"{target.name}": lambda: ({names})}}'
+    return f'gradsmith_inputs = {{"{target.name}": lambda: ({names},)}}'
+
+
+def on_instance(target: Target, example: Example) -> tuple[Target, Example]:
+    """An example of a module class begins with the instance to run: that one, on the rest."""
+    args, kwargs = example
+    if not is_module_class(target.original):
+        return target, example
+    return resolve(args[0]), (args[1:], kwargs)
+
+
+def _declared(target: Target, builders: Sequence[Callable[[], Any]], wish: Wish) -> Supply:
+    examples: list[Example] = []
+    for builder in builders:
+        with preserved():
+            seed_all(wish.seed)
+            try:
+                examples.append(moved_to(built(builder), wish.device))
+            except Exception as error:  # the user's declaration: report their error, not a traceback of ours
+                line = getattr(getattr(builder, "__code__", None), "co_firstlineno", None)
+                at = f" (line {line})" if line else ""
+                return Supply(missing=f"the declared inputs{at} raise {one_line(error)}")
+    if not is_module_class(target.original):
+        return Supply(tuple(examples), "declared")
+    complete = [_with_instance(target, example, wish.seed) for example in examples]
+    if any(example is None for example in complete):
+        wanted = f"lambda: ({target.name}(...), torch.randn(3, 4))"
+        return Supply(missing=f"the declared inputs of a module class start with an instance: {wanted}")
+    return Supply(tuple(e for e in complete if e is not None), "declared")
+
+
+def _with_instance(target: Target, example: Example, seed: int) -> Example | None:
+    """The example itself, or behind an instance that takes it; None where none could be built."""
+    args, kwargs = example
+    if args and isinstance(args[0], nn.Module):
+        return example
+    for module in instances(target.original, seed):
+        if recorded.runs(resolve(module), args, kwargs, seed):
+            return (module, *args), kwargs
+    return None
+
+
+def _recorded(target: Target, wish: Wish) -> Supply | None:
+    """What a file of recorded calls says, or the tape that stopped last in this process; None where neither knows it."""
+    whole = is_module_class(target.original)
+    if wish.recorded is not None:
+        from gradsmith.inputs.recorded_file import examples_in, modules_in
+
+        path = Path(wish.recorded)
+        stored = modules_in(path, target.original, wish.seed) if whole else examples_in(path, target.name, wish.seed)
+        if stored:
+            return Supply(tuple(moved_to(example, wish.device) for example in stored), "recorded")
+    tape = latest()
+    if tape is None:
+        return None
+    if whole:
+        calls = [call for call in tape.modules if type(call.module) is target.original]
+        return recorded.of_modules(calls) if calls else None
+    known = target.function is not None and target.function in tape.functions
+    return recorded.of_function(tape, target, wish.seed, as_recorded=wish.as_recorded) if known else None
+
+
+def _guessed(target: Target, wish: Wish) -> Supply:
+    if wish.guessing is not None:
+        wish.guessing()
+    if is_module_class(target.original):
+        return _guessed_module(target, wish)
+    found = guess(replace(target, call=restoring(target.call)), seed=wish.seed, device=wish.device)
+    found = refitted(target, found, wish.seed)
+    if found.args is None:
+        return Supply(missing=f"no inputs worked ({_tried(found)}); write {declaration(target)}", guess=found)
+    caller = f" as {found.caller} passes them on" if found.caller else ""
+    return Supply(
+        ((found.args, found.kwargs),), "guessed", found.code, notes=(_kept(target, found.code, caller),), guess=found
+    )
+
+
+def _guessed_module(target: Target, wish: Wish) -> Supply:
+    """Built with guessed arguments, the instance then called with guessed inputs."""
+    last = ""
+    for made in constructed(target.original, wish.seed):
+        if isinstance(made, str):
+            last = made
+            continue
+        inner = _guessed(resolve(made.module), replace(wish, guessing=None))
+        if inner.missing:
+            last = inner.missing
+            continue
+        ((args, kwargs),) = inner.examples
+        code = inner.code.replace("(", f"({made.code}, ", 1)
+        return replace(
+            inner,
+            examples=(((made.module, *args), kwargs),),
+            code=code,
+            instance=made.code,
+            notes=(_kept(target, code),),
+        )
+    missing = f"no constructor arguments worked ({last or 'none could be proposed'}); write {declaration(target)}"
+    return Supply(missing=missing)
+
+
+def _kept(target: Target, code: str, caller: str = "") -> str:
+    guessed = f"{target.name}: inputs were guessed{caller}"
+    if not code:
+        return f"{guessed}; declare inputs to keep them"
+    return f'{guessed}; keep or correct them: gradsmith_inputs = {{"{target.name}": lambda: {code}}}'
+
+
+def _tried(found: Guess) -> str:
+    if not found.attempts:
+        return found.errors[0] if found.errors else "nothing could be proposed"
+    most = f", most often {found.errors[0][:120]}" if found.errors else ""
+    return f"{found.attempts} guesses tried{most}"
