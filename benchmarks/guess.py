@@ -41,10 +41,9 @@ from gradsmith.checking.run import examine
 from gradsmith.findings import Report
 from gradsmith.inputs.examples import Supply
 from gradsmith.inputs.guess import Guess, guess
+from gradsmith.inputs.lifting import NotLiftable, lookup
 from gradsmith.lab.arguments import Arguments, Leaf
 from gradsmith.lab.gradient import Settings, judge
-from gradsmith.lab.importing import lookup
-from gradsmith.lab.lifting import NotLiftable
 from gradsmith.lab.run import forward
 from gradsmith.lab.state import preserved
 from gradsmith.lab.target import Target, backward_of, resolve

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 import gradsmith as gs
-from gradsmith.lab.importing import lookup
-from gradsmith.lab.lifting import NotLiftable, assumed
+from gradsmith.inputs.lifting import NotLiftable, assumed, lookup
 
 
 def test_only_what_the_class_uses_is_run():

@@ -32,8 +32,8 @@ from gradsmith.checking.elsewhere.structure import (
 from gradsmith.findings import Finding, Report
 from gradsmith.inputs.examples import Supply
 from gradsmith.inputs.guess.functions import Written
+from gradsmith.inputs.lifting import assumed
 from gradsmith.lab.binding import Example
-from gradsmith.lab.lifting import assumed
 from gradsmith.lab.state import preserved
 from gradsmith.lab.target import Target
 

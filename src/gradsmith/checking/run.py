@@ -14,12 +14,12 @@ from gradsmith.checking.options import LEVELS, Options
 from gradsmith.checking.steps import walk
 from gradsmith.findings import Finding, GradsmithError, InputsFrom, Report, one_line
 from gradsmith.folding import fold, merge
-from gradsmith.inputs.code import as_code
 from gradsmith.inputs.examples import Supply, Wish
 from gradsmith.inputs.supply import on_instance, supply
 from gradsmith.lab import Arguments, Lab, Settings, Target, resolve
 from gradsmith.lab.binding import bound, unusable
 from gradsmith.lab.cells import cell_number
+from gradsmith.lab.code import as_code
 from gradsmith.lab.eager import uncompiled
 from gradsmith.lab.foreign import interpreter_cell, interpreter_note
 from gradsmith.lab.gradient import NotNearby

@@ -11,9 +11,8 @@ from gradsmith.checking.run import examine, examine_supplied, unverified
 from gradsmith.findings import GradsmithError, Report, one_line
 from gradsmith.inputs.declared import built, from_text
 from gradsmith.inputs.examples import Supply
+from gradsmith.inputs.lifting import NotLiftable, lookup
 from gradsmith.lab import device, stages
-from gradsmith.lab.importing import lookup
-from gradsmith.lab.lifting import NotLiftable
 from gradsmith.lab.state import seed_all
 from gradsmith.lab.target import resolve
 

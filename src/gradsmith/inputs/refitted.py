@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.utils import _pytree as pytree
 
-from gradsmith.inputs.code import as_code
 from gradsmith.inputs.guess import Guess
 from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.code import as_code
 from gradsmith.lab.run import forward
 from gradsmith.lab.state import preserved
 from gradsmith.lab.target import Target

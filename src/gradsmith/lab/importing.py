@@ -62,21 +62,6 @@ def package_name(path: Path) -> tuple[Path, str]:
     return folder, ".".join(parts)
 
 
-def lookup(module: ModuleType, qualified: str) -> Any:
-    """`Outer.Inner` in a module; `build.<locals>.Inner` is lifted out of the function it stands in."""
-    from gradsmith.lab.lifting import lift
-
-    value: Any = module
-    inside = False
-    for part in qualified.split("."):
-        if part == "<locals>":
-            inside = True
-            continue
-        value = lift(value, part) if inside else getattr(value, part)
-        inside = False
-    return value
-
-
 def _load(path: Path, name: str) -> ModuleType:
     # A plain script keeps its own name unless that would shadow something already imported.
     unique = name if name not in sys.modules and name.isidentifier() else f"gradsmith_user_{name}"

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from gradsmith.findings import Finding, Reproduction
-from gradsmith.inputs.code import as_code, exact_code
 from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.code import as_code, exact_code
 from gradsmith.lab.demonstrations import BODIES, PRELUDE
 from gradsmith.lab.demonstrations.ranks import LAUNCHER
 from gradsmith.lab.importing import package_name

@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from gradsmith.findings import GradsmithError, InputsFrom
-from gradsmith.inputs.code import as_code
 from gradsmith.inputs.examples import Wish
 from gradsmith.inputs.supply import on_instance, supply
 from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.code import as_code
 from gradsmith.lab.eager import uncompiled
 from gradsmith.lab.state import preserved
 from gradsmith.lab.target import Target

@@ -106,7 +106,7 @@ def _imported(path: str | None, module: str | None) -> Any:
 
 
 def _subject(module: Any, name: str) -> Any:
-    from gradsmith.lab.importing import lookup
+    from gradsmith.inputs.lifting import lookup
 
     try:
         found = lookup(module, name)

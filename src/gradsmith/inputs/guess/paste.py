@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gradsmith.inputs.code import tensor_code
 from gradsmith.inputs.guess.functions import Written
 from gradsmith.inputs.guess.proposals import LISTS, Proposal
+from gradsmith.lab.code import tensor_code
 from gradsmith.lab.wrapped import Wrapped
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from gradsmith.inputs.code import as_code, sayable
 from gradsmith.inputs.guess.blame import Blame
 from gradsmith.inputs.guess.callers import overheard
 from gradsmith.inputs.guess.candidates import Sizes, candidates, written_frames
@@ -23,6 +22,7 @@ from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, made
 from gradsmith.inputs.guess.subclasses import classes_of, with_subclasses
 from gradsmith.inputs.guess.trial import Outcome, alike, improve, improved_for_backward, outcome, split, without_warning
 from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.code import as_code, sayable
 from gradsmith.lab.eager import uncompiled
 from gradsmith.lab.state import preserved, seed_all
 from gradsmith.lab.target import Target

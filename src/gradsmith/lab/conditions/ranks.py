@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from gradsmith.lab.importing import import_file, lookup
+from gradsmith.lab.importing import import_file
 from gradsmith.lab.run import flat_outputs
 
 Gradients = dict[str, Tensor | None]
@@ -60,7 +61,7 @@ def main() -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     rank = dist.get_rank()
-    apply = lookup(import_file(Path(task["path"])), task["name"]).apply
+    apply = attrgetter(task["name"])(import_file(Path(task["path"]))).apply
     (values,) = torch.load(task["inputs"], weights_only=True)
     batch, trained, names = task["batch"], task["trained"], {int(p): name for p, name in task["names"].items()}
 

@@ -11,7 +11,7 @@ import ast
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any
 
 from gradsmith.lab import source_of
@@ -41,6 +41,19 @@ def assumed(cls: type | None) -> Assumption | None:
     return _assumed.get(cls) if cls is not None else None
 
 
+def lookup(module: ModuleType, qualified: str) -> Any:
+    """`Outer.Inner` in a module; `build.<locals>.Inner` is lifted out of the function it stands in."""
+    value: Any = module
+    inside = False
+    for part in qualified.split("."):
+        if part == "<locals>":
+            inside = True
+            continue
+        value = lift(value, part) if inside else getattr(value, part)
+        inside = False
+    return value
+
+
 def lift(outer: Callable[..., Any], name: str) -> Any:
     """The class or function `name` that is defined in the body of `outer`.
 
@@ -49,7 +62,7 @@ def lift(outer: Callable[..., Any], name: str) -> Any:
     >>> lift(build, "Inner")  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
         ...
-    gradsmith.lab.lifting.NotLiftable: build defines no Inner
+    gradsmith.inputs.lifting.NotLiftable: build defines no Inner
     """
     outer = inspect.unwrap(outer)
     node = _definition(outer)

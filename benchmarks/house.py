@@ -1,0 +1,209 @@
+"""What holds the house together, counted: cycles, rule names outside their files, readers of source, torch modes, lists of
+names, and places that set a verdict.
+
+Run: python benchmarks/house.py [--list]
+
+`tests/test_house.py` keeps the figures true. Packages are the folders of src/gradsmith and the single files beside them;
+imports inside functions count as imports, imports for the type checker do not. Rules are plugins that the catalogue finds
+in their folder (and those of other packages by entry point): finding is not importing, and no edge.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent / "src" / "gradsmith"
+# Those whose job is to watch every operation: one tape; the profiler's and the recurrent engine's own.
+OWN_MODES = ("profiling/", "recurrent/")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something stands: `lab/run.py:12 what`."""
+
+    path: str
+    line: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line} {self.what}"
+
+
+@dataclass
+class House:
+    """The source of gradsmith, parsed once."""
+
+    root: Path = ROOT
+    trees: dict[str, ast.Module] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.trees = {
+            str(path.relative_to(self.root)): ast.parse(path.read_text(encoding="utf-8"))
+            for path in sorted(self.root.rglob("*.py"))
+        }
+
+    @cached_property
+    def modules(self) -> dict[str, str]:
+        """Dotted name of every module, and its path."""
+        found = {}
+        for path in self.trees:
+            parts = ["gradsmith", *Path(path).with_suffix("").parts]
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+        return found
+
+    @cached_property
+    def rules(self) -> set[str]:
+        return {
+            Path(path).stem.replace("_", "-")
+            for path in self.trees
+            if path.startswith("rules/") and path.count("/") == 2 and not path.endswith("__init__.py")
+        }
+
+    def imports(self, path: str) -> Iterator[tuple[int, str]]:
+        """(line, module of ours) for every import in the file that runs."""
+        tree = self.trees[path]
+        unseen = {
+            id(inner)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+            for inner in ast.walk(node)
+        }
+        for node in ast.walk(tree):
+            if id(node) in unseen:
+                continue
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gradsmith":
+                for name in node.names:
+                    full = f"{node.module}.{name.name}"
+                    yield node.lineno, full if full in self.modules else str(node.module)
+            elif isinstance(node, ast.Import):
+                yield from ((node.lineno, n.name) for n in node.names if n.name in self.modules)
+
+    def graph(self) -> dict[str, dict[str, list[Place]]]:
+        """package -> package it imports -> where."""
+        edges: dict[str, dict[str, list[Place]]] = defaultdict(lambda: defaultdict(list))
+        for path in self.trees:
+            here = _package(path)
+            for line, name in self.imports(path):
+                there = _package(self.modules[name])
+                if there != here and (here, there) != ("catalog", "rules"):
+                    edges[here][there].append(Place(path, line, name))
+        return edges
+
+    def cycles(self) -> list[list[str]]:
+        """Packages that import each other, directly or by way of others."""
+        edges = self.graph()
+        reach = {package: _reachable(package, edges) for package in edges}
+        found = {
+            tuple(sorted(other for other in reach[p] if p in reach.get(other, ()))) for p in edges if p in reach[p]
+        }
+        return [list(group) for group in sorted(found)]
+
+    def rule_names(self) -> list[Place]:
+        """Names of rules, as string literals outside rules/."""
+        return [
+            Place(path, node.lineno, repr(node.value))
+            for path, node in self._outside_rules(ast.Constant)
+            if node.value in self.rules and not _is_docstring(self.trees[path], node)
+        ]
+
+    def readers(self) -> list[Place]:
+        """Calls that read or parse the source of user code, outside source/."""
+        reading = {"getsource", "getsourcelines", "getsourcefile", "ast.parse", "findsource"}
+        return [
+            Place(path, node.lineno, ast.unparse(node.func))
+            for path, node in self._outside_rules(ast.Call, also_rules=True)
+            if not path.startswith("source/")
+            and (ast.unparse(node.func) in reading or ast.unparse(node.func).rpartition(".")[2] in reading)
+        ]
+
+    def modes(self) -> list[Place]:
+        """Classes that watch torch's operations, outside those rooms whose job it is."""
+        return [
+            Place(path, node.lineno, node.name)
+            for path, node in self._outside_rules(ast.ClassDef, also_rules=True)
+            if not path.startswith(OWN_MODES)
+            and any(
+                ast.unparse(base).rpartition(".")[2] in ("TorchFunctionMode", "TorchDispatchMode") for base in node.bases
+            )
+        ]
+
+    def lists_of_names(self) -> list[Place]:
+        """Patterns over the names that users give: outside source/lexicon.py there are none."""
+        found = []
+        for path, node in self._outside_rules(ast.Assign, also_rules=True):
+            if path == "source/lexicon.py" or not isinstance(node.value, ast.Call):
+                continue
+            text = ast.unparse(node.value)
+            if text.startswith("re.compile(") and text.count("|") >= 2 and not set("<>{}=:;,/") & set(text) - {","}:
+                found.append(Place(path, node.lineno, ast.unparse(node.targets[0])))
+        return found
+
+    def verdicts(self) -> list[Place]:
+        """Places that give a subject its verdict."""
+        words = {"verified", "refuted", "unverified", "skipped"}
+        found = []
+        for path, node in self._outside_rules(ast.Call, also_rules=True):
+            name = ast.unparse(node.func).rpartition(".")[2]
+            given = [k.value for k in node.keywords if k.arg == "verdict"]
+            given += node.args[1:2] if name == "Subject" else []
+            if any(isinstance(c, ast.Constant) and c.value in words for g in given for c in ast.walk(g)):
+                found.append(Place(path, node.lineno, ast.unparse(node.func)))
+        return found
+
+    def _outside_rules(self, kind: type, *, also_rules: bool = False) -> Iterator[tuple[str, ast.AST]]:
+        for path, tree in self.trees.items():
+            if also_rules or not path.startswith("rules/"):
+                yield from ((path, node) for node in ast.walk(tree) if isinstance(node, kind))
+
+
+def _package(path: str) -> str:
+    first = Path(path).parts[0]
+    return first.removesuffix(".py")
+
+
+def _reachable(start: str, edges: dict[str, dict[str, list[Place]]]) -> set[str]:
+    seen: set[str] = set()
+    waiting = list(edges.get(start, ()))
+    while waiting:
+        package = waiting.pop()
+        if package not in seen:
+            seen.add(package)
+            waiting.extend(edges.get(package, ()))
+    return seen
+
+
+def _is_docstring(tree: ast.Module, node: ast.Constant) -> bool:
+    return any(
+        isinstance(holder, (ast.Module, ast.ClassDef, ast.FunctionDef))
+        and holder.body
+        and isinstance(holder.body[0], ast.Expr)
+        and holder.body[0].value is node
+        for holder in ast.walk(tree)
+    )
+
+
+def main() -> None:
+    house = House()
+    rows: list[tuple[str, list[object]]] = [
+        ("cycles between packages", list(house.cycles())),
+        ("rule names outside rules/", list(house.rule_names())),
+        ("files that read user source outside source/", sorted({p.path for p in house.readers()})),
+        ("torch modes outside profiling/ and recurrent/", list(house.modes())),
+        ("lists of names outside source/lexicon.py", list(house.lists_of_names())),
+        ("files that set a verdict", sorted({p.path for p in house.verdicts()})),
+    ]
+    for what, found in rows:
+        print(f"{len(found):4d}  {what}")
+        if "--list" in sys.argv:
+            for place in found:
+                print(f"        {place}")
+
+
+if __name__ == "__main__":
+    main()
