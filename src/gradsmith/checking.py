@@ -14,12 +14,13 @@ from gradsmith.inputs.declared import built, declared
 from gradsmith.lab import Arguments, Lab, Settings, Target, resolve
 from gradsmith.lab.binding import Example, bound, moved_to, unusable
 from gradsmith.lab.cells import cell_number
+from gradsmith.lab.declarations import Declaration, declaration_of
 from gradsmith.lab.foreign import interpreter_cell, interpreter_note
 from gradsmith.lab.gradient import NotNearby
 from gradsmith.lab.state import preserved, seed_all
-from gradsmith.lab.surrogates import waived
 from gradsmith.lab.variations.judging import rejected
 from gradsmith.steps import walk
+from gradsmith.surrogate_kinds import NO_KIND, waived
 
 LEVELS = ("quick", "standard", "deep")
 GRADIENTS = ("exact", "surrogate", "approximate")
@@ -267,7 +268,8 @@ def _reproducible(finding: Finding, lab: Lab) -> Finding:
 def _inconclusive(lab: Lab) -> str:
     """Why the examination proves nothing, although nothing was found."""
     if lab.surrogate:
-        return ""
+        flows = lab.baseline.v or "none-for-tensor" in waived(lab.surrogate)
+        return "" if flows else "no output carries a gradient"
     judgement = lab.gradient
     if not judgement.pairs:
         return "no output carries a gradient"
@@ -297,26 +299,26 @@ def _verdict(worst: Subject, findings: Sequence[Finding]) -> Subject:
 UNRUN = frozenset({"forward-raised", "import-failed", "crashed", "timed-out", "out-of-memory"})
 
 
-def _lab(target: Target, arguments: Arguments, options: Options) -> Lab:
-    from gradsmith.lab.declarations import declaration_of
-
+def _declared(target: Target, options: Options) -> Declaration:
+    """What the gradient is meant to be: what the caller says, else what the source says."""
     stated = declaration_of(target)
-    surrogate = stated.surrogate
-    if options.gradient == "surrogate":
-        surrogate = surrogate or "custom"
-    elif options.gradient is not None:
-        surrogate = None
+    if options.gradient is None:
+        return replace(stated, like=options.like or stated.like)
+    surrogate = (stated.surrogate or NO_KIND) if options.gradient == "surrogate" else None
+    return Declaration(surrogate, options.gradient == "approximate", options.like or stated.like)
+
+
+def _lab(target: Target, arguments: Arguments, options: Options) -> Lab:
+    meant = _declared(target, options)
     settings = Settings(options.seed, options.rtol, options.atol, options.reference, options.project)
-    approximate = options.gradient == "approximate" or (options.gradient is None and stated.approximate)
-    like = options.like or stated.like
     return Lab(
         target,
         arguments,
         settings,
         options.level,
-        surrogate,
-        approximate,
-        like,
+        meant.surrogate,
+        meant.approximate,
+        meant.like,
         options.second_order,
         options.isolated,
         options.empty,
@@ -377,4 +379,6 @@ def _source_findings(target: Target, options: Options) -> list[Finding]:
             report = lint([target.path], select=options.select, ignore=options.ignore)
     except GradsmithError:
         return []
-    return [f for f in report.findings if f.function == target.name]
+    kind = _declared(target, options).surrogate
+    free = waived(kind) if kind is not None else frozenset[str]()
+    return [f for f in report.findings if f.function == target.name and f.rule not in free]

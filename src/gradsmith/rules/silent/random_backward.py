@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Finding
 from gradsmith.rules.transforms import MISMATCHES
 from gradsmith.source.knowledge import RANDOM
+from gradsmith.surrogate_kinds import waives
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -90,7 +91,7 @@ gradsmith_inputs = {"Dropout": lambda: (torch.randn(4, 3, dtype=torch.float64, r
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
     backward = function.backward
-    if backward is None or function.declaration is not None or not function.has_gradient:
+    if backward is None or waives(function.declaration, "random-backward") or not function.has_gradient:
         return
     text = backward.file.source_of(backward.node)
     if any(word in text for word in ("rng_state", "fork_rng", "manual_seed", "generator=", "stochastic")):
