@@ -129,7 +129,8 @@ class House:
             for path, node in self._outside_rules(ast.ClassDef, also_rules=True)
             if not path.startswith(OWN_MODES)
             and any(
-                ast.unparse(base).rpartition(".")[2] in ("TorchFunctionMode", "TorchDispatchMode") for base in node.bases
+                ast.unparse(base).rpartition(".")[2] in ("TorchFunctionMode", "TorchDispatchMode")
+                for base in node.bases
             )
         ]
 

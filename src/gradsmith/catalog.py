@@ -60,7 +60,9 @@ class Rule:
     asks_names_in: tuple[str, ...] = ()  # words of files in which it looks for names
     after_others: bool = False  # its source lens judges what became of the other rules' findings
     event: str = ""  # what happened where no probe ran: forward, backward, import, crash, time, memory
-    outcome: str = ""  # what a finding says about the gradient: wrong, surrogate, shape, count, raises, forward raises
+    outcome: str = (
+        ""  # what it says of the gradient: wrong, surrogate, none, shape, unreduced, count, raises, forward raises
+    )
     refutes: bool = True  # whether an error refutes the subject, or only leaves it unexamined
     unproven: str = ""  # why a subject with such a finding is not verified, though nothing refutes it
     stops: str = ""  # what cannot be done once it was found: measuring, everything

@@ -49,22 +49,34 @@ def reports(zygote: Zygote, job: Job, options: dict[str, Any]) -> Iterator[Repor
 
 
 def check_isolated(fn: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Report:
-    """`gs.check(..., isolate=True)`: the subject travels by name; given tensors through a private file."""
-    import torch
-
+    """`gs.check(..., isolate=True)`: subject and functions travel by name; given tensors through a private file."""
     from gradsmith.lab.target import resolve
 
     target = resolve(fn)
     subject = target.function or target.original
-    if target.path is None or not isinstance(subject, type):
+    if target.path is None or not Path(target.path).is_file() or not isinstance(subject, type):
         raise GradsmithError(f"isolate=True needs a class in a file; {target.name} cannot be found by name elsewhere")
+    chosen = options.as_json()
     with Zygote(Limits(), WORKER) as zygote:
         job = Job(target.path, None, [(subject.__qualname__, target.line)])
         if inputs or kwargs:
-            stored = str(Path(zygote.folder.name) / "inputs.pt")
-            torch.save([list(inputs), kwargs], stored)
-            job.tensors = stored
-        return next(iter(reports(zygote, job, options.as_json())))
+            job.tensors = str(Path(zygote.folder.name) / "inputs.pt")
+            _store([list(inputs), kwargs], job.tensors)
+        return next(iter(reports(zygote, job, chosen)))
+
+
+def _store(inputs: list[Any], path: str) -> None:
+    """Write what the worker will read; what it would refuse to read is refused here."""
+    import torch
+
+    try:
+        torch.save(inputs, path)
+        torch.load(path, weights_only=True)
+    except Exception as error:  # pickle has many ways to say no
+        raise GradsmithError(
+            "isolate=True runs in another process, and only tensors and plain values travel there as inputs; declare "
+            "these with gradsmith_inputs in the file of the class, or leave out isolate=True"
+        ) from error
 
 
 def _report(zygote: Zygote, job: Job, name: str, line: int | None, options: dict[str, Any]) -> Report:

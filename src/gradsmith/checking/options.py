@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
+from types import ModuleType
 from typing import Any
 
 from gradsmith.catalog import nearest
+from gradsmith.checking.named import found, named
 from gradsmith.findings import GradsmithError
 
 LEVELS = ("quick", "standard", "deep")
@@ -56,9 +58,15 @@ class Options:
         return Options(**values)
 
     def as_json(self) -> dict[str, Any]:
-        """What can travel to another process; functions cannot, and are left out."""
+        """As they travel to another process: functions by their names, which refuses those that have none."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: value for name, value in values.items() if not callable(value)}
+        return {name: named(value, name) if callable(value) else value for name, value in values.items()}
+
+    @staticmethod
+    def from_json(told: Mapping[str, Any], module: ModuleType) -> Options:
+        """The options that travelled, with the functions among them found by their names; `module` is the subject's."""
+        functions = {f.name: found(told[f.name], module) for f in fields(Options) if isinstance(told.get(f.name), dict)}
+        return Options(**{**told, **functions, "isolated": True})
 
 
 def on_command_line() -> list[Field[Any]]:

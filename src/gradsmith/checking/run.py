@@ -20,12 +20,13 @@ from gradsmith.lab import Arguments, Lab, Settings, Target, resolve
 from gradsmith.lab.binding import bound, unusable
 from gradsmith.lab.cells import cell_number
 from gradsmith.lab.code import as_code
+from gradsmith.lab.declarations import Declaration, declaration_of
 from gradsmith.lab.eager import uncompiled
 from gradsmith.lab.foreign import interpreter_cell, interpreter_note
 from gradsmith.lab.gradient import NotNearby
 from gradsmith.lab.state import preserved
-from gradsmith.lab.surrogates import waived
 from gradsmith.lab.variations.judging import rejected
+from gradsmith.surrogate_kinds import SURROGATE, frees, known
 
 
 def check(
@@ -179,9 +180,9 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
     findings: list[Finding] = []
     troubles: list[str] = []
     reached = LEVELS.index(options.level)
-    free = waived(lab.surrogate) if lab.surrogate else frozenset[str]()
+    kind = known(lab.surrogate) if lab.surrogate else None
     for rule in catalog.chosen(options.select, options.ignore):
-        if rule.probe is None or LEVELS.index(rule.level) > reached or rule.name in free:
+        if rule.probe is None or LEVELS.index(rule.level) > reached or (kind and frees(kind, rule.waived_by)):
             continue
         if rule.family == "transforms" and not lab.first:
             continue  # how a subject is compiled or vectorised does not depend on the example
@@ -215,7 +216,9 @@ def _reproducible(finding: Finding, lab: Lab) -> Finding:
 def _inconclusive(lab: Lab) -> str:
     """Why the examination proves nothing, although nothing was found."""
     if lab.surrogate:
-        return ""
+        # Of a kind that may return None, nothing has to flow.
+        none_is_meant = any(r.outcome == "none" and frees(lab.surrogate, r.waived_by) for r in catalog.rules().values())
+        return "" if lab.baseline.v or none_is_meant else "no output carries a gradient"
     judgement = lab.gradient
     if not judgement.pairs:
         return "no output carries a gradient"
@@ -227,26 +230,26 @@ def _inconclusive(lab: Lab) -> str:
     return ""
 
 
-def _lab(target: Target, arguments: Arguments, options: Options) -> Lab:
-    from gradsmith.lab.declarations import declaration_of
-
+def _declared(target: Target, options: Options) -> Declaration:
+    """What the gradient is meant to be: what the caller says, else what the source says."""
     stated = declaration_of(target)
-    surrogate = stated.surrogate
-    if options.gradient == "surrogate":
-        surrogate = surrogate or "custom"
-    elif options.gradient is not None:
-        surrogate = None
+    if options.gradient is None:
+        return replace(stated, like=options.like or stated.like)
+    surrogate = (stated.surrogate or SURROGATE) if options.gradient == "surrogate" else None
+    return Declaration(surrogate, options.gradient == "approximate", options.like or stated.like)
+
+
+def _lab(target: Target, arguments: Arguments, options: Options) -> Lab:
+    meant = _declared(target, options)
     settings = Settings(options.seed, options.rtol, options.atol, options.reference, options.project)
-    approximate = options.gradient == "approximate" or (options.gradient is None and stated.approximate)
-    like = options.like or stated.like
     return Lab(
         target,
         arguments,
         settings,
         options.level,
-        surrogate,
-        approximate,
-        like,
+        meant.surrogate,
+        meant.approximate,
+        meant.like,
         options.second_order,
         options.isolated,
         options.empty,
@@ -307,4 +310,6 @@ def _source_findings(target: Target, options: Options) -> list[Finding]:
             report = lint([target.path], select=options.select, ignore=options.ignore)
     except GradsmithError:
         return []
-    return [f for f in report.findings if f.function == target.name]
+    kind = _declared(target, options).surrogate
+    mine = [f for f in report.findings if f.function == target.name]
+    return [f for f in mine if kind is None or not frees(kind, catalog.find(f.rule).waived_by)]

@@ -14,7 +14,7 @@ from gradsmith.inputs.examples import Supply
 from gradsmith.inputs.lifting import NotLiftable, lookup
 from gradsmith.lab import device, stages
 from gradsmith.lab.state import seed_all
-from gradsmith.lab.target import resolve
+from gradsmith.lab.target import Target, resolve
 
 
 def prepare() -> None:
@@ -27,7 +27,6 @@ def report_on(module: Any, task: dict[str, Any]) -> Report:
     name = task["subject"]
     if task.get("result"):
         stages.works_on(task["result"])
-    options = Options(**{**task["options"], "isolated": True})
     try:
         target = resolve(lookup(module, name))
     except AttributeError as error:
@@ -37,6 +36,14 @@ def report_on(module: Any, task: dict[str, Any]) -> Report:
         return Report(subjects=[subject], functions=1)
     except GradsmithError as error:
         return Report(subjects=[verdict.unverified(name, str(error), task.get("path"))], functions=1)
+    try:
+        return _examined(target, module, task)
+    except GradsmithError as error:
+        return unverified(target, str(error))
+
+
+def _examined(target: Target, module: Any, task: dict[str, Any]) -> Report:
+    options = Options.from_json(task["options"], module)
     where = device.named(task.get("device"))
     if task.get("tensors"):
         import torch
@@ -47,8 +54,8 @@ def report_on(module: Any, task: dict[str, Any]) -> Report:
         seed_all(options.seed)
         try:
             args, kwargs = built(from_text(task["inputs"], module))
-        except GradsmithError as error:
-            return unverified(target, str(error))
+        except GradsmithError:
+            raise
         except Exception as error:  # evaluating the user's own expression
             return unverified(target, f"--inputs raises {one_line(error)}")
         return examine(target, Supply(((args, kwargs),), "given"), options)

@@ -33,10 +33,3 @@ def class_line(text: str, name: str) -> int | None:
         if re.match(rf"\s*class\s+{re.escape(name)}\b", line):
             found = number
     return found
-
-
-def class_source(path: str, name: str) -> str:
-    """From `class name` to the end of its cell."""
-    text = cell_text(path)
-    line = class_line(text, name)
-    return "\n".join(text.splitlines()[line - 1 :]) if line else ""

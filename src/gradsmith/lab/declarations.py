@@ -1,17 +1,21 @@
-"""What a user declared about a gradient: by decorator, or by a comment on the class line."""
+"""What a user declared about a gradient: by decorator, or by a comment in the source, read as lint reads it."""
 
 from __future__ import annotations
 
+import ast
 import inspect
-import re
-from collections.abc import Callable
+import linecache
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from gradsmith.lab.target import Target
+from gradsmith.lab.target import Target, where
+from gradsmith.source import FileModel, qualnames
+from gradsmith.source.declared import Definition, written_at
+from gradsmith.surrogate_kinds import SURROGATE
 
 ATTRIBUTE = "__gradsmith_surrogate__"
-_COMMENT = re.compile(r"#\s*gradsmith:\s*(surrogate\[([\w-]+)\]|surrogate|approximate)")
 
 
 @dataclass(frozen=True)
@@ -24,24 +28,60 @@ class Declaration:
 
 
 def declaration_of(target: Target) -> Declaration:
-    subject = target.function if target.function is not None else target.original
-    stated = getattr(subject, ATTRIBUTE, None)
-    if isinstance(stated, Declaration):
-        return stated
-    match = _COMMENT.search(_header(subject, target.path)) if target.function is not None else None
-    if match is None:
-        return Declaration()
-    if match.group(1) == "approximate":
-        return Declaration(approximate=True)
-    return Declaration(surrogate=match.group(2) or "custom")
+    """What stands at the subject, else at the nearest class it derives from."""
+    for part in _parts(target):
+        stated = vars(part).get(ATTRIBUTE) if hasattr(part, "__dict__") else None
+        if isinstance(stated, Declaration):
+            return stated
+        if (found := _in_comment(part)) is not None:
+            return found
+    return Declaration()
 
 
-def _header(cls: Any, path: str | None) -> str:
-    """The lines of a class up to its first method (comments above `class` do not count)."""
+def _parts(target: Target) -> Iterator[Any]:
+    """The classes of a Function, or a custom op and the functions it is made of."""
+    if target.function is not None:
+        yield from (cls for cls in target.function.__mro__ if not cls.__module__.startswith(("torch.", "builtins")))
+        return
+    yield target.original
+    if target.kind == "custom_op":
+        yield from filter(None, (getattr(target.original, name, None) for name in ("_init_fn", "_backward_fn")))
+
+
+def _in_comment(part: Any) -> Declaration | None:
+    path, line = where(part) if inspect.isclass(part) or inspect.isfunction(part) else (None, None)
+    if path is None:
+        return None
+    file = FileModel(path, _text(path))
+    if not file.comments.declared:
+        return None
     try:
-        source = inspect.getsource(cls)
-    except (TypeError, OSError):
-        from gradsmith.lab.cells import class_source
+        nodes = list(_definitions(file, part))
+    except SyntaxError:  # the file is being edited
+        return None
+    # Of several with one name the one that was loaded, as far as Python knows, else the last.
+    node = next((n for n in nodes if n.lineno == line), nodes[-1] if nodes else None)
+    written = written_at(file, node) if node is not None else None
+    if written is None:
+        return None
+    if written.gradient == "approximate":
+        return Declaration(approximate=True)
+    return Declaration(surrogate=written.kind or SURROGATE)
 
-        source = class_source(path, cls.__name__) if path else ""
-    return re.split(r"^\s+(?:@|def )", source, maxsplit=1, flags=re.M)[0]
+
+def _text(path: str) -> str:
+    """The text of a file, or of a notebook cell or other text that was compiled under this name."""
+    if Path(path).is_file():
+        linecache.checkcache(path)
+    return "".join(linecache.getlines(path))
+
+
+def _definitions(file: FileModel, part: Any) -> Iterator[Definition]:
+    for node in ast.walk(file.tree):
+        if inspect.isclass(part) and isinstance(node, ast.ClassDef):
+            if node.name == part.__name__ and qualnames.of_class(file, node) == part.__qualname__:
+                yield node
+        elif inspect.isfunction(part) and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            begins = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            if node.name == part.__name__ and begins == part.__code__.co_firstlineno:
+                yield node

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from gradsmith.findings import Applicability, Edit, Finding, Severity
-from gradsmith.source import qualnames, roles
+from gradsmith.source import declared, qualnames, roles
 from gradsmith.source.context import AttributeRead, AttributeWrite, Mark, Save, Unpack
 from gradsmith.source.file import FileModel
 from gradsmith.source.method import Binder, Method, Param, Role, read_params
@@ -139,18 +139,19 @@ class FunctionModel:
 
     @cached_property
     def declaration(self) -> Declaration | None:
-        """`# gradsmith: surrogate[...]` or `approximate`, or the decorator `@gs.surrogate(...)`."""
-        decorators = self.node.decorator_list
-        first = min([self.node.lineno, *(d.lineno for d in decorators)])
-        last = self.node.body[0].lineno if self.node.body else self.node.lineno
-        lines = [first - 1, *range(first, max(last, first + 1))]
-        if "backward" in self.methods:
-            node = self.methods["backward"].node
-            lines += [node.lineno, node.lineno - 1]
-        found = self.file.comments.declaration(lines)
-        if found is not None:
-            return found
-        for decorator in decorators:
+        """`# gradsmith: surrogate[...]` or `approximate`, or the decorator `@gs.surrogate(...)`, here or at a base."""
+        return next((d for model in (self, *self._ancestors()) if (d := model.own_declaration) is not None), None)
+
+    @property
+    def own_declaration(self) -> Declaration | None:
+        """What stands at this class itself; at the op or at its backward, for a custom op."""
+        found = declared.written_at(self.file, self.node)
+        if found is None and self.kind == "custom_op" and self.backward is not None:
+            found = declared.written_at(self.backward.file, self.backward.node)
+        return found or self._decorated()
+
+    def _decorated(self) -> Declaration | None:
+        for decorator in self.node.decorator_list:
             call = decorator.func if isinstance(decorator, ast.Call) else decorator
             dotted = self.file.dotted(call) or ""
             if dotted.startswith("gradsmith.") and dotted.endswith((".surrogate", ".approximate")):

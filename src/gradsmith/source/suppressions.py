@@ -3,8 +3,8 @@
 # gradsmith: ignore[inplace-grad, GS401]     on the line of the finding, or on the class line for the whole class
 # gradsmith: ignore                          everything there
 # noqa: GS202                                understood too, on the line of the finding
-# gradsmith: surrogate[straight-through]     on the class line or above it: the gradient is a stand-in, on purpose
-# gradsmith: approximate                     on the class line or above it: the gradient is known to be inexact
+# gradsmith: surrogate[straight-through]     at a class, above or inside it: the gradient is a stand-in, on purpose
+# gradsmith: approximate                     at a class, above or inside it: the gradient is known to be inexact
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ class Declaration(NamedTuple):
 
     gradient: Literal["surrogate", "approximate"]
     kind: str = ""
+    column: int = 0  # of the comment, in bytes, as ast counts
 
 
 class Suppression(NamedTuple):
@@ -62,10 +63,6 @@ class Suppressions:
                     hidden = True
         return hidden
 
-    def declaration(self, lines: Sequence[int]) -> Declaration | None:
-        """What is declared on one of these lines."""
-        return next((self.declared[line] for line in lines if line in self.declared), None)
-
 
 def read(lines: Sequence[str]) -> Suppressions:
     """The comments of a file.
@@ -82,10 +79,10 @@ def read(lines: Sequence[str]) -> Suppressions:
             word = match[1].lower()
             if word == "ignore":
                 found.by_line.setdefault(number, []).append(Suppression(number, names))
-            elif word == "surrogate":
-                found.declared[number] = Declaration("surrogate", names[0] if names else "")
-            else:
-                found.declared[number] = Declaration("approximate", names[0] if names else "")
+                continue
+            column = len(text[: match.start()].encode("utf-8", "surrogatepass"))
+            gradient: Literal["surrogate", "approximate"] = "surrogate" if word == "surrogate" else "approximate"
+            found.declared[number] = Declaration(gradient, names[0] if names else "", column)
         if "noqa" in text.lower() and (noqa := _NOQA.search(text)):
             codes = tuple(c for c in re.split(r"[,\s]+", noqa[1] or "") if c)
             found.by_line.setdefault(number, []).append(Suppression(number, codes, noqa=True))

@@ -21,13 +21,14 @@ https://github.com/nerfstudio-project/gsplat/issues/76, https://github.com/huawe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
+    from gradsmith.lab.raw import RawPair
 
 CODE = "GS113"
 SEVERITY = "error"
@@ -60,7 +61,8 @@ def probe(lab: Lab) -> Iterator[Finding]:
 
     from gradsmith.lab.raw import raw_pairs
 
-    for pair in raw_pairs(lab):
+    pairs = list(raw_pairs(lab))
+    for pair in pairs:
         given, returned = pair.given, pair.returned
         if not isinstance(returned, Tensor) or not isinstance(given, Tensor) or not pair.needed:
             continue
@@ -70,9 +72,22 @@ def probe(lab: Lab) -> Iterator[Finding]:
                 f"'{pair.name}' has shape {tuple(given.shape)}.",
                 function=pair.function,
                 argument=pair.name,
-                advice=_remedy(tuple(returned.shape), tuple(given.shape), pair.name),
+                advice=_order(pair, pairs) or _remedy(tuple(returned.shape), tuple(given.shape), pair.name),
                 evidence={"returned": list(returned.shape), "expected": list(given.shape)},
             )
+
+
+def _order(pair: RawPair, pairs: Sequence[RawPair]) -> str:
+    """The remedy where two gradients stand in each other's place."""
+    for other in pairs:
+        crossed = ((pair.returned, other.given), (other.returned, pair.given))
+        shapes = [tuple(getattr(tensor, "shape", ())) for both in crossed for tensor in both]
+        if other.function == pair.function and other is not pair and shapes[0] == shapes[1] and shapes[2] == shapes[3]:
+            return (
+                f"The gradients of '{pair.name}' and '{other.name}' have each other's shapes: return them in the order of "
+                "forward's inputs."
+            )
+    return ""
 
 
 def _sums_down(returned: tuple[int, ...], expected: tuple[int, ...]) -> bool:

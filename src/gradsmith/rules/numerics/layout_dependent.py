@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 CODE = "GS308"
 SEVERITY = "error"
+WAIVED_BY = ("noise",)
 DEMONSTRATION = "layout"
 EXPLAINS = ("compile-mismatch", "vmap-mismatch")
 BAD = '''

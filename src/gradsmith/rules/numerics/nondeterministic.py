@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 CODE = "GS311"
 SEVERITY = "info"
+WAIVED_BY = ("noise",)
 LEVEL = "standard"
 BAD = '''
 import os

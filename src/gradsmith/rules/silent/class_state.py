@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 CODE = "GS216"
 SEVERITY = "error"
+WAIVED_BY = ("noise",)
 DEMONSTRATION = "state"
 EXPLAINS = (
     "wrong-gradient",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 CODE = "GS219"
 SEVERITY = "error"
+WAIVED_BY = ("noise",)
 DEMONSTRATION = "subsets"
 EXPLAINS = ()
 BAD = """

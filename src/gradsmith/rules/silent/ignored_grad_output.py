@@ -12,7 +12,8 @@ or mixed precision multiply grad_output, and this Function drops the factor.
 
 Known problems
 --------------
-Outputs that are marked non-differentiable need no grad_output.
+Outputs that are marked non-differentiable need no grad_output. A surrogate is held to this rule, too, unless it brings a
+gradient of its own: declare that one (`# gradsmith: surrogate[aux-loss]`).
 
 References
 ----------
@@ -26,6 +27,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.surrogate_kinds import waives
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 CODE = "GS205"
 SEVERITY = "error"
+WAIVED_BY = ("aux-loss",)
 EXPLAINS = ("nonlinear-backward", "wrong-gradient", "undeclared-surrogate")
 BAD = """
 import torch
@@ -61,7 +64,9 @@ GOOD = BAD.replace("return 2 * (prediction", "return grad_output * 2 * (predicti
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
     backward = function.backward
-    if backward is None or not function.has_gradient or function.declaration is not None or not backward.params:
+    if backward is None or not function.has_gradient or not backward.params:
+        return
+    if waives(function.declaration, WAIVED_BY):
         return
     names = {p.name for p in backward.params}
     if all(name.startswith("_") or any(word in name.lower() for word in _MEANT) for name in names):
@@ -118,6 +123,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
         yield lab.finding(
             f"{lab.target.name}.backward ignores grad_output: another grad_output gives the same gradient.",
             argument="grad_output",
-            advice="Multiply what backward returns by grad_output.",
+            advice="Multiply what backward returns by grad_output; if it brings a gradient of its own on purpose, declare it "
+            "with `# gradsmith: surrogate[aux-loss]`.",
             severity="warning" if said(lab.target) else None,
         )

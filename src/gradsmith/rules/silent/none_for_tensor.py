@@ -12,7 +12,9 @@ PyTorch takes None for zero. The parameter is never trained, and nothing says so
 
 Known problems
 --------------
-Inputs that are not meant to be differentiated, such as targets and masks, should not require grad in the example.
+Inputs that are not meant to be differentiated, such as targets and masks, should not require grad in the example. Of the
+surrogates only `stop` is free of this rule; under the others a None beside a gradient for an input that needs none is
+reported even where forward is flat.
 
 References
 ----------
@@ -28,6 +30,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.source.knowledge import sounds_integer
+from gradsmith.surrogate_kinds import waives
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 
 CODE = "GS213"
 SEVERITY = "error"
+WAIVED_BY = ("stop",)
+OUTCOME = "none"
 EXPLAINS = ("undeclared-surrogate",)
 BAD = """
 import torch
@@ -88,7 +93,7 @@ gradsmith_inputs = {"Product": example}
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
     forward, backward = function.forward, function.backward
-    if forward is None or backward is None or function.declaration is not None:
+    if forward is None or backward is None or waives(function.declaration, WAIVED_BY):
         return
     if _is_empty(backward) and not forward.is_stub and not forward.raises_only and not _is_template(function):
         many = len(forward.positional) > 1
@@ -217,3 +222,30 @@ def probe(lab: Lab) -> Iterator[Finding]:
             advice=f"Return the gradient of '{pair.leaf.name}'; if it must not be trained, pass it detached.",
             evidence={"element": pair.mismatch.element, "true": pair.mismatch.true},
         )
+    if lab.surrogate:
+        yield from _wrong_slot(lab, seen)
+
+
+def _wrong_slot(lab: Lab, known: set[str]) -> Iterator[Finding]:
+    """Forward may be flat, so that no derivative is missing; but a surrogate has a gradient, and it went elsewhere."""
+    from torch import Tensor
+
+    from gradsmith.lab.raw import raw_pairs
+
+    pairs = [pair for pair in raw_pairs(lab) if isinstance(pair.given, Tensor)]
+    for pair in pairs:
+        if not pair.needed or pair.returned is not None or pair.name in known:
+            continue
+        for other in pairs:
+            misplaced = not other.needed and other.function == pair.function and isinstance(other.returned, Tensor)
+            if misplaced and other.returned.shape == pair.given.shape:
+                known.add(pair.name)
+                yield lab.finding(
+                    f"{pair.function}.backward returns None for '{pair.name}', which needs a gradient, and a gradient for "
+                    f"'{other.name}', which needs none.",
+                    function=pair.function,
+                    argument=pair.name,
+                    cause="swapped",
+                    advice="Return the gradients in the order of forward's inputs.",
+                )
+                break

@@ -13,8 +13,9 @@ scaler, and training changes. gradcheck only ever passes one-hot grad_outputs of
 
 Known problems
 --------------
-Clipping, noise and sparsifying on purpose are surrogates: declare them (`# gradsmith: surrogate[clip]`). Where the
-gradient looks like an undeclared one anyway, this is a warning.
+Clipping, noise, sparsifying and an auxiliary loss are surrogates: declare them with their kind
+(`# gradsmith: surrogate[clip]`); one that is declared without a kind has to be linear. Where the gradient looks like an
+undeclared one anyway, this is a warning.
 
 References
 ----------
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 CODE = "GS218"
 SEVERITY = "error"
+WAIVED_BY = ("clip", "sparsify", "custom", "noise", "aux-loss")
 DEMONSTRATION = "linear"
 EXPLAINS = ("wrong-gradient", "undeclared-surrogate")
 BAD = """
@@ -84,5 +86,5 @@ def probe(lab: Lab) -> Iterator[Finding]:
             argument=leaf.name,
             severity="warning" if meant else None,
             advice="Use grad_output only as a factor; if the deviation is meant, declare it on the class line, "
-            "e.g. `# gradsmith: surrogate[clip]`.",
+            "e.g. `# gradsmith: surrogate[clip]`, or `surrogate[aux-loss]` for a gradient of its own.",
         )

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 CODE = "GS220"
 SEVERITY = "error"
+WAIVED_BY = ("noise",)
 DEMONSTRATION = "repeat"
 EXPLAINS = ("nonlinear-backward", "wrong-gradient", "frozen-input", "layout-dependent", *MISMATCHES)
 BAD = """

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Finding
 from gradsmith.rules.transforms import MISMATCHES
 from gradsmith.source.knowledge import RANDOM
+from gradsmith.surrogate_kinds import waives
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 CODE = "GS215"
 SEVERITY = "error"
+WAIVED_BY = ("noise",)
 UNPROVEN = "the gradient is drawn at random; declare it"
 DEMONSTRATION = "random"
 EXPLAINS = (
@@ -92,7 +94,7 @@ gradsmith_inputs = {"Dropout": lambda: (torch.randn(4, 3, dtype=torch.float64, r
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
     backward = function.backward
-    if backward is None or function.declaration is not None or not function.has_gradient:
+    if backward is None or waives(function.declaration, WAIVED_BY) or not function.has_gradient:
         return
     text = backward.file.source_of(backward.node)
     if any(word in text for word in ("rng_state", "fork_rng", "manual_seed", "generator=", "stochastic")):

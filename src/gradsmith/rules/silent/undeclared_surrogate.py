@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 CODE = "GS217"
 SEVERITY = "warning"
+WAIVED_BY = ("surrogate",)
 OUTCOME = "surrogate"
 UNPROVEN = "looks like a surrogate gradient; declare it"
 EXPLAINS = ("wrong-gradient",)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 CODE = "GS223"
 SEVERITY = "error"
+WAIVED_BY = ("stop",)
 DEMONSTRATION = "unused"
 BAD = """
 import torch

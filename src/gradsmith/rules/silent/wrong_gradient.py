@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 CODE = "GS201"
 SEVERITY = "error"
+WAIVED_BY = ("surrogate",)
 CAUSES = "gradsmith.diagnosis"
 OUTCOME = "wrong"
 BAD = '''

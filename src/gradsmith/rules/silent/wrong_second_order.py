@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 CODE = "GS221"
 SEVERITY = "warning"
+WAIVED_BY = ("surrogate",)
 DEMONSTRATION = "second"
 EXPLAINS = ()
 LEVEL = "standard"
