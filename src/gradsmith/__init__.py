@@ -103,7 +103,7 @@ def __getattr__(name: str) -> Any:
         raise GradsmithError(MISSING_TORCH.format(what=f"gradsmith.{name}")) from None
 
 
-MISSING_TORCH = "{what} needs PyTorch, which is not installed here; run: pip install 'gradsmith[torch]'"
+MISSING_TORCH = "{what} needs PyTorch, which is not installed here; run: pip install torch"
 
 
 def __dir__() -> list[str]:
