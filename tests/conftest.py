@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 
 from gradsmith.findings import Report
 from gradsmith.folding import together
@@ -23,6 +25,24 @@ _COUNT = itertools.count()
 # a handler is not inherited.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# How long an example takes says how busy the machine is, and nothing about what is tested.
+settings.register_profile("any load", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any load")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nothing is taken from the developer's own cache, and nothing put there."""
+    before = os.environ.get("GRADSMITH_CACHE_DIR")
+    # Workers of pytest-xdist share the parent of their temporary folders, and so compile each plan once.
+    os.environ["GRADSMITH_CACHE_DIR"] = str(tmp_path_factory.getbasetemp().parent / "gradsmith-cache")
+    yield
+    if before is None:
+        del os.environ["GRADSMITH_CACHE_DIR"]
+    else:
+        os.environ["GRADSMITH_CACHE_DIR"] = before
 
 
 @pytest.fixture(autouse=True)

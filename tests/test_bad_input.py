@@ -138,7 +138,7 @@ def test_a_hang_does_not_stop_the_next_subject(tmp_path: Path) -> None:
     (tmp_path / "ops.py").write_text(
         source(with_forward("Hangs", "import threading; threading.Event().wait(); return x"), GOOD.format(name="Fine"))
     )
-    done = gradsmith("check", "ops.py", "--timeout", "6", "--format", "json", cwd=tmp_path)
+    done = gradsmith("check", "ops.py", "--level", "quick", "--timeout", "3", "--format", "json", cwd=tmp_path)
     report = as_json(done)
     assert [(f["function"], f["rule"]) for f in report["findings"] if f["severity"] == "error"] == [
         ("Hangs", "timed-out")
@@ -210,7 +210,7 @@ def test_without_torch_lint_works_and_check_says_what_to_install(tmp_path: Path)
     assert gradsmith("lint", "ops.py", cwd=tmp_path, PYTHONPATH=path).returncode == 0
     done = gradsmith("check", "ops.py", cwd=tmp_path, PYTHONPATH=path)
     assert done.returncode == 2
-    assert "pip install 'gradsmith[torch]'" in done.stderr
+    assert "run: pip install torch" in done.stderr
 
 
 def test_a_file_inside_a_package_is_imported_under_its_package_name(tmp_path: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import pytest
 
 import gradsmith as gs
 from gradsmith.checking.isolated import WORKER
+from gradsmith.checking.options import Options
 from gradsmith.cli.check_command import command
 from gradsmith.lab.isolation import Limits, Zygote
 
@@ -50,7 +54,23 @@ def test_the_report_does_not_depend_on_the_number_of_jobs(level: str) -> None:
 
 def test_it_takes_whatever_the_command_line_takes() -> None:
     options = {p.name for p in command.params} - ABOUT_OUTPUT - {"targets"}
-    assert {ELSEWHERE.get(name, name) for name in options} <= set(inspect.signature(gs.check_paths).parameters)
+    taken = {*inspect.signature(gs.check_paths).parameters, *(f.name for f in fields(Options))}
+    assert {ELSEWHERE.get(name, name) for name in options} <= taken
+
+
+def test_gs_check_takes_the_options_as_they_are_written_down() -> None:
+    """`gs.check` spells them out for editors and readers: same names, same defaults, nothing that is not an option."""
+    spelled = inspect.signature(gs.check).parameters
+    known = {f.name: f for f in fields(Options)}
+    own = set(spelled) - {"fn", "inputs", "kwargs", "isolate"}
+    assert own == set(known) - {"debug", "lint", "isolated", "empty", "recorded"}
+    assert {name: spelled[name].default for name in own} == {name: known[name].default for name in own}
+    assert {name: spelled[name].annotation for name in own} == {name: known[name].type for name in own}
+
+
+def test_an_option_that_does_not_exist_is_answered_with_the_nearest() -> None:
+    with pytest.raises(gs.GradsmithError, match="no option is called 'levle'; did you mean 'level'"):
+        gs.check_paths(str(FILES[0]), levle="quick")
 
 
 def test_the_command_line_says_the_same(tmp_path: Path) -> None:
@@ -83,16 +103,53 @@ def test_inputs_limits_and_stubs(tmp_path: Path) -> None:
     assert report.subjects[0].reason.startswith("timed-out")
 
 
-def test_replies_that_overtake_each_other_are_not_lost() -> None:
-    """A keeper can be done importing before the zygote has said that it forked it; that once cost two minutes."""
+@pytest.fixture
+def pair() -> Iterator[tuple[Zygote, int]]:
+    """A zygote without a process, and the end of the pipe into which its process would write."""
     zygote = Zygote(Limits(), WORKER)
     zygote.replies, other_end = os.pipe()
     zygote.buffer, zygote.unread = b"", []
+    yield zygote, other_end
+    for end in (other_end, zygote.replies):
+        with contextlib.suppress(OSError):  # closed by the test
+            os.close(end)
+    zygote.folder.cleanup()
+
+
+WANTS_TO_RUN = """
+import os, signal, sys, time
+
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+other = os.fork()
+while other == 0:
+    pass
+os.nice(10)
+print("ready", flush=True)
+while time.process_time() < 0.15:
+    pass
+os.write(int(sys.argv[1]), b'{"worker_exit": 0}\\n')
+os.kill(other, signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not tell who waits")
+def test_a_subject_that_others_keep_from_running_has_not_timed_out(pair: tuple[Zygote, int]) -> None:
+    """It needs 0.15 s of a processor that it gets a tenth of, and has 0.5 s."""
+    zygote, other_end = pair
+    zygote.limits = Limits(seconds=0.5)
+    command = [sys.executable, "-c", WANTS_TO_RUN, str(other_end)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, pass_fds=[other_end], start_new_session=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+        os.close(other_end)
+        answer = zygote._reply(["worker_exit"], process.pid)
+    assert answer["killed"] == ""
+
+
+def test_replies_that_overtake_each_other_are_not_lost(pair: tuple[Zygote, int]) -> None:
+    """A keeper can be done importing before the zygote has said that it forked it; that once cost two minutes."""
+    zygote, other_end = pair
     os.write(other_end, b'{"imported": true}\n{"keeper": 17}\n{"worker"')
     assert zygote._reply(["keeper"], None)["keeper"] == 17
     assert zygote._reply(["imported"], None)["imported"]
     os.write(other_end, b": 18}\n")
     assert zygote._reply(["worker"], None)["worker"] == 18
-    os.close(other_end)
-    os.close(zygote.replies)
-    zygote.folder.cleanup()

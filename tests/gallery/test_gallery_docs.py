@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from gallery_files import DECLARED, ROOT, broken_files, expected_rules, gallery_files, load
+from run_myth import PAGE as MYTHS
 from run_myth import Myth, myths
 
 PAGE = (ROOT / "docs" / "gallery.md").read_text()
@@ -43,3 +44,7 @@ def test_myth_is_still_refuted(myth: Myth) -> None:
 def test_myths_are_numbered_in_order() -> None:
     assert [m.number for m in myths()] == list(range(1, len(myths()) + 1))
     assert len(myths()) >= 15
+
+
+def test_no_block_of_the_page_is_left_out() -> None:
+    assert MYTHS.read_text().count("```python") == len(myths())

@@ -111,7 +111,7 @@ def test_code_is_never_executed(tmp_path: Path) -> None:
 EXAMPLES = [text for rule in rules().values() for text in (rule.bad, rule.good)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(0, 10**9))
 def test_mutated_sources_never_crash(seed: int) -> None:
     draw = random.Random(seed)
@@ -140,7 +140,7 @@ def test_mutated_sources_never_crash(seed: int) -> None:
     assert not [s for s in report.skipped if "failed on" in s.reason]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_survived(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("bytes") / "odd.py"

@@ -198,6 +198,16 @@ def test_compare_gives_a_ratio_with_an_interval(folder: Path) -> None:
 
 
 def test_try_runs_the_remedies(folder: Path) -> None:
+    (folder / "long.py").write_text(SOURCE.replace("return x * x", "return x * x" + " + 0" * 401))
+    said = run(folder, "long.py::Square", "--try", "--no-growth")
+    assert said.status == 0
+    assert "tried: how many times faster" in said.out
+    assert "the plain composition under autograd" in said.words
+    assert "torch.compile of it" in said.words and "not tried: unrolling 402 operations" in said.words
+
+
+@pytest.mark.deep
+def test_try_runs_the_compiler(folder: Path) -> None:
     said = run(folder, "ops.py::Square", "--try", "--no-growth")
     assert said.status == 0
     assert "tried: how many times faster" in said.out

@@ -31,8 +31,9 @@ print("argv", sys.argv[1:], __name__)
 
 
 def record(tmp_path: Path, ending: str, *options: str, args: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """At the quickest level, unless another is among the options: what is tested here does not depend on it."""
     (tmp_path / "train.py").write_text(TRAIN.format(here=str(HERE), ending=ending))
-    call = [sys.executable, "-m", "gradsmith", "record", *options, "train.py", *args]
+    call = [sys.executable, "-m", "gradsmith", "record", "--level", "quick", *options, "train.py", *args]
     return subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -63,14 +64,15 @@ def test_the_script_is_main_gets_its_arguments_and_its_traceback_shows_no_frame_
 
 
 def test_findings_change_the_status_only_when_asked(tmp_path):
-    assert record(tmp_path, "", "--fail-on", "error").returncode == 1
+    assert record(tmp_path, "", "--level", "standard", "--fail-on", "error").returncode == 1
 
 
 def test_saved_calls_can_be_checked_later_and_another_format_is_refused(tmp_path):
     assert record(tmp_path, "", "--save", "calls.json").returncode == 0
     saved = json.loads((tmp_path / "calls.json").read_text())
     assert [call["function"] for call in saved["calls"]] == ["Own", "Swish", "Scale"]
-    call = [sys.executable, "-m", "gradsmith", "check", "train.py::Own", "--recorded", "calls.json"]
+    call = [sys.executable, "-m", "gradsmith", "check", "train.py::Own", "--level", "quick"]
+    call += ["--recorded", "calls.json"]
     done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert "Own [recorded inputs]" in done.stdout, done.stderr
     (tmp_path / "calls.json").write_text(json.dumps({**saved, "schema": 99, "gradsmith": "9.0"}))

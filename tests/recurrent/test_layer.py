@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from typing import Any
 
@@ -117,12 +118,27 @@ def test_cells_with_their_own_initial_state() -> None:
     assert Recurrent(MinGRUCell(3, 5), checkpoint_every=2)(torch.randn(6, 4, 3))[0].shape == (6, 4, 5)
 
 
-def test_plan_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_says_what_was_decided() -> None:
     shown = Recurrent(nn.GRUCell(3, 5)).plan(torch.randn(6, 4, 3))
-    text = capsys.readouterr().out
     assert shown.backend == "c"
     for word in ("hoisted", "looped", "saved", "recomputed", "deferred", "checked"):
-        assert word in text
+        assert word in str(shown)
+    assert repr(shown) == str(shown)
+
+
+@pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bidirectional": True}, {"checkpoint_every": 2}])
+def test_after_a_call_its_plan_is_there(options: dict[str, Any]) -> None:
+    layer = Recurrent(nn.GRUCell(3, 5), **options)
+    with pytest.raises(ValueError, match=r"not called yet .* write layer.plan\(x\)"):
+        layer.plan()
+    x = torch.randn(6, 4, 3)
+    layer(x)
+    assert "hoisted" in str(layer.plan())
+    assert layer.plan().backend == layer.plan(x).backend == "c"
+    twin = copy.deepcopy(layer)
+    twin.backend = "loop"
+    twin(x)
+    assert twin.plan().backend == "loop" and layer.plan().backend == "c"
 
 
 class TestBadInput:

@@ -60,7 +60,7 @@ def test_agrees_with_the_loop(name: str, shape: tuple[int, int, int, int]) -> No
 
 @pytest.mark.parametrize("name", CELLS)
 def test_runs_on_the_backend_it_should(name: str) -> None:
-    cell, x, state = build(name, (4, 3, 5, 8))
+    cell, x, state = build(name, QUICK[0])
     chosen = plan(cell, x, state)
     assert chosen.backend == CELLS[name].backend, str(chosen)
 

@@ -27,8 +27,7 @@ def supply(target: Target, wish: Wish | None = None) -> Supply:
     """Inputs for the subject, or the reason why there are none. Runs no check and writes no verdict.
 
     >>> import torch
-    >>> from gradsmith.lab import resolve
-    >>> supply(resolve(torch.tanh)).source
+    >>> supply(resolve(torch.nn.functional.softsign)).source
     'guessed'
     """
     wish = wish or Wish()

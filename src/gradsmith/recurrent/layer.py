@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +16,11 @@ from .in_graph import scan_in_graph
 from .masking import check_lengths, mask_steps, repack
 from .outside_compile import leave_graph
 from .plan import Plan
-from .scan import plan, scan
+from .scan import plan, scan, scan_noting
 from .structure import describe
+
+# Not attributes: a layer can be copied and pickled, the compiled loops of a plan cannot.
+_last_plans: WeakKeyDictionary[nn.Module, Plan] = WeakKeyDictionary()
 
 
 class Recurrent(nn.Module):
@@ -88,17 +92,21 @@ class Recurrent(nn.Module):
             return y.squeeze(1), pytree.tree_map(lambda leaf: leaf.squeeze(0), last)
         return (y.transpose(0, 1) if self.batch_first else y), last
 
-    def plan(self, x: Tensor, state: Any = None) -> Plan:
-        """How the first layer will run on `x`, and why; printed as well.
+    def plan(self, x: Tensor | None = None, state: Any = None) -> Plan:
+        """How the first layer will run on `x`, and why; without `x`, how it ran when it was last called. Print it.
 
-        >>> shown = Recurrent(nn.GRUCell(3, 5)).plan(torch.randn(7, 2, 3)).backend
+        >>> layer = Recurrent(nn.GRUCell(3, 5))
+        >>> y, h = layer(torch.randn(7, 2, 3))
+        >>> print(layer.plan())
         backend: ...
         """
+        if x is None:
+            if self not in _last_plans:
+                raise ValueError("Recurrent.plan: not called yet outside torch.compile; write layer.plan(x).")
+            return _last_plans[self]
         time_first, _ = self._time_first(x)
         start = self._start(0, state if self.single else None, time_first, True)
-        found = plan(step_of(self.cells[0]), time_first, start, backend=self.backend)
-        print(found)
-        return found
+        return plan(step_of(self.cells[0]), time_first, start, backend=self.backend)
 
     def extra_repr(self) -> str:
         return f"num_layers={self.num_layers}, bidirectional={self.bidirectional}, batch_first={self.batch_first}"
@@ -167,14 +175,15 @@ class Recurrent(nn.Module):
         inputs: Any = x
         if lengths is not None:
             step, inputs = mask_steps(step, x, lengths)
-        options: dict[str, Any] = {
-            "reverse": backwards,
-            "checkpoint_every": self.checkpoint_every,
-            "backend": self.backend,
-        }
         if compiling:
+            options = {"reverse": backwards, "checkpoint_every": self.checkpoint_every, "backend": self.backend}
             return cast(tuple[Any, Any], leave_graph(reason, scan, step, inputs, start, (), **options))
-        return scan(step, inputs, start, **options)
+
+        def note(chosen: Plan) -> None:
+            if cell is self.cells[0]:
+                _last_plans[self] = chosen
+
+        return scan_noting(note, step, inputs, start, (), backwards, self.checkpoint_every, self.backend)
 
 
 def step_of(cell: nn.Module) -> Step:

@@ -20,9 +20,9 @@ _RUNGS = {
 }
 
 
-@dataclass
+@dataclass(repr=False)
 class Plan:
-    """How a step will run. `print(plan)` explains it."""
+    """How a step will run. `print(plan)` explains it, and so does a plan at the end of a notebook's cell."""
 
     backend: str
     reasons: list[str] = field(default_factory=list)
@@ -56,6 +56,8 @@ class Plan:
         if self.seconds:
             lines.append(f"planned in {self.seconds:.2f} s{' (found on disk)' if self.from_disk else ''}")
         return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 def _stages(parts: Split) -> list[str]:

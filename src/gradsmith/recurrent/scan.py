@@ -26,6 +26,7 @@ _families: Counter[Any] = Counter()
 _planning = threading.RLock()
 MOST_VERSIONS = 16
 BACKENDS = ("auto", "c", "torch", "loop")
+Note = Callable[[Plan], object]
 
 
 def scan(
@@ -62,11 +63,23 @@ def scan(
                 return cast(tuple[Any, Any], found)
             reason = found
         return cast(tuple[Any, Any], leave_graph(reason, scan, step, x, state, params, **options))
-    return cast(tuple[Any, Any], untraced(_scan, step, x, state, params, reverse, checkpoint_every, backend))
+    return scan_noting(_not_noted, step, x, state, params, reverse, checkpoint_every, backend)
+
+
+def scan_noting(
+    note: Note, step: Step, x: Any, state: Any, params: Any, reverse: bool, checkpoint_every: int | None, backend: str
+) -> tuple[Any, Any]:
+    """`scan` outside torch.compile; `note` is told the plan."""
+    found = untraced(_scan, note, step, x, state, params, reverse, checkpoint_every, backend)
+    return cast(tuple[Any, Any], found)
+
+
+def _not_noted(plan: Plan) -> None:
+    """Whoever calls `scan` itself asks for no plan."""
 
 
 def _scan(
-    step: Step, x: Any, state: Any, params: Any, reverse: bool, checkpoint_every: int | None, backend: str
+    note: Note, step: Step, x: Any, state: Any, params: Any, reverse: bool, checkpoint_every: int | None, backend: str
 ) -> tuple[Any, Any]:
     if not callable(step):
         raise TypeError(f"scan: step must be a function or a module, not {type(step).__name__}.")
@@ -79,9 +92,9 @@ def _scan(
     if reverse:
         flat_x = Flat(tuple(leaf.flip(0) for leaf in flat_x.leaves), flat_x.names, flat_x.spec)
     if checkpoint_every is not None:
-        y, last = _in_segments(step, flat_x, state, tuple(params), checkpoint_every, backend)
+        y, last = _in_segments(note, step, flat_x, state, tuple(params), checkpoint_every, backend)
     else:
-        y, last = run(step, flat_x, state, tuple(params), backend)
+        y, last = run(note, step, flat_x, state, tuple(params), backend)
     return (pytree.tree_map(lambda leaf: leaf.flip(0), y) if reverse else y), last
 
 
@@ -109,10 +122,12 @@ def check_x(x: Any, who: str) -> Flat:
     return flat
 
 
-def run(step: Step, x: Flat, state: Any, params: tuple[Any, ...], backend: str) -> tuple[Any, Any]:
+def run(note: Note, step: Step, x: Flat, state: Any, params: tuple[Any, ...], backend: str) -> tuple[Any, Any]:
     """Run on the first rung of the ladder that fits."""
     call = make_call(step, x, flatten(state, "state", "scan"), flatten(params, "params", "scan"))
-    return execute(plan_for(call, backend), call)
+    chosen = plan_for(call, backend)
+    note(chosen)
+    return execute(chosen, call)
 
 
 def plan(step: Step, x: Any, state: Any, params: Any = (), *, backend: str = "auto") -> Plan:
@@ -171,7 +186,9 @@ def _first_plan(call: Call, backend: str) -> Plan:
     return choose(call, backend)
 
 
-def _in_segments(step: Step, x: Flat, state: Any, params: tuple[Any, ...], every: int, backend: str) -> tuple[Any, Any]:
+def _in_segments(
+    note: Note, step: Step, x: Flat, state: Any, params: tuple[Any, ...], every: int, backend: str
+) -> tuple[Any, Any]:
     if every < 1:
         raise ValueError(f"scan: checkpoint_every must be at least 1, not {every}.")
     pieces: list[Any] = []
@@ -180,7 +197,7 @@ def _in_segments(step: Step, x: Flat, state: Any, params: tuple[Any, ...], every
         part = Flat(tuple(leaves), x.names, x.spec)
 
         def again(*leaves: torch.Tensor, state: Any = state, part: Flat = part) -> Any:
-            return segment(step, Flat(leaves, part.names, part.spec), state, params, backend)
+            return segment(note, step, Flat(leaves, part.names, part.spec), state, params, backend)
 
         if torch.is_grad_enabled():
             y, state = checkpoint(again, *part.leaves, use_reentrant=False, state=state, part=part)

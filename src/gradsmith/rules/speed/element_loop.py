@@ -171,8 +171,8 @@ def profile(profile: Profile) -> Iterator[Finding]:
         cost = profile.seconds(events)
         gain = profile.gain(cost, profile.together(events))
         moved = sum(e.read_bytes + e.written_bytes for e in use.work)
-        if gain < _GAIN and moved > _CHUNK * use.iterations:
-            continue
+        if gain.low < _GAIN and moved > _CHUNK * use.iterations:
+            continue  # nobody gives up a bound on memory for a gain that is not certain
         reported.append(use.loop)
         share = profile.share(events)
         per = round(len(use.work) / use.iterations)

@@ -33,7 +33,10 @@ CODE = "GS609"
 SEVERITY = "error"
 DEMONSTRATION = "hooks"
 LEVEL = "standard"
+# Slopes go with their tensor: the copy may get the address of one that is gone, and would find them.
 BAD = """
+import weakref
+
 import torch
 
 SLOPES = {}
@@ -44,6 +47,7 @@ class Cube(torch.autograd.Function):
     def forward(ctx, x):
         ctx.save_for_backward(x)
         SLOPES[x.data_ptr()] = [3 * v * v for v in x.flatten().tolist()]
+        weakref.finalize(x, SLOPES.pop, x.data_ptr(), None)
         return x**3
 
     @staticmethod
@@ -57,8 +61,11 @@ class Cube(torch.autograd.Function):
 gradsmith_inputs = {"Cube": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
 """
 GOOD = BAD.replace("SLOPES.get(x.data_ptr(), [0.0] * x.numel())", "[3 * v * v for v in x.flatten().tolist()]")
-GOOD = GOOD.replace("        SLOPES[x.data_ptr()] = [3 * v * v for v in x.flatten().tolist()]\n", "").replace(
-    "SLOPES = {}\n\n\n", "\n"
+GOOD = (
+    GOOD.replace("        SLOPES[x.data_ptr()] = [3 * v * v for v in x.flatten().tolist()]\n", "")
+    .replace("        weakref.finalize(x, SLOPES.pop, x.data_ptr(), None)\n", "")
+    .replace("import weakref\n\n", "")
+    .replace("SLOPES = {}\n\n\n", "\n")
 )
 
 
