@@ -11,7 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gradsmith.findings import Finding, InputsFrom, Report, Severity, Subject, jsonable
+from gradsmith.checking.verdict import measured
+from gradsmith.findings import Finding, InputsFrom, Report, Severity, jsonable
 from gradsmith.profiling.attribution import LineUse, OpUse, floor_seconds, kernel_seconds
 from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.clock import Ratio, Spread
@@ -259,7 +260,7 @@ class Profile:
 
     def report(self) -> Report:
         """The findings as a Report, for every format that reports have."""
-        subject = Subject(self.name, "verified", "measured", self.path, self.line, self.inputs_from)
+        subject = measured(self.name, self.path, self.line, inputs_from=self.inputs_from)
         return Report(findings=list(self.findings), subjects=[subject], functions=1, files=1, notes=list(self.notes))
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,0 +1,43 @@
+"""The plan of the house, kept: what may import what, and where each thing is decided, read and listed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+
+from house import House
+
+
+@pytest.fixture(scope="module")
+def house() -> House:
+    return House()
+
+
+def test_no_packages_import_each_other_not_even_inside_functions(house: House) -> None:
+    assert house.cycles() == []
+
+
+def test_the_graph_is_not_empty(house: House) -> None:
+    """A drawing that sees no imports would find no cycle either."""
+    graph = house.graph()
+    assert {"catalog", "findings", "lab", "inputs"} <= set(graph["checking"])
+    assert len(house.rules) > 100
+
+
+def test_no_rule_is_named_outside_its_file(house: House) -> None:
+    assert [str(place) for place in house.rule_names()] == []
+
+
+def test_one_file_decides_verdicts(house: House) -> None:
+    assert {place.path for place in house.verdicts()} == {"checking/verdict.py"}
+
+
+def test_source_and_lab_know_nothing_of_rules_and_inputs_nothing_of_verdicts(house: House) -> None:
+    graph = house.graph()
+    assert not {"rules", "catalog", "checking", "report"} & {*graph["source"], *graph["lab"]}
+    assert not {"rules", "catalog", "checking", "report"} & set(graph["inputs"])
+    assert "report" not in graph["rules"]
