@@ -26,7 +26,7 @@ class Call:
 
     cls: type[torch.autograd.Function]
     count: int = 0
-    # How the ear recognises the next such call: the type of the ctx, the hash of the signature (None: it cannot).
+    # How the hook recognises the next such call: the type of the ctx, the hash of the signature (None: it cannot).
     context: type | None = None
     known_as: int | None = None
     # The call that came after this one, last time: a training step repeats its calls in order.

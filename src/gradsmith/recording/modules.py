@@ -19,7 +19,7 @@ from torch import nn
 from torch.compiler import is_compiling
 
 from gradsmith.recording.call import copies, user_line
-from gradsmith.recording.wiretap import subclasses
+from gradsmith.recording.hooks import subclasses
 
 KEPT_INSTANCES = 3  # of each class
 _MOST_CALLS = 32  # of each class that are looked at for further instances

@@ -14,7 +14,7 @@ _VALUES = frozenset({type(None), bool, int, str})
 def signature(args: tuple[Any, ...]) -> Hashable:
     """Shapes, strides, dtypes, devices, requires_grad, and the small values; objects count by their type.
 
-    Two signatures with one hash are taken for the same (`Ear.hear`), so parts that differ must hash differently.
+    Two signatures with one hash are taken for the same (`CallHook.record_call`), so parts that differ must hash differently.
     """
     try:
         # The index of the device, not the device: it is made and hashed in a third of the time.

@@ -11,9 +11,9 @@ import torch
 
 from gradsmith.inputs.latest import stopped
 from gradsmith.recording.call import KEPT_CALLS, Call, keep
+from gradsmith.recording.hooks import FunctionHooks
 from gradsmith.recording.modules import ModuleCall, ModuleWatch
 from gradsmith.recording.signature import signature
-from gradsmith.recording.wiretap import Wiretap
 
 if TYPE_CHECKING:
     from gradsmith.findings import Report
@@ -28,7 +28,7 @@ class Tape:
         self._calls: dict[type, dict[Hashable, Call]] = {}
         self._modules = ModuleWatch() if modules else None
         attention = self._modules.running if self._modules is not None else ()
-        self._wiretap = Wiretap(self._find, self._note, attention)
+        self._hooks = FunctionHooks(self._find, self._note, attention)
 
     @property
     def calls(self) -> list[Call]:
@@ -87,7 +87,7 @@ class Tape:
         printer.text(self.summary())
 
     def __enter__(self) -> Tape:
-        self._wiretap.start()
+        self._hooks.start()
         if self._modules is not None:
             self._modules.start()
         return self
@@ -95,7 +95,7 @@ class Tape:
     def __exit__(self, *_: object) -> None:
         if self._modules is not None:
             self._modules.stop()
-        self._wiretap.stop()
+        self._hooks.stop()
         stopped(self)
 
     def _find(self, cls: type, context: type, args: tuple[Any, ...]) -> Call:

@@ -1,7 +1,7 @@
 """What stands before a Function's own method and is told every call of it.
 
 Reading five attributes of two tensors is most of what a call costs (4 of 5 us inside a training step, where little is in the
-processor's caches; benchmarks/recording_overhead.py). So the rest of a known call touches two small objects only, the ear and
+processor's caches; benchmarks/recording_overhead.py). So the rest of a known call touches two small objects only, the hook and
 the Call, and nothing is looked up: the call that followed last time is expected, and recognised by one hash.
 """
 
@@ -18,7 +18,7 @@ Find = Callable[[type, tuple[Any, ...]], Call | None]
 Note = Callable[[Call, tuple[Any, ...]], None]
 
 
-class Ear:
+class CallHook:
     """Of one method of one class. `note` is told of the first calls, and of all while something is in `attention`."""
 
     __slots__ = ("attention", "find", "last", "note", "original")
@@ -30,7 +30,7 @@ class Ear:
         self.attention = attention
         self.last: Call | None = None
 
-    def hear(self, context: type, args: tuple[Any, ...]) -> None:
+    def record_call(self, context: type, args: tuple[Any, ...]) -> None:
         last = self.last
         call = None if last is None else last.follower
         try:

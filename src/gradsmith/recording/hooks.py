@@ -1,4 +1,4 @@
-"""Listen to custom Functions: `forward` is wrapped in the class that defines it, so that `f = Fn.apply` is heard, too.
+"""Hooks in custom Functions: `forward` is wrapped in the class that defines it, so that `f = Fn.apply` is recorded, too.
 
 `Function.apply` looks `forward` up on the class at every call (C++), so code that took `apply` at import time still
 meets the wrapper. Classes that appear later are wrapped when their metaclass makes them.
@@ -15,13 +15,13 @@ from torch.autograd.function import FunctionMeta, _SingleLevelFunction
 from torch.compiler import is_compiling
 
 from gradsmith.recording.call import Call
-from gradsmith.recording.ear import Ear, Note
+from gradsmith.recording.call_hook import CallHook, Note
 
 # (class, type of its ctx, arguments of forward) -> where the call is noted.
 Find = Callable[[type, type, tuple[Any, ...]], Call]
 
 
-class Wiretap:
+class FunctionHooks:
     """Wrappers around every custom Function while `start` ... `stop`."""
 
     def __init__(self, find: Find, note: Note, attention: Sized) -> None:
@@ -29,24 +29,24 @@ class Wiretap:
         self.note = note
         self.attention = attention
         self.undo: list[Callable[[], None]] = []
-        self.listening = False
+        self.active = False
 
     def start(self) -> None:
-        self.listening = True
+        self.active = True
         for cls in subclasses(Function):
             self._wrap(cls)
         made = FunctionMeta.__init__
 
         def init(cls: Any, name: str, bases: Any, attributes: Any) -> None:
             made(cls, name, bases, attributes)
-            if self.listening:
+            if self.active:
                 self._wrap(cls)
 
         FunctionMeta.__init__ = init  # type: ignore[method-assign]
         self.undo.append(lambda: setattr(FunctionMeta, "__init__", made))
 
     def stop(self) -> None:
-        self.listening = False
+        self.active = False
         while self.undo:
             self.undo.pop()()
 
@@ -59,32 +59,32 @@ class Wiretap:
                 continue
             if name == "forward" and has_own_setup(cls):
                 continue  # its setup_context is told the inputs, and has the ctx that says which class it is
-            setattr(cls, name, self._listening(cls, name, own))
+            setattr(cls, name, self._hooked(cls, name, own))
             self.undo.append(functools.partial(setattr, cls, name, own))
 
-    def _listening(self, definer: type, name: str, own: Any) -> Any:
-        """The same kind of method (static, class, plain) with an ear in it: told before forward, after a setup_context."""
+    def _hooked(self, definer: type, name: str, own: Any) -> Any:
+        """The same kind of method (static, class, plain) with a hook in it: told before forward, after a setup_context."""
         original = own.__func__ if isinstance(own, (staticmethod, classmethod)) else own
-        ear = Ear(original, functools.partial(self._find, definer, name), self.note, self.attention)
+        hook = CallHook(original, functools.partial(self._find, definer, name), self.note, self.attention)
 
         @functools.wraps(original)
         def forward(ctx: Any, /, *args: Any, **kwargs: Any) -> Any:
             if not is_compiling():
-                ear.hear(type(ctx), args)
-            return ear.original(ctx, *args, **kwargs)
+                hook.record_call(type(ctx), args)
+            return hook.original(ctx, *args, **kwargs)
 
         @functools.wraps(original)
         def class_forward(cls: Any, ctx: Any, /, *args: Any, **kwargs: Any) -> Any:
             if not is_compiling():
-                ear.hear(type(ctx), args)
-            return ear.original(cls, ctx, *args, **kwargs)
+                hook.record_call(type(ctx), args)
+            return hook.original(cls, ctx, *args, **kwargs)
 
         @functools.wraps(original)
         def setup_context(*args: Any, **kwargs: Any) -> Any:
             if not is_compiling():
                 ctx, inputs = args[-3:-1]  # after a cls, maybe
-                ear.hear(type(ctx), tuple(inputs))
-            return ear.original(*args, **kwargs)
+                hook.record_call(type(ctx), tuple(inputs))
+            return hook.original(*args, **kwargs)
 
         if name == "setup_context":
             method: Callable[..., Any] = setup_context
@@ -95,7 +95,7 @@ class Wiretap:
     def _find(self, definer: type, name: str, context: type, args: tuple[Any, ...]) -> Call | None:
         """None for a parent's forward that a subclass calls (that is one call, of the subclass), or for no ctx at all."""
         cls: type | None = getattr(context, "_forward_cls", None)
-        if not self.listening or cls is None or _definer(cls, name) is not definer:
+        if not self.active or cls is None or _definer(cls, name) is not definer:
             return None
         return self.find(cls, context, args)
 
