@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from gradsmith.inputs.guess.second_opinion import Opinion, is_right, text_of
 from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.numbers import finite
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
 
@@ -140,7 +141,7 @@ class _Unclamped(TorchFunctionMode):
         mode = cls()
         with torch.no_grad(), mode, contextlib.suppress(Exception):  # user code on values it was not asked about
             run = forward(target, Arguments.of(args, kwargs, target.names), seed=seed, plain=True)
-            mode.finite = all(bool(torch.isfinite(out).all()) for out in run.outputs)
+            mode.finite = all(finite(out) for out in run.outputs)
             return mode if mode.met else None
         return None
 

@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from gradsmith.inputs.guess.second_opinion import Opinion, is_right
 from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.numbers import finite
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
 
@@ -52,7 +53,7 @@ def _finite_unclamped(target: Target, args: tuple[Any, ...], kwargs: dict[str, A
     with torch.no_grad(), unclamped, contextlib.suppress(Exception):  # user code on values it was not asked about
         run = forward(target, Arguments.of(args, kwargs, target.names), seed=seed, plain=True)
         if unclamped.met:
-            return all(bool(torch.isfinite(out).all()) for out in run.outputs)
+            return all(finite(out) for out in run.outputs)
     return None
 
 

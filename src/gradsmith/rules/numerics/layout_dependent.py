@@ -103,7 +103,7 @@ def _of_inputs(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.layouts import layouts
 
     base = lab.baseline
-    if lab.stochastic:  # `rand_like` fills memory in its order: another layout is another draw
+    if lab.stochastic:  # `rand_like` fills memory in its order: another layout is another draw, whatever the seed
         return
     for leaf in base.run.arguments.leaves:
         if not leaf.tensor.is_floating_point():
