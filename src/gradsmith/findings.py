@@ -288,7 +288,11 @@ def _demonstrated(root: Finding, symptom: Finding) -> Severity | Literal[""]:
     """What the source only suggests, and running shows to do harm, has the full weight of its rule."""
     from gradsmith.catalog import find
 
-    if root.lenses != ("lint",) or "check" not in symptom.lenses or symptom.severity != "error":
+    if "check" not in symptom.lenses or symptom.severity != "error":
+        return root.severity
+    if symptom.rule == "wrong-second-order":
+        return "error"  # which it is only where a right second derivative was asked for
+    if root.lenses != ("lint",):
         return root.severity
     return "error" if symptom.rule == "wrong-gradient" else find(root.rule).severity
 
@@ -297,8 +301,10 @@ def _explains(root: Finding, symptom: Finding) -> bool:
     """Whether this very finding accounts for that one.
 
     What goes wrong under a condition (compiled, in a thread) is a consequence of what was seen to be at least as wrong in
-    eager mode, never of a suspicion that only the source raises.
+    eager mode, never of a suspicion that only the source raises. Where a measurement ruled a cause out, it is none.
     """
+    if root.rule in symptom.evidence.get("not caused by", ()):
+        return False
     conditional = symptom.code.startswith("GS6")
     seen = "check" in root.lenses and _RANK[root.severity or "info"] <= _RANK[symptom.severity or "info"]
     return _same_place(root, symptom) and (seen or not conditional)

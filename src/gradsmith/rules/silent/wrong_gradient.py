@@ -106,6 +106,7 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
     """The kind of wrong leads; the element with both numbers follows."""
     from gradsmith.diagnosis import diagnose
     from gradsmith.diagnosis.case import case_of
+    from gradsmith.lab.writes import ruled_out
 
     case = case_of(lab, pair)
     fit = diagnose(case) if case is not None else None
@@ -130,7 +131,14 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
         advice=fit.advice
         if fit is not None
         else f"Derive the gradient of '{m.argument}' again and compare at this element.",
-        evidence={"element": m.element, "claimed": m.claimed, "true": m.true, "error": m.error, "ratio": m.ratio},
+        evidence={
+            "element": m.element,
+            "claimed": m.claimed,
+            "true": m.true,
+            "error": m.error,
+            "ratio": m.ratio,
+            "not caused by": ruled_out(lab, pair),
+        },
     )
 
 
