@@ -83,6 +83,14 @@ def probe(lab: Lab) -> Iterator[Finding]:
                 evidence={"claimed": 0.0, "true": constant.true},
             )
         return
+    if lab.demands_second_order and judged.without_graph:
+        yield lab.finding(
+            f"{lab.target.name}: no second derivative: {judged.without_graph} has no graph.",
+            severity="error",
+            advice="Write backward in differentiable torch operations on inputs and outputs: no torch.no_grad(), no "
+            ".detach(), no NumPy.",
+        )
+        return
     for pair in judged.judgement.wrong:
         if pair.mismatch is None:
             continue
