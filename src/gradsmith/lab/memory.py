@@ -21,7 +21,7 @@ def whole(tensor: Tensor) -> bool:
 
     >>> x = torch.ones(3)
     >>> y = x[:1]
-    >>> x.untyped_storage().resize_(4)
+    >>> _ = x.untyped_storage().resize_(4)
     >>> whole(x), whole(y)
     (False, True)
     """

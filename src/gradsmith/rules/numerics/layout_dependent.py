@@ -14,7 +14,8 @@ numbers. gradcheck only ever passes contiguous grad_outputs.
 
 Known problems
 --------------
-None known.
+A forward that draws random numbers is not tried with its inputs in other layouts: numbers are drawn in the order of the
+memory, so that the same seed gives another draw.
 
 References
 ----------

@@ -3,7 +3,7 @@
 What it finds
 -------------
 An input of forward is changed in place, and `ctx.mark_dirty` does not name it. At run time the values of every input are
-compared before and after forward.
+compared before and after forward. An input whose memory forward freed is named, too.
 
 Why it matters
 --------------

@@ -16,6 +16,7 @@ Known problems
 --------------
 A function whose noise is wider than 1 % of its gradient cannot be judged; the verdict is then "unverified".
 Gradients that are meant to differ from the derivative have to be declared (`# gradsmith: surrogate[kind]`).
+An output in a type that torch does not compute in (float8) is not judged, and a note says so.
 Where forward saves a tensor as float8 and the gradient is off by no more than that costs, it is a warning.
 
 References

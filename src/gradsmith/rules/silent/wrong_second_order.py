@@ -16,7 +16,8 @@ derivative, and nothing says so. Measured on torch 2.13: x**3 with x**2 saved is
 Known problems
 --------------
 Most Functions are never differentiated twice; decorate backward with `@once_differentiable` to say so. A second derivative
-that is needed can be demanded with `gs.check(..., second_order=True)`, and then this is an error.
+that is needed can be demanded with `gs.check(..., second_order=True)`, and then this is an error. So is a gradient that has
+no graph at all, and is not zero.
 
 References
 ----------
