@@ -16,9 +16,9 @@ from gradsmith.lab.binding import Example, bound, moved_to, unusable
 from gradsmith.lab.cells import cell_number
 from gradsmith.lab.foreign import interpreter_cell, interpreter_note
 from gradsmith.lab.gradient import NotNearby
-from gradsmith.lab.numbers import widened
 from gradsmith.lab.state import preserved, seed_all
 from gradsmith.lab.surrogates import waived
+from gradsmith.lab.values import widened
 from gradsmith.lab.variations.judging import rejected
 from gradsmith.steps import walk
 

@@ -14,7 +14,7 @@ from gradsmith.findings import one_line
 from gradsmith.lab import Lab
 from gradsmith.lab.differences import Probe, slopes
 from gradsmith.lab.gradient import moved, typical_size
-from gradsmith.lab.numbers import finite
+from gradsmith.lab.values import finite
 
 _LARGE, _SMALL = 1e6, 1e-6
 

@@ -13,9 +13,9 @@ from torch.overrides import TorchFunctionMode
 
 from gradsmith.inputs.guess.second_opinion import Opinion, is_right, text_of
 from gradsmith.lab.arguments import Arguments
-from gradsmith.lab.numbers import finite
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
+from gradsmith.lab.values import finite
 
 _CLAMPS = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})
 _LOOP = re.compile(r"iter|step|loop|round|terms|(^|_)it(s|$)", re.IGNORECASE)

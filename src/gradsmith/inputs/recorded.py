@@ -13,10 +13,10 @@ from gradsmith.checking import Options, examine, unverified
 from gradsmith.findings import Report
 from gradsmith.lab.binding import Example
 from gradsmith.lab.eager import uncompiled
-from gradsmith.lab.numbers import finite
 from gradsmith.lab.run import flat_outputs
 from gradsmith.lab.state import preserved, seed_all
 from gradsmith.lab.target import Target, resolve
+from gradsmith.lab.values import finite
 from gradsmith.recording.scaling import CHECKED, elements, scaled
 
 if TYPE_CHECKING:

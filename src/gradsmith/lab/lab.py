@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from gradsmith.findings import Finding, Severity
 from gradsmith.lab.arguments import Arguments, Leaf
 from gradsmith.lab.gradient import Judgement, Settings, judge, typical_size
-from gradsmith.lab.numbers import widened
 from gradsmith.lab.run import Run, forward
 from gradsmith.lab.target import Target, functions_behind, resolve
+from gradsmith.lab.values import widened
 from gradsmith.lab.watching import Guard, Watched, watched
 
 

@@ -12,11 +12,11 @@ from torch.utils import _pytree as pytree
 
 from gradsmith.lab.arguments import Arguments, fresh
 from gradsmith.lab.memory import kept, readable
-from gradsmith.lab.numbers import computable
 from gradsmith.lab.observe import Trace, observing
 from gradsmith.lab.seeding import gradients
 from gradsmith.lab.state import seed_all
 from gradsmith.lab.target import Target
+from gradsmith.lab.values import computable
 from gradsmith.lab.wrapped import plain_gradient, taken_apart
 
 

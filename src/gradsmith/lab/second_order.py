@@ -12,9 +12,9 @@ from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.differences import Probe, slopes
 from gradsmith.lab.gradient import Judgement, Mismatch, Pair, Settings, judge, moved, typical_size
 from gradsmith.lab.lab import Lab
-from gradsmith.lab.numbers import finite
 from gradsmith.lab.run import Run, flat_outputs, forward
 from gradsmith.lab.target import Target
+from gradsmith.lab.values import finite
 
 
 @dataclass(frozen=True)

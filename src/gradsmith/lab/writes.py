@@ -6,7 +6,7 @@ from torch import Tensor
 
 from gradsmith.lab.gradient import Pair
 from gradsmith.lab.lab import Lab
-from gradsmith.lab.numbers import unchanged
+from gradsmith.lab.values import unchanged
 
 _IN_BACKWARD = ("inplace-saved", "inplace-grad", "not-repeatable")
 _IN_FORWARD = ("inplace-input",)

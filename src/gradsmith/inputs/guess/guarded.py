@@ -16,9 +16,9 @@ from torch.overrides import TorchFunctionMode
 
 from gradsmith.inputs.guess.second_opinion import Opinion, is_right
 from gradsmith.lab.arguments import Arguments
-from gradsmith.lab.numbers import finite
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
+from gradsmith.lab.values import finite
 
 _CLAMPS = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})
 

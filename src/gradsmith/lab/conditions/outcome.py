@@ -11,10 +11,10 @@ from torch import Tensor
 from gradsmith.lab.arguments import fresh
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.memory import kept, readable
-from gradsmith.lab.numbers import widened
 from gradsmith.lab.run import flat_outputs
 from gradsmith.lab.seeding import gradients
 from gradsmith.lab.state import seed_all
+from gradsmith.lab.values import widened
 
 State = Literal["works", "fails", "not supported", "not tried"]
 

@@ -13,9 +13,9 @@ from torch import Tensor
 from gradsmith.lab.arguments import Arguments, Leaf
 from gradsmith.lab.gradient import moved
 from gradsmith.lab.lab import Lab
-from gradsmith.lab.numbers import finite
 from gradsmith.lab.oracle import own_forward
 from gradsmith.lab.run import Run, forward
+from gradsmith.lab.values import finite
 
 Kind = Literal["zero", "tie", "large", "tiny"]
 

@@ -14,10 +14,10 @@ from gradsmith.lab.compressed import digits_saved
 from gradsmith.lab.gradient import Mismatch, Settings, judge
 from gradsmith.lab.implied import implied
 from gradsmith.lab.lab import Lab
-from gradsmith.lab.numbers import finite
 from gradsmith.lab.resemblance import surrogate_kind
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
+from gradsmith.lab.values import finite
 
 Status = Literal["right", "wrong", "raises", "rejected", "unjudged"]
 

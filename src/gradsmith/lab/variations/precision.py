@@ -13,9 +13,9 @@ from torch import Tensor
 
 from gradsmith.lab.foreign import takes_pointers
 from gradsmith.lab.lab import Lab, _cast_target
-from gradsmith.lab.numbers import finite, widened
 from gradsmith.lab.oracle import OwnForward, own_forward
 from gradsmith.lab.run import Run, forward
+from gradsmith.lab.values import finite, widened
 
 LOW = {"standard": (torch.float32,), "deep": (torch.float32, torch.bfloat16, torch.float16)}
 

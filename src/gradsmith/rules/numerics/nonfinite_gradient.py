@@ -72,7 +72,7 @@ GOOD = BAD.replace("grad_output / length", "grad_output / length.clamp(min=1e-30
 def probe(lab: Lab) -> Iterator[Finding]:
     import torch
 
-    from gradsmith.lab.numbers import finite
+    from gradsmith.lab.values import finite
 
     base = lab.baseline
     if not all(finite(o) for o in base.run.outputs if o.is_floating_point()):

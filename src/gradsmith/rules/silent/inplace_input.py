@@ -125,7 +125,7 @@ def _severity(
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.memory import whole
-    from gradsmith.lab.numbers import unchanged
+    from gradsmith.lab.values import unchanged
 
     run = lab.run()
     dirty = [tensor for call in run.trace.forwards for tensor in call.dirty]

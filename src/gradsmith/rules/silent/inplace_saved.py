@@ -99,9 +99,9 @@ def _is_chosen(method: Method, target: ast.expr) -> bool:
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.memory import whole
-    from gradsmith.lab.numbers import unchanged
     from gradsmith.lab.raw import argument_names
     from gradsmith.lab.target import short_name
+    from gradsmith.lab.values import unchanged
 
     run = lab.run()
     kept = [

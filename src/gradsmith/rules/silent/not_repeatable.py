@@ -115,9 +115,9 @@ def _handed_out(lab: Lab) -> Iterator[Finding]:
     from torch import Tensor
 
     from gradsmith.lab.memory import whole
-    from gradsmith.lab.numbers import unchanged
     from gradsmith.lab.raw import argument_names, forward_of
     from gradsmith.lab.target import short_name
+    from gradsmith.lab.values import unchanged
 
     run = lab.precise_run()
     run.gradients(lab.baseline.v)
