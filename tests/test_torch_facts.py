@@ -209,3 +209,38 @@ def test_a_wrapper_subclass_has_no_memory_of_its_own() -> None:
 
     with pytest.raises(RuntimeError, match="invalid python storage"):
         Wrapper(torch.ones(2)).untyped_storage().data_ptr()
+
+
+def test_freeing_a_storage_leaves_shape_and_strides() -> None:
+    x = torch.ones(4, 3)
+    x.untyped_storage().resize_(0)
+    assert x.shape == (4, 3)
+    assert x.untyped_storage().nbytes() == 0
+    assert torch.ops.aten.detach.default.is_view  # reads nothing, and so may be given such a tensor
+    assert torch.ops.aten.view.default.is_view
+    assert not torch.ops.aten.clone.default.is_view
+
+
+def test_operators_that_may_draw_carry_a_tag_also_where_they_do_not() -> None:
+    drawing = torch.Tag.nondeterministic_seeded
+    assert drawing in torch.ops.aten.rand_like.default.tags
+    assert drawing in torch.ops.aten.bernoulli_.float.tags
+    assert drawing in torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default.tags
+    assert drawing not in torch.ops.aten.mul.Tensor.tags
+
+
+def test_random_numbers_are_drawn_in_the_order_of_the_memory() -> None:
+    plain = torch.zeros(4, 3)
+    transposed = torch.zeros(3, 4).t()
+    drawn = [torch.manual_seed(0) and torch.rand_like(x) for x in (plain, transposed)]
+    assert drawn[0].shape == drawn[1].shape
+    assert not torch.equal(*drawn)
+
+
+def test_float8_can_be_kept_and_cast_and_not_computed_in() -> None:
+    x = torch.ones(3).to(torch.float8_e4m3fn)
+    assert torch.equal(x.clone().float(), torch.ones(3))
+    with pytest.raises(NotImplementedError):
+        x.isfinite()
+    with pytest.raises(NotImplementedError):
+        x.nan_to_num()

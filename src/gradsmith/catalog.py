@@ -60,12 +60,12 @@ class Rule:
     asks_names_in: tuple[str, ...] = ()  # words of files in which it looks for names
     after_others: bool = False  # its source lens judges what became of the other rules' findings
     event: str = ""  # what happened where no probe ran: forward, backward, import, crash, time, memory
-    outcome: str = (
-        ""  # what it says of the gradient: wrong, surrogate, none, shape, unreduced, count, raises, forward raises
-    )
+    # What it says of the gradient: wrong, second order, surrogate, none, shape, unreduced, count, raises, forward raises.
+    outcome: str = ""
     refutes: bool = True  # whether an error refutes the subject, or only leaves it unexamined
     unproven: str = ""  # why a subject with such a finding is not verified, though nothing refutes it
     stops: str = ""  # what cannot be done once it was found: measuring, everything
+    writes_in: str = ""  # forward or backward: where the write happens that the rule is about
     needs_tensor: bool = False  # true only if the argument it names is a tensor, which a guess cannot know
     waived_by: tuple[str, ...] = ()  # kinds of surrogate that are free of it; "surrogate" stands for every kind
     demonstration: str = "gradient"  # the script in plain PyTorch that shows it again
@@ -205,6 +205,7 @@ def _read(module: ModuleType, family: str) -> Rule:
         refutes=bool(getattr(module, "REFUTES", True)),
         unproven=getattr(module, "UNPROVEN", ""),
         stops=getattr(module, "STOPS", ""),
+        writes_in=getattr(module, "WRITES_IN", ""),
         needs_tensor=bool(getattr(module, "NEEDS_TENSOR", False)),
         waived_by=tuple(getattr(module, "WAIVED_BY", ())),
         demonstration=getattr(module, "DEMONSTRATION", "gradient"),

@@ -62,17 +62,24 @@ def fold(findings: Sequence[Finding]) -> list[Finding]:
 
 def _demonstrated(root: Finding, symptom: Finding) -> Severity | Literal[""]:
     """What the source only suggests, and running shows to do harm, has the full weight of its rule."""
-    if root.lenses != ("lint",) or "check" not in symptom.lenses or symptom.severity != "error":
+    if "check" not in symptom.lenses or symptom.severity != "error":
         return root.severity
-    return "error" if find(symptom.rule).outcome == "wrong" else find(root.rule).severity
+    outcome = find(symptom.rule).outcome
+    if outcome == "second order":
+        return "error"  # which it is only where a right second derivative was asked for
+    if root.lenses != ("lint",):
+        return root.severity
+    return "error" if outcome == "wrong" else find(root.rule).severity
 
 
 def _explains(root: Finding, symptom: Finding) -> bool:
     """Whether this very finding accounts for that one.
 
     What goes wrong under a condition (compiled, in a thread) is a consequence of what was seen to be at least as wrong in
-    eager mode, never of a suspicion that only the source raises.
+    eager mode, never of a suspicion that only the source raises. Where a measurement ruled a cause out, it is none.
     """
+    if find(root.rule).writes_in in symptom.evidence.get("not caused by writes in", ()):
+        return False
     conditional = symptom.code.startswith("GS6")
     seen = "check" in root.lenses and RANK[root.severity or "info"] <= RANK[symptom.severity or "info"]
     return _same_place(root, symptom) and (seen or not conditional)

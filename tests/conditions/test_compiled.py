@@ -66,3 +66,59 @@ def test_a_backward_that_asks_whether_they_are_one_differs(check_source: Callabl
     assert finding.reproduce is not None
     with pytest.raises(AssertionError, match="compiled differs from eager"):
         exec(finding.reproduce.snippet, {})
+
+
+LOOP = """
+import torch
+from torch.nn import functional
+
+
+class Loop(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        for _ in range(300):
+            x = {step}
+        return x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        for _ in range(300):
+            grad_output = grad_output * 1.001
+        return grad_output
+
+
+gradsmith_inputs = {{"Loop": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}}
+"""
+
+
+def test_a_long_loop_of_operators_does_not_go_into_the_compiler(check_source: Callable[..., Report]) -> None:
+    # No Python function is called in it: the operators alone tell.
+    conditions = check_source(LOOP.format(step="x * 1.001 + 0.5")).subjects[0].conditions
+    state, _, reason = conditions["compile"].partition(": ")
+    assert state == "not tried"
+    assert "operators in one run, which dynamo would unroll one by one" in reason
+
+
+def test_a_loop_within_torchs_own_python_is_counted(check_source: Callable[..., Report]) -> None:
+    layers = """
+import torch
+from torch import nn
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, layers):
+        return layers(x)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output, None
+
+
+gradsmith_inputs = {"Scale": lambda: (
+    torch.randn(4, 3, dtype=torch.float64, requires_grad=True),
+    nn.Sequential(*(nn.Hardtanh(-1e9, 1e9) for _ in range(600))),
+)}
+"""
+    report = check_source(layers)
+    assert "operators in one run" in report.subjects[0].conditions["compile"], report

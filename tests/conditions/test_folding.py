@@ -44,7 +44,7 @@ def test_the_first_example_has_one_error_per_mistake(check_source: Callable[...,
         ("Swish", "wrong-gradient"),
     ]
     (clamp,) = [f for f in report.errors if f.function == "LeakyClamp"]
-    assert "compile-mismatch" in {s.rule for s in clamp.symptoms}
+    assert "layout-dependent" in {s.rule for s in clamp.symptoms}
 
 
 def found(rule: str, lens: str, severity: str = "error") -> Finding:
@@ -57,3 +57,60 @@ def test_a_suspicion_in_the_source_does_not_hide_what_a_compiled_run_showed() ->
     assert len(fold([found("inplace-grad", "lint"), compiled])) == 2
     assert len(fold([found("inplace-grad", "check", "warning"), compiled])) == 2
     assert [f.rule for f in fold([found("inplace-grad", "check"), compiled])] == ["inplace-grad"]
+
+
+WRONG_AND_WRITES = """
+import torch
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x{kept})
+        ctx.calls = 0
+        y = x**3
+        {after}
+        return y
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        ctx.calls += 1
+        grad_input = grad_output * {factor} * x**2
+        {write}
+        return grad_input
+
+
+gradsmith_inputs = {{"Cube": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}}
+"""
+
+
+def cube(factor: str = "2", write: str = "pass", after: str = "pass", kept: str = "") -> str:
+    return WRONG_AND_WRITES.format(factor=factor, write=write, after=after, kept=kept)
+
+
+@pytest.mark.parametrize(
+    ("rule", "source"),
+    [
+        ("inplace-saved", cube(write="x.mul_(0.5)")),
+        ("inplace-grad", cube(write="grad_output.mul_(0.5)")),
+        ("not-repeatable", cube(factor="2 * ctx.calls")),
+        ("inplace-input", cube(after="x.zero_()", kept=".clone()")),
+    ],
+)
+def test_a_wrong_number_stands_beside_a_write_that_did_not_cause_it(
+    rule: str, source: str, check_source: Callable[..., Report]
+) -> None:
+    report = check_source(source, lint=True)
+    assert {f.rule for f in report.errors} == {"wrong-gradient", rule}
+    (wrong,) = [f for f in report.errors if f.rule == "wrong-gradient"]
+    assert "0.666667 times" in wrong.message
+
+
+def test_a_wrong_number_is_folded_under_the_write_in_forward_that_caused_it(
+    check_source: Callable[..., Report],
+) -> None:
+    report = check_source(cube(factor="3", after="x.mul_(0.5)"), lint=True)
+    (finding,) = report.errors
+    assert finding.rule == "inplace-input"
+    assert "wrong-gradient" in {s.rule for s in finding.symptoms}

@@ -69,3 +69,97 @@ def test_defects_of_pytorch_are_told_with_thread_and_versions(
     assert "a defect of pytorch, not of your code" in text
     assert "see: https://github.com/pytorch/pytorch/issues/" in text and "(torch 2." in text
     assert [s.inputs_from for s in report.subjects] == ["declared"]
+
+
+class WithoutGraph(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: torch.Tensor) -> torch.Tensor:
+        (x,) = ctx.saved_tensors
+        with torch.no_grad():
+            return grad_output * 3 * x**2
+
+
+class ThroughNumPy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: torch.Tensor) -> torch.Tensor:
+        (x,) = ctx.saved_tensors
+        return torch.from_numpy(grad_output.detach().numpy() * 3 * x.detach().numpy() ** 2)
+
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x, y)
+        return x * y
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: torch.Tensor) -> Any:
+        x, y = ctx.saved_tensors
+        return grad_output * y, (grad_output * x).detach()
+
+
+class Step(torch.autograd.Function):
+    """Its gradient is zero, and so are all others: there is nothing to have a graph of."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        return (x > 0).to(x.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: torch.Tensor) -> torch.Tensor:
+        return torch.zeros_like(grad_output).detach()
+
+
+class NotANumberTwice(torch.autograd.Function):
+    """The term is 0, and so is its derivative; autograd multiplies 0 by infinity."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x)
+        return x**2
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: torch.Tensor) -> torch.Tensor:
+        (x,) = ctx.saved_tensors
+        return grad_output * (2 * x + (x - x).abs().sqrt())
+
+
+def demanded(function: type[torch.autograd.Function], inputs: int = 1) -> gs.Report:
+    tensors = [torch.randn(4, 3, dtype=torch.float64, requires_grad=True) for _ in range(inputs)]
+    return gs.check(function, *tensors, second_order=True)
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs", "words"),
+    [
+        (WithoutGraph, 1, "no second derivative: the gradient has no graph"),
+        (ThroughNumPy, 1, "no second derivative: the gradient has no graph"),
+        (Product, 2, "no second derivative: the gradient of 'y' has no graph"),
+        (NotANumberTwice, 1, "autograd says nan"),
+    ],
+)
+def test_a_second_derivative_that_is_not_there_is_refuted_where_it_is_asked_for(
+    function: type[torch.autograd.Function], inputs: int, words: str
+) -> None:
+    report = demanded(function, inputs)
+    assert report.subjects[0].verdict == "refuted"
+    assert any(words in f.message for finding in report.errors for f in (finding, *finding.symptoms)), report
+
+
+def test_without_being_asked_for_a_missing_graph_refutes_nothing() -> None:
+    assert severities(WithoutGraph) == []
+    assert severities(NotANumberTwice) == ["warning"]
+
+
+def test_a_gradient_of_zero_needs_no_graph() -> None:
+    assert "wrong-second-order" not in {f.rule for f in demanded(Step).findings}

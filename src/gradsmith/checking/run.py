@@ -12,7 +12,7 @@ from gradsmith.checking import verdict
 from gradsmith.checking.guessed import weighed
 from gradsmith.checking.options import LEVELS, Options
 from gradsmith.checking.steps import walk
-from gradsmith.findings import Finding, GradsmithError, InputsFrom, Report, one_line
+from gradsmith.findings import Finding, GradsmithError, InputsFrom, Report, Subject, one_line
 from gradsmith.folding import fold, merge
 from gradsmith.inputs.examples import Supply, Wish
 from gradsmith.inputs.supply import on_instance, supply
@@ -25,6 +25,7 @@ from gradsmith.lab.eager import uncompiled
 from gradsmith.lab.foreign import interpreter_cell, interpreter_note
 from gradsmith.lab.gradient import NotNearby
 from gradsmith.lab.state import preserved
+from gradsmith.lab.values import widened
 from gradsmith.lab.variations.judging import rejected
 from gradsmith.surrogate_kinds import SURROGATE, frees, known
 
@@ -155,17 +156,22 @@ def _examine_one(
         lab = _lab(target, arguments, options)
         lab.declared_at = (target.name, number) if source == "declared" else None
         lab.first = number == 0
-        measured: dict[str, Any] = {"steps": [asdict(step) for step in walk(lab)]} if options.steps else {}
-        findings, trouble = _probe(lab, options)
-        if left_out := rejected(lab):
-            measured["rejected variations"] = left_out
+        with lab.guarded():
+            return _examined(lab, subject, options)
+
+
+def _examined(lab: Lab, subject: Subject, options: Options) -> Report:
+    measured: dict[str, Any] = {"steps": [asdict(step) for step in walk(lab)]} if options.steps else {}
+    findings, trouble = _probe(lab, options)
+    if left_out := rejected(lab):
+        measured["rejected variations"] = left_out
     raises = verdict.stopped(findings, "measuring")
     if not trouble and not raises and not any(f.severity == "error" for f in findings):
         trouble = _inconclusive(lab)
     subject = replace(
         verdict.on_one_example(subject, trouble),
         gradient=_meant(lab),
-        conditions={**lab.conditions, **interpreter_cell(target, _raised(findings))},
+        conditions={**lab.conditions, **interpreter_cell(lab.target, _raised(findings))},
         measured=measured,
     )
     return Report(findings=findings, subjects=[subject], notes=_notes(lab))
@@ -221,9 +227,11 @@ def _inconclusive(lab: Lab) -> str:
         return "" if lab.baseline.v or none_is_meant else "no output carries a gradient"
     judgement = lab.gradient
     if not judgement.pairs:
+        if stored := judgement.run.not_computable:
+            return f"torch does not compute in the type of the output, {_type_name(judgement.run.outputs[stored[0]])}"
         return "no output carries a gradient"
     if noisy := judgement.noisy:
-        if not all(bool(o.isfinite().any()) for o in judgement.run.outputs if o.numel()):
+        if not all(bool(widened(o).isfinite().any()) for o in judgement.run.outputs if o.numel()):
             return "the outputs are NaN or infinite at these inputs"
         names = ", ".join(dict.fromkeys(f"'{p.leaf.name}'" for p in noisy))
         return f"numeric noise is too wide to judge the gradient of {names}"
@@ -286,6 +294,12 @@ def _notes(lab: Lab) -> list[str]:
                 )
         if lab.stochastic:
             notes.append(f"{lab.target.name}: forward draws random numbers; it was checked under a replayed seed")
+        for o in judgement.run.not_computable if judgement.pairs else ():
+            kind = _type_name(judgement.run.outputs[o])
+            notes.append(
+                f"{lab.target.name}: the gradient through {judgement.run.output_names[o]} was not judged: torch does not "
+                f"compute in {kind}"
+            )
         corners = sum(len(p.corners) for p in judgement.pairs)
         if corners:
             notes.append(f"{lab.target.name}: {corners} corner(s) judged by the interval of their one-sided slopes")
@@ -293,6 +307,10 @@ def _notes(lab: Lab) -> list[str]:
             told = ", ".join(dict.fromkeys(singular[:5]))
             notes.append(f"{lab.target.name}: forward has no finite slope at {told}: left out, the others were judged")
     return notes
+
+
+def _type_name(tensor: Any) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
 
 
 def _source_findings(target: Target, options: Options) -> list[Finding]:

@@ -14,6 +14,7 @@ from gradsmith.findings import one_line
 from gradsmith.lab import Lab
 from gradsmith.lab.differences import Probe, slopes
 from gradsmith.lab.gradient import moved, typical_size
+from gradsmith.lab.values import finite
 
 _LARGE, _SMALL = 1e6, 1e-6
 
@@ -45,9 +46,7 @@ def _forward(lab: Lab) -> Step:
     except Exception as error:  # the user's forward may raise anything
         return Step(title, "failed", [one_line(error)], f"call it by hand with {lab.arguments.shapes()}")
     seen = [f"{name}: {_described(out)}" for name, out in zip(run.output_names, run.outputs)]
-    strange = [
-        n for n, out in zip(run.output_names, run.outputs) if out.is_floating_point() and not out.isfinite().all()
-    ]
+    strange = [n for n, out in zip(run.output_names, run.outputs) if out.is_floating_point() and not finite(out)]
     if strange:
         return Step(title, "odd", seen, f"{', '.join(strange)} has NaN or infinity: look at the inputs' range first")
     return Step(title, "ok", seen)

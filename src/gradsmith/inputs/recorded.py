@@ -15,6 +15,7 @@ from gradsmith.lab.binding import Example
 from gradsmith.lab.run import flat_outputs
 from gradsmith.lab.state import preserved, seed_all
 from gradsmith.lab.target import Target, short_name
+from gradsmith.lab.values import finite
 
 if TYPE_CHECKING:
     from gradsmith.recording.modules import ModuleCall
@@ -104,7 +105,7 @@ def _varied(target: Target, args: tuple[Any, ...], seed: int) -> tuple[Any, ...]
             outputs = flat_outputs(target.call(*varied))[0]
         except Exception:  # the constant was meant
             return None
-    return varied if all(bool(torch.isfinite(out.detach()).all()) for out in outputs) else None
+    return varied if all(finite(out) for out in outputs) else None
 
 
 def _wants_gradient(args: tuple[Any, ...]) -> bool:

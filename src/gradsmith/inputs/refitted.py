@@ -19,9 +19,12 @@ from torch.utils import _pytree as pytree
 from gradsmith.inputs.guess import Guess
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.code import as_code
+from gradsmith.lab.memory import whole
 from gradsmith.lab.run import forward
 from gradsmith.lab.state import preserved
 from gradsmith.lab.target import Target
+from gradsmith.lab.watching import Guard
+from gradsmith.lab.wrapped import has_memory
 
 _SHAPE = re.compile(r"invalid gradient at index (\d+) - got \[([\d, ]*)\] but expected shape compatible with")
 _DTYPE = re.compile(r"same dtype|expected scalar type|expected .*\bdtype|\bDouble\b")
@@ -49,7 +52,7 @@ def refitted(target: Target, found: Guess, seed: int) -> Guess:
 
 
 def restoring(call: Callable[..., Any]) -> Callable[..., Any]:
-    """The subject, tried out on a guess: a forward that writes into its input may not leave its marks there.
+    """The subject, tried out on a guess: a forward that writes into its input, or frees it, may not leave its marks there.
 
     Where they stay, and writing a second time changes nothing (`x -= x.max()`), nobody sees the write any more.
     """
@@ -58,13 +61,17 @@ def restoring(call: Callable[..., Any]) -> Callable[..., Any]:
         if torch.is_grad_enabled():
             return call(*args, **kwargs)
         tensors = [t for t in pytree.tree_leaves((args, kwargs)) if type(t) in (Tensor, Parameter)]
-        before = [(t, t._version, t.detach().clone()) for t in tensors]
+        sizes = [t.untyped_storage().nbytes() if has_memory(t) else 0 for t in tensors]
+        before = [(t, t._version, t.detach().clone(), size) for t, size in zip(tensors, sizes)]
         try:
             return call(*args, **kwargs)
         finally:
-            for tensor, version, value in before:
-                if tensor._version != version:
-                    tensor.detach().copy_(value)
+            for tensor, version, value, size in before:
+                if not whole(tensor):
+                    tensor.untyped_storage().resize_(size)
+                elif tensor._version == version:
+                    continue
+                tensor.detach().copy_(value)
 
     return restored
 
@@ -72,8 +79,9 @@ def restoring(call: Callable[..., Any]) -> Callable[..., Any]:
 def _trouble(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> str:
     """What backward complains about."""
     try:
-        run = forward(target, Arguments.of(args, kwargs, target.names), seed=seed)
-        run.gradients(run.normal(torch.Generator().manual_seed(seed)))
+        with Guard():
+            run = forward(target, Arguments.of(args, kwargs, target.names), seed=seed)
+            run.gradients(run.normal(torch.Generator().manual_seed(seed)))
     except Exception as error:  # the user's code, on values that nobody promised it
         return str(error) or type(error).__name__
     return ""

@@ -66,6 +66,11 @@ class Arguments:
         args, kwargs = pytree.tree_unflatten(flat, self.spec)
         return args, kwargs
 
+    def beside_copies(self, tensors: Mapping[int, Tensor]) -> dict[int, Tensor]:
+        """These tensors, and a copy of every other: forward may write into a buffer, or free it."""
+        others = {x.position: x.tensor.detach().clone() for x in self.leaves if x.position not in tensors}
+        return {**others, **tensors}
+
     def replaced(self, tensors: Mapping[int, Tensor]) -> Arguments:
         """The same arguments with other tensors (same roles). A tensor passed twice stays one tensor."""
         twins = {id(x.tensor): tensors[x.position] for x in self.leaves if x.position in tensors}

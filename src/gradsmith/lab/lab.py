@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import linecache
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from gradsmith.lab.arguments import Arguments, Leaf
 from gradsmith.lab.gradient import Judgement, Settings, judge, typical_size
 from gradsmith.lab.run import Run, forward
 from gradsmith.lab.target import Target, functions_behind, resolve
+from gradsmith.lab.values import widened
+from gradsmith.lab.watching import Guard, Watched, watched
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,23 @@ class Lab:
         return Baseline(run, v, run.gradients(v))
 
     @cached_property
+    def watched(self) -> Watched:
+        """What one run of the subject, as it is, was seen to do."""
+        return watched(self.target, self.arguments, self.settings.seed)
+
+    def guarded(self) -> contextlib.AbstractContextManager[Any]:
+        """Around everything that runs a subject which frees memory: an operator that would read it raises instead."""
+        return Guard() if self.watched.frees else contextlib.nullcontext()
+
+    @cached_property
     def stochastic(self) -> bool:
-        """Whether forward draws random numbers: two seeds, two results."""
+        """Whether forward draws random numbers: an operator does, with whatever seed, or two seeds give two results.
+
+        A seed of its own does not help: numbers are drawn in the order of the memory, so that another layout is another
+        draw.
+        """
+        if self.watched.draws:
+            return True
         target, arguments = self.precise
         try:
             # With gradients on: some forwards only draw while they are trained.
@@ -192,7 +210,7 @@ def same(a: Tensor | None, b: Tensor | None, rtol: float = 1e-9, floor: float = 
         return other is None or not bool(other.detach().abs().gt(floor).any())
     if a.shape != b.shape:
         return False
-    a, b = a.detach(), b.detach()
+    a, b = widened(a.detach()), widened(b.detach())
     if not (a.is_floating_point() or a.is_complex()):
         return torch.equal(a, b.to(a.dtype))
     size = float(a.abs().nan_to_num(0, 0, 0).max()) if a.numel() else 0.0

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.lab.arguments import Arguments, fresh
+from gradsmith.lab.memory import readable
 from gradsmith.lab.run import Run, flat_outputs
 from gradsmith.lab.seeding import gradients
 from gradsmith.lab.state import seed_all
@@ -71,6 +72,8 @@ class OwnForward:
         seed_all(seed)
         with torch.enable_grad():
             self.outputs, _ = flat_outputs(function(*args, **kwargs))
+        for tensor in (*passed.values(), *self.outputs):
+            readable(tensor, "a tensor")  # the graph holds it
 
     def gradients(self, output: int, grad_output: Tensor) -> dict[int, Tensor]:
         positions = list(self.leaves)

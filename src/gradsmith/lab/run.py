@@ -11,10 +11,12 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from gradsmith.lab.arguments import Arguments, fresh
+from gradsmith.lab.memory import kept, readable
 from gradsmith.lab.observe import Trace, observing
 from gradsmith.lab.seeding import gradients
 from gradsmith.lab.state import seed_all
 from gradsmith.lab.target import Target
+from gradsmith.lab.values import computable
 from gradsmith.lab.wrapped import plain_gradient, taken_apart
 
 
@@ -33,8 +35,13 @@ class Run:
 
     @property
     def differentiable(self) -> list[int]:
-        """Indices of the outputs that carry a gradient."""
-        return [i for i, out in enumerate(self.outputs) if out.requires_grad]
+        """Indices of the outputs that carry a gradient, and can be computed with."""
+        return [i for i, out in enumerate(self.outputs) if out.requires_grad and computable(out.dtype)]
+
+    @property
+    def not_computable(self) -> list[int]:
+        """Indices of the outputs that carry a gradient in a type which torch does not compute in, such as float8."""
+        return [i for i, out in enumerate(self.outputs) if out.requires_grad and not computable(out.dtype)]
 
     def gradients(
         self,
@@ -45,6 +52,7 @@ class Run:
     ) -> dict[int, Tensor | None]:
         """Gradients by input position, for these outputs' grad_outputs; None where nothing flows.
 
+        They are copies: backward may return a buffer that it fills again the next time.
         backward gets copies, so that one which writes into its grad_output spoils nothing; `as_is` hands over the
         very tensors, for probes that look at layout and mutation.
         """
@@ -54,7 +62,7 @@ class Run:
             outputs, leaves = [self.outputs[i] for i in chosen], [self.leaves[p] for p in positions]
             given = [grad_outputs[i] if as_is else grad_outputs[i].clone() for i in chosen]
             grads = gradients(outputs, leaves, given, retain_graph=retain_graph)
-        return {p: plain_gradient(g) for p, g in zip(positions, grads)}
+        return {p: kept(plain_gradient(g)) for p, g in zip(positions, grads)}
 
     def ones(self) -> dict[int, Tensor]:
         return {i: torch.ones_like(self.outputs[i]) for i in self.differentiable}
@@ -91,6 +99,8 @@ def forward(
     with observing(classes, trace):
         result = target.call(*args, **kwargs)
     outputs, names = flat_outputs(result)
+    for name, output in zip(names, outputs):
+        readable(output, name)
     return Run(target, arguments, leaves, passed, outputs, names, tuple(classes), trace)
 
 

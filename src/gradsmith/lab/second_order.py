@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 
 from gradsmith.lab.arguments import Arguments
-from gradsmith.lab.gradient import Judgement, judge
+from gradsmith.lab.differences import Probe, slopes
+from gradsmith.lab.gradient import Judgement, Mismatch, Pair, Settings, judge, moved, typical_size
 from gradsmith.lab.lab import Lab
-from gradsmith.lab.run import flat_outputs, forward
+from gradsmith.lab.run import Run, flat_outputs, forward
 from gradsmith.lab.target import Target
+from gradsmith.lab.values import finite
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,7 @@ class SecondOrder:
 
     judgement: Judgement | None = None
     refused: str = ""
+    without_graph: str = ""  # the gradients that are no function of anything to autograd, in words
 
     @property
     def wrong(self) -> bool:
@@ -32,12 +35,19 @@ def second_order(lab: Lab) -> SecondOrder:
     cached = lab.__dict__.get("_second_order")
     if isinstance(cached, SecondOrder):
         return cached
-    target, arguments = _gradient_as_subject(lab)
+    target, arguments, names = _gradient_as_subject(lab)
     settings = replace(lab.settings, reference=None, project=None)
     try:
         run = forward(target, arguments, seed=settings.seed)
         refused = _once_differentiable([out.grad_fn for out in run.outputs])
-        result = SecondOrder(refused=refused) if refused else SecondOrder(judge(target, arguments, settings))
+        without = _without_graph(run, names)
+        if refused:
+            result = SecondOrder(refused=refused)
+        else:
+            judged = judge(target, arguments, settings)
+            for pair in judged.pairs:
+                _measure_where_not_finite(target, arguments, settings, pair, judged.run)
+            result = SecondOrder(judged, without_graph=without)
     except Exception as error:  # once_differentiable and the like refuse with an exception of any kind
         result = SecondOrder(refused=str(error).splitlines()[0] if str(error) else type(error).__name__)
     lab.__dict__["_second_order"] = result
@@ -57,7 +67,7 @@ def silent_constant(lab: Lab) -> Constant | None:
 
     That is the usual case: `torch.autograd.grad(y.sum(), x, create_graph=True)`.
     """
-    target, arguments = _gradient_as_subject(lab)
+    target, arguments, _ = _gradient_as_subject(lab)
     count = len(lab.precise[1].differentiable)
     values = [leaf.tensor.detach() for leaf in arguments.leaves]
     v = values[count:]
@@ -105,8 +115,51 @@ def _once_differentiable(roots: list[Any]) -> str:
     return ""
 
 
-def _gradient_as_subject(lab: Lab) -> tuple[Target, Arguments]:
+def _without_graph(run: Run, names: list[str]) -> str:
+    """Gradients that autograd takes for constants. One that is zero is right to be one: it may not depend on anything."""
+    cut = [name for name, out in zip(names, run.outputs) if not out.requires_grad and bool((out != 0).any())]
+    if not cut:
+        return ""
+    return "the gradient" if len(cut) == len(names) else "the gradient of " + ", ".join(f"'{name}'" for name in cut)
+
+
+def _measure_where_not_finite(target: Target, arguments: Arguments, settings: Settings, pair: Pair, run: Run) -> None:
+    """NaN agrees with nothing and disagrees with nothing: one such element is measured on its own."""
+    strange = torch.nonzero(~torch.isfinite(pair.claimed).reshape(-1)).flatten()
+    if pair.mismatch is not None or not strange.numel() or not finite(run.outputs[pair.output]):
+        return
+    x, index = pair.leaf.tensor.detach(), int(strange[0])
+    size = typical_size(x)
+    step = torch.zeros_like(x).contiguous()
+    step.view(-1)[index] = size
+    scale = float(torch.linalg.vector_norm(pair.v.abs().double())) or 1.0
+    (slope,) = slopes(
+        moved(target, arguments, pair.leaf, step, settings), [Probe(pair.output, pair.v, scale)], pair.dtype
+    )
+    if slope.error <= _CLEAR * max(abs(slope.value), scale):
+        element = tuple(int(i) for i in torch.unravel_index(torch.tensor(index), x.shape))
+        name = run.output_names[pair.output]
+        claimed = float(pair.claimed.reshape(-1)[index].real)
+        pair.status = "wrong"
+        pair.mismatch = Mismatch(
+            pair.leaf.position,
+            pair.leaf.name,
+            pair.output,
+            name,
+            element,
+            claimed,
+            slope.value / size,
+            slope.error / size,
+        )
+
+
+_CLEAR = 0.01  # a slope with less noise than this share is finite
+
+
+def _gradient_as_subject(lab: Lab) -> tuple[Target, Arguments, list[str]]:
+    """The gradient as a function of inputs and grad_outputs, its arguments, and whose gradients it returned last."""
     target, arguments = lab.precise
+    returned: list[str] = []
     leaves = arguments.differentiable
     v = lab.baseline.v
     used = list(v)
@@ -115,21 +168,16 @@ def _gradient_as_subject(lab: Lab) -> tuple[Target, Arguments]:
         with torch.enable_grad():
             xs = [x if x.requires_grad else x.detach().requires_grad_() for x in values[: len(leaves)]]
             replaced: dict[int, Tensor] = {leaf.position: x.clone() for leaf, x in zip(leaves, xs)}
-            args, kwargs = arguments.with_tensors(_non_leaf(arguments, replaced))
+            args, kwargs = arguments.with_tensors(arguments.beside_copies(replaced))
             outputs, _ = flat_outputs(target.call(*args, **kwargs))
             grads = torch.autograd.grad(
                 [outputs[o] for o in used], xs, list(values[len(leaves) :]), create_graph=True, allow_unused=True
             )
+        returned[:] = [leaf.name for leaf, g in zip(leaves, grads) if g is not None]
         return tuple(g for g in grads if g is not None)
 
     names = [leaf.name for leaf in leaves] + [f"grad_output {o}" if len(used) > 1 else "grad_output" for o in used]
     values: list[Any] = [leaf.tensor.detach().clone().requires_grad_() for leaf in leaves]
     values += [v[o].detach().clone().requires_grad_() for o in used]
     subject = Target(f"gradient of {target.name}", gradient, "callable", tuple(names))
-    return subject, Arguments.of(values, names=names)
-
-
-def _non_leaf(arguments: Arguments, replaced: dict[int, Tensor]) -> dict[int, Tensor]:
-    """Tensors without a gradient are copied too: forward may write into a buffer."""
-    others = {x.position: x.tensor.detach().clone() for x in arguments.leaves if x.position not in replaced}
-    return {**others, **replaced}
+    return subject, Arguments.of(values, names=names), returned

@@ -18,6 +18,7 @@ from gradsmith.checking.elsewhere.structure import Elsewhere, is_right
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
+from gradsmith.lab.values import finite
 
 _CLAMPS = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})
 
@@ -54,7 +55,7 @@ def _finite_unclamped(target: Target, args: tuple[Any, ...], kwargs: dict[str, A
     with torch.no_grad(), unclamped, contextlib.suppress(Exception):  # user code on values it was not asked about
         run = forward(target, Arguments.of(args, kwargs, target.names), seed=seed, plain=True)
         if unclamped.met:
-            return all(bool(torch.isfinite(out).all()) for out in run.outputs)
+            return all(finite(out) for out in run.outputs)
     return None
 
 

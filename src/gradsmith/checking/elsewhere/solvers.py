@@ -15,6 +15,7 @@ from gradsmith.checking.elsewhere.structure import Elsewhere, is_right, text_of
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
+from gradsmith.lab.values import finite
 
 _CLAMPS = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})
 _LOOP = re.compile(r"iter|step|loop|round|terms|(^|_)it(s|$)", re.IGNORECASE)
@@ -146,7 +147,7 @@ class _Unclamped(TorchFunctionMode):
         mode = cls()
         with torch.no_grad(), mode, contextlib.suppress(Exception):  # user code on values it was not asked about
             run = forward(target, Arguments.of(args, kwargs, target.names), seed=seed, plain=True)
-            mode.finite = all(bool(torch.isfinite(out).all()) for out in run.outputs)
+            mode.finite = all(finite(out) for out in run.outputs)
             return mode if mode.met else None
         return None
 

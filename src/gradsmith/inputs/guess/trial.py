@@ -16,9 +16,11 @@ from torch.utils import _pytree as pytree
 from gradsmith.inputs.guess.paste import value_code
 from gradsmith.inputs.guess.proposals import FLAVOURS, Frame, Proposal, made
 from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.memory import whole
 from gradsmith.lab.run import Run, forward
 from gradsmith.lab.target import Target
 from gradsmith.lab.uses import looked_at
+from gradsmith.lab.watching import Guard
 from gradsmith.lab.wrapped import Wrapped
 
 # Values that an iteration or a factorisation cannot cope with.
@@ -73,7 +75,8 @@ def outcome(
     try:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            run = forward(target, arguments, seed=seed)
+            with Guard():
+                run = forward(target, arguments, seed=seed)
     except Exception as error:
         return replace(result, trouble=f"forward raises {type(error).__name__}")
     result.args = args
@@ -81,14 +84,15 @@ def outcome(
     if not run.differentiable:
         return replace(result, rank=1, trouble="no output carries a gradient")
     try:
-        grads = run.gradients(run.normal(torch.Generator().manual_seed(seed)))
+        with Guard():  # nobody has seen yet whether it frees memory
+            grads = run.gradients(run.normal(torch.Generator().manual_seed(seed)))
     except Exception as error:
         trouble = f"backward raises {type(error).__name__}: {error}"
         if _of_another_kind(error, run):
             return replace(result, args=None, trouble=trouble)
         return replace(result, rank=3 if _sums_it_all_up(trouble, run) else 1, trouble=trouble)
     judged = _judged(result, grads, arguments)
-    if judged.good and any(out.isnan().any() for out in run.outputs if out.is_floating_point()):
+    if judged.good and any(whole(out) and out.isnan().any() for out in run.outputs if out.is_floating_point()):
         # Out of the domain of forward (acos of 2) there is nothing to compare a gradient with.
         return replace(judged, rank=2, trouble="forward gives nan")
     return judged

@@ -32,6 +32,7 @@ from gradsmith.lab.foreign import interpreted, uses_triton
 from gradsmith.lab.lab import Lab
 
 _MOST_CALLS = 200  # some 10 s of tracing and more
+_MOST_OPERATORS = 500  # 2 to 4 ms each, for every graph that is tried (torch 2.13, aot_eager)
 _PATIENCE = 30.0
 
 
@@ -89,10 +90,8 @@ def under(lab: Lab, backend: str, **options: Any) -> Outcome:
     """One graph first; where that breaks, the same with graph breaks: numbers have to be right in both cases."""
     if reason := examinable(lab) or ("forward draws random numbers" if lab.stochastic else ""):
         return Outcome("not tried", reason)
-    if interpreted() and uses_triton(lab.target):
-        return Outcome("not tried", "kernels under Triton's interpreter cannot be traced")
-    if (calls := python_calls(lab)) > _MOST_CALLS:
-        return Outcome("not tried", f"{calls} calls in one run, which dynamo would unroll one by one")
+    if reason := uncompilable(lab):
+        return Outcome("not tried", reason)
     # In a process of its own the alarm is ours to set; an element loop in NumPy is unrolled by inductor for many minutes.
     limit = at_most(_PATIENCE) if lab.isolated else contextlib.nullcontext()
     try:
@@ -100,6 +99,18 @@ def under(lab: Lab, backend: str, **options: Any) -> Outcome:
             return _in_one_graph_or_many(lab, backend, **options)
     except OutOfPatience:
         return Outcome("not tried", f"torch.compile did not finish within {_PATIENCE:g} s")
+
+
+def uncompilable(lab: Lab) -> str:
+    """Why the compiler is not asked, if so. Nobody can stop it once it has begun."""
+    if interpreted() and uses_triton(lab.target):
+        return "kernels under Triton's interpreter cannot be traced"
+    if lab.watched.frees:
+        return "it frees the memory of tensors, which a compiled graph may read"
+    if (operators := lab.watched.operators) > _MOST_OPERATORS:
+        return f"{operators} operators in one run, which dynamo would unroll one by one"
+    calls = python_calls(lab)
+    return f"{calls} calls in one run, which dynamo would unroll one by one" if calls > _MOST_CALLS else ""
 
 
 def _in_one_graph_or_many(lab: Lab, backend: str, **options: Any) -> Outcome:

@@ -84,7 +84,7 @@ def backward_elsewhere(lab: Lab) -> Outcome:
         return Outcome("not tried", reason)
 
     def elsewhere(outputs: list[Tensor], leaves: list[Tensor], v: dict[int, Tensor]) -> tuple[Tensor | None, ...]:
-        found: tuple[Tensor | None, ...] = in_thread(lambda: plain_backward(outputs, leaves, v))
+        found: tuple[Tensor | None, ...] = in_thread(lab, lambda: plain_backward(outputs, leaves, v))
         return found
 
     return compared(lab, lambda: results(lab, backward=elsewhere))
@@ -104,7 +104,8 @@ def two_threads(lab: Lab) -> Outcome:
 
     def work() -> None:
         try:
-            found.append(results(lab))
+            with lab.guarded():  # a mode holds for the thread that enters it
+                found.append(results(lab))
         except Exception as error:
             found.append(error)
 
@@ -152,13 +153,14 @@ def module_copy(lab: Lab) -> Outcome:
     return Outcome("works")
 
 
-def in_thread(action: Callable[[], Any]) -> Any:
+def in_thread(lab: Lab, action: Callable[[], Any]) -> Any:
     """Run in a new thread; its exception is raised here."""
     box: dict[str, Any] = {}
 
     def work() -> None:
         try:
-            box["result"] = action()
+            with lab.guarded():
+                box["result"] = action()
         except BaseException as error:
             box["error"] = error
 
@@ -196,7 +198,7 @@ def accumulating_backward(
 ) -> tuple[Tensor | None, ...]:
     """`.backward()` into `.grad`: reentrant checkpoints refuse autograd.grad."""
     used = [o for o in v if outputs[o].requires_grad]
-    torch.autograd.backward([outputs[o] for o in used], [v[o] for o in used])
+    torch.autograd.backward([outputs[o] for o in used], [v[o].clone() for o in used])
     return tuple(leaf.grad for leaf in leaves)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
-from gradsmith.lab.conditions.compiled import with_own_code
+from gradsmith.lab.conditions.compiled import uncompilable, with_own_code
 from gradsmith.lab.conditions.outcome import Outcome, Results, column, compared, examinable, far, plain, words
 from gradsmith.lab.differences import dot
 from gradsmith.lab.lab import Lab
@@ -47,7 +47,8 @@ def pure(lab: Lab) -> tuple[Callable[..., list[Tensor]], list[Tensor]]:
     wanted = arguments.differentiable
 
     def function(*tensors: Tensor) -> list[Tensor]:
-        args, kwargs = arguments.with_tensors({leaf.position: t for leaf, t in zip(wanted, tensors)})
+        given = {leaf.position: t for leaf, t in zip(wanted, tensors)}
+        args, kwargs = arguments.with_tensors(arguments.beside_copies(given))
         seed_all(lab.settings.seed)
         return flat_outputs(target.call(*args, **kwargs))[0]
 
@@ -78,6 +79,8 @@ def compiled_func_grad(lab: Lab) -> Outcome:
     """pytorch#193279: in a compiled torch.func.grad the custom backward is dropped, and autograd's used instead."""
     if func_grad(lab).state != "works":
         return Outcome("not tried", "torch.func.grad itself does not work")
+    if reason := uncompilable(lab):
+        return Outcome("not tried", reason)
 
     def transform(f: Callable[..., Tensor], numbers: tuple[int, ...]) -> Callable[..., Any]:
         graded = torch.func.grad(f, argnums=numbers)
@@ -93,7 +96,8 @@ def _graded(lab: Lab, transform: Callable[[Callable[..., Tensor], tuple[int, ...
     v, call = lab.baseline.v, target.call
 
     def loss(*tensors: Tensor) -> Tensor:
-        args, kwargs = arguments.with_tensors({leaf.position: t for leaf, t in zip(wanted, tensors)})
+        given = {leaf.position: t for leaf, t in zip(wanted, tensors)}
+        args, kwargs = arguments.with_tensors(arguments.beside_copies(given))
         outputs = flat_outputs(call(*args, **kwargs))[0]
         terms = [(v[o].conj() * outputs[o]).sum() for o in v]
         total = terms[0]

@@ -10,9 +10,11 @@ from torch import Tensor
 
 from gradsmith.lab.arguments import fresh
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.memory import kept, readable
 from gradsmith.lab.run import flat_outputs
 from gradsmith.lab.seeding import gradients
 from gradsmith.lab.state import seed_all
+from gradsmith.lab.values import widened
 
 State = Literal["works", "fails", "not supported", "not tried"]
 
@@ -78,12 +80,13 @@ def results(lab: Lab, call: Callable[..., Any] | None = None, **options: Any) ->
     outputs, _ = flat_outputs(call(*args, **kwargs))
     backward = options.get("backward", plain_backward)
     found = backward(outputs, list(leaves.values()), lab.baseline.v)
-    return Results([o.detach() for o in outputs], dict(zip(leaves, found)))
+    values = [readable(o, "an output").detach().clone() for o in outputs]
+    return Results(values, {p: kept(g) for p, g in zip(leaves, found)})
 
 
 def plain_backward(outputs: list[Tensor], leaves: list[Tensor], v: dict[int, Tensor]) -> tuple[Tensor | None, ...]:
     used = [o for o in v if outputs[o].requires_grad]
-    return gradients([outputs[o] for o in used], leaves, [v[o].to(outputs[o].dtype) for o in used])
+    return gradients([outputs[o] for o in used], leaves, [v[o].to(outputs[o].dtype, copy=True) for o in used])
 
 
 def plain(lab: Lab) -> Results:
@@ -114,6 +117,7 @@ def far(a: Tensor | None, b: Tensor | None) -> str:
         return "one of them is None"
     if a.shape != b.shape:
         return f"shape {tuple(b.shape)} instead of {tuple(a.shape)}"
+    a, b = widened(a), widened(b)
     size = float(a.abs().nan_to_num(0, 0, 0).max()) or 1.0
     return f"off by {float((a - b.to(a.dtype)).abs().nan_to_num(0, 0, 0).max()) / size:.2g} of its size"
 

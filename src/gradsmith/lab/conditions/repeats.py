@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.values import widened
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ def spread(lab: Lab, runs: int = 3) -> Spread:
         run = lab.run()
         v = v or run.normal(lab.generator(23))
         grads = run.gradients(v)
-        results = [(f"the result {n}", o.detach()) for n, o in zip(run.output_names, run.outputs)]
+        results = [(f"the result {n}", widened(o.detach()).clone()) for n, o in zip(run.output_names, run.outputs)]
         for leaf in run.arguments.differentiable:
             grad = grads[leaf.position]
             if grad is not None:

@@ -15,6 +15,7 @@ from gradsmith.lab.gradient import moved
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.oracle import own_forward
 from gradsmith.lab.run import Run, forward
+from gradsmith.lab.values import finite
 
 Kind = Literal["zero", "tie", "large", "tiny"]
 
@@ -89,7 +90,7 @@ def _look(lab: Lab, arguments: Arguments, leaf: Leaf, kind: Kind, words: str, va
     changed = arguments.replaced({leaf.position: values})
     try:
         run = forward(lab.precise[0], changed, seed=lab.settings.seed)
-        if not all(bool(torch.isfinite(o).all()) for o in run.outputs if o.is_floating_point()):
+        if not all(finite(o) for o in run.outputs if o.is_floating_point()):
             return None
         v = run.normal(lab.generator(13))
         grad = run.gradients(v)[leaf.position]

@@ -17,6 +17,7 @@ from gradsmith.lab.lab import Lab
 from gradsmith.lab.resemblance import surrogate_kind
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
+from gradsmith.lab.values import finite
 
 Status = Literal["right", "wrong", "raises", "rejected", "unjudged"]
 
@@ -63,9 +64,9 @@ def outcome(lab: Lab, variation: Variation) -> Outcome:
     if refused := refusal(target, arguments, lab.settings.seed):
         return Outcome(variation, "rejected", refused)
     run = forward(target, arguments, seed=lab.settings.seed)
-    finite = all(bool(torch.isfinite(o).all()) for o in run.outputs if o.is_floating_point() or o.is_complex())
-    if not finite or not run.differentiable:
-        return Outcome(variation, "unjudged", "its outputs are not finite" if not finite else "it has no gradient")
+    defined = all(finite(o) for o in run.outputs if o.is_floating_point() or o.is_complex())
+    if not defined or not run.differentiable:
+        return Outcome(variation, "unjudged", "its outputs are not finite" if not defined else "it has no gradient")
     try:
         grads = run.gradients(run.normal(lab.generator(7)))
     except Exception as error:  # the user's backward, on inputs that forward took

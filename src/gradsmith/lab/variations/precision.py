@@ -15,6 +15,7 @@ from gradsmith.lab.foreign import takes_pointers
 from gradsmith.lab.lab import Lab, _cast_target
 from gradsmith.lab.oracle import OwnForward, own_forward
 from gradsmith.lab.run import Run, forward
+from gradsmith.lab.values import finite, widened
 
 LOW = {"standard": (torch.float32,), "deep": (torch.float32, torch.bfloat16, torch.float16)}
 
@@ -111,10 +112,11 @@ def _yardstick(oracle: OwnForward, v: dict[int, Tensor], position: int, truth: T
 def _off(got: Tensor | None, truth: Tensor | None) -> float | None:
     if got is None or truth is None or got.shape != truth.shape or not truth.numel():
         return None
+    got, truth = widened(got.detach()), widened(truth)
     size = float(truth.abs().max())
     if not size or not bool(torch.isfinite(truth).all()):
         return None
-    off = float((got.detach().to(truth.dtype) - truth).abs().max())
+    off = float((got.to(truth.dtype) - truth).abs().max())
     return off / size if off == off else float("inf")
 
 
@@ -124,7 +126,7 @@ def _outputs_off(exact: Run, run: Run) -> float:
 
 
 def _finite(*outputs: list[Tensor]) -> bool:
-    return all(bool(torch.isfinite(o).all()) for many in outputs for o in many if o.is_floating_point())
+    return all(finite(o) for many in outputs for o in many if o.is_floating_point())
 
 
 def _words(error: BaseException) -> str:

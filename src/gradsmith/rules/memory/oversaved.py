@@ -135,10 +135,12 @@ def _excess(saved: Saved, maker: Event, kept: set[int]) -> tuple[str, int, str]:
 
 def probe(lab: Lab) -> Iterator[Finding]:
     """Bytes saved against bytes needed, for what is neither input nor output: those live anyway."""
+    from gradsmith.lab.memory import whole
     from gradsmith.lab.target import short_name
 
     for call in lab.observed.trace.forwards:
-        own = [t for t in call.saved if t is not None and not any(t is k for k in (*call.args, *call.outputs))]
+        mine = (t for t in call.saved if t is not None and not any(t is k for k in (*call.args, *call.outputs)))
+        own = [t for t in mine if whole(t)]  # backward ran, and may have freed some
         saved = sum(_held_bytes(t, call.args) for t in own)
         needed = sum(_needed_bytes(t) for t in own)
         if own and saved >= _LEAST and saved >= 2 * needed:

@@ -14,7 +14,8 @@ numbers. gradcheck only ever passes contiguous grad_outputs.
 
 Known problems
 --------------
-None known.
+A forward that draws random numbers is not tried with its inputs in other layouts: numbers are drawn in the order of the
+memory, so that the same seed gives another draw.
 
 References
 ----------
@@ -105,7 +106,7 @@ def _of_inputs(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.layouts import layouts
 
     base = lab.baseline
-    if lab.stochastic:  # `rand_like` fills memory in its order: another layout is another draw
+    if lab.stochastic:  # `rand_like` fills memory in its order: another layout is another draw, whatever the seed
         return
     for leaf in base.run.arguments.leaves:
         if not leaf.tensor.is_floating_point():

@@ -73,8 +73,10 @@ GOOD = BAD.replace("grad_output / length", "grad_output / length.clamp(min=1e-30
 def probe(lab: Lab) -> Iterator[Finding]:
     import torch
 
+    from gradsmith.lab.values import finite
+
     base = lab.baseline
-    if not all(bool(torch.isfinite(o).all()) for o in base.run.outputs if o.is_floating_point()):
+    if not all(finite(o) for o in base.run.outputs if o.is_floating_point()):
         return
     found = False
     for leaf in base.run.arguments.differentiable:

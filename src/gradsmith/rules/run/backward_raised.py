@@ -71,6 +71,7 @@ NO_DEVICE = re.compile(
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.findings import one_line
+    from gradsmith.lab.memory import FreedMemory
 
     run = lab.run()
     if not run.differentiable:
@@ -80,8 +81,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
     except Exception as error:  # the user's backward may raise anything
         missing = bool(NO_DEVICE.search(str(error)))
         refuses = lab.target.function is not None and _refuses(lab.target.function)
+        told = str(error) if isinstance(error, FreedMemory) else f"raises {one_line(error)}"
         yield lab.finding(
-            f"{lab.target.name}.backward raises {one_line(error)} (forward was called with {lab.arguments.shapes()}).",
+            f"{lab.target.name}.backward {told} (forward was called with {lab.arguments.shapes()}).",
             # Neither what this machine lacks nor what was never promised is a fault of the Function.
             severity="info" if refuses else "warning" if missing else None,
             advice="Run it where the device or the process group is; or create what backward needs on the device of its "

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 CODE = "GS202"
 SEVERITY = "error"
+WRITES_IN = "backward"
 DEMONSTRATION = "grad_output"
 EXPLAINS = (
     "backward-raised",
@@ -141,17 +142,19 @@ def _clone_first(method: Method, write: Write, source: Source) -> Edit | None:
 
 def probe(lab: Lab) -> Iterator[Finding]:
     """Hand backward a grad_output and look at it again afterwards: also sees kernels and `.data`."""
-    import torch
+    from gradsmith.lab.memory import whole
+    from gradsmith.lab.values import unchanged
 
     run = lab.precise_run()
     given = {o: v.clone() for o, v in run.normal(lab.generator(4)).items()}
     kept = {o: v.clone() for o, v in given.items()}
     run.gradients(given, as_is=True)
     for o, before in kept.items():
-        if not torch.equal(before, given[o]):
+        freed = not whole(given[o])
+        if freed or not unchanged(before, given[o]):
             name = run.output_names[o] if len(kept) > 1 else "grad_output"
             yield lab.finding(
-                f"{lab.target.name}.backward changed the grad_output it was given"
+                f"{lab.target.name}.backward {'freed the memory of' if freed else 'changed'} the grad_output it was given"
                 f"{f' for {name}' if len(kept) > 1 else ''}: other branches of the graph read the same tensor.",
                 advice="Work on a copy: write `grad_output = grad_output.clone()` first, or use the operation that returns "
                 "a new tensor.",

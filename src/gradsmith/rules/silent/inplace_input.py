@@ -3,7 +3,7 @@
 What it finds
 -------------
 An input of forward is changed in place, and `ctx.mark_dirty` does not name it. At run time the values of every input are
-compared before and after forward.
+compared before and after forward. An input whose memory forward freed is named, too.
 
 Why it matters
 --------------
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 CODE = "GS204"
 SEVERITY = "error"
+WRITES_IN = "forward"
 NEEDS_TENSOR = True
 DEMONSTRATION = "input"
 EXPLAINS = ("wrong-gradient", "class-state", "wrong-second-order", *MISMATCHES)
@@ -126,7 +127,8 @@ def _severity(
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    import torch
+    from gradsmith.lab.memory import whole
+    from gradsmith.lab.values import unchanged
 
     run = lab.run()
     dirty = [tensor for call in run.trace.forwards for tensor in call.dirty]
@@ -134,8 +136,16 @@ def probe(lab: Lab) -> Iterator[Finding]:
         passed = run.passed[leaf.position]
         if any(passed is tensor for tensor in dirty):
             continue
-        before, after = leaf.tensor.detach(), passed.detach()
-        if before.shape == after.shape and torch.equal(before.nan_to_num(), after.nan_to_num()):
+        if not whole(passed):
+            yield lab.finding(
+                f"{lab.target.name}.forward frees the memory of its input '{leaf.name}': whoever reads that tensor "
+                "afterwards reads memory that is not there, which can end the process.",
+                argument=leaf.name,
+                severity="error" if leaf.differentiable else "warning",
+                advice=f"Leave the memory of '{leaf.name}' to its owner.",
+            )
+            continue
+        if unchanged(leaf.tensor, passed):
             continue
         yield lab.finding(
             f"{lab.target.name}.forward changes its input '{leaf.name}' in place without ctx.mark_dirty({leaf.name}).",

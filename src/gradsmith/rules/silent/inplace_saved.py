@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 CODE = "GS203"
 SEVERITY = "error"
+WRITES_IN = "backward"
 DEMONSTRATION = "saved"
 EXPLAINS = (
     "not-repeatable",
@@ -99,24 +100,34 @@ def _is_chosen(method: Method, target: ast.expr) -> bool:
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    import torch
-
+    from gradsmith.lab.memory import whole
     from gradsmith.lab.raw import argument_names
     from gradsmith.lab.target import short_name
+    from gradsmith.lab.values import unchanged
 
     run = lab.run()
     kept = [
         (call, i, tensor, tensor.detach().clone())
         for call in run.trace.forwards
         for i, tensor in enumerate(call.saved)
-        if tensor is not None
+        if tensor is not None and whole(tensor)
     ]
     run.gradients(run.normal(lab.generator(3)))
     for call, i, tensor, before in kept:
-        if torch.equal(tensor.detach().nan_to_num(), before.nan_to_num()):
+        if whole(tensor) and unchanged(before, tensor):
             continue
         names = argument_names(call.cls, len(call.args))
         name = next((names[k] for k, arg in enumerate(call.args) if arg is tensor), f"saved tensor {i}")
+        if not whole(tensor):
+            if any(value is tensor for value in (*call.args, *call.outputs)):  # its own are a matter of not-repeatable
+                yield lab.finding(
+                    f"{short_name(call.cls)}.backward frees the memory of '{name}', which it got from "
+                    "ctx.saved_tensors: it belongs to the caller, who reads memory that is not there.",
+                    function=short_name(call.cls),
+                    argument=name,
+                    advice="Leave the memory of inputs and outputs to their owner; PyTorch frees saved tensors itself.",
+                )
+            continue
         yield lab.finding(
             f"{short_name(call.cls)}.backward writes into '{name}', which it got from ctx.saved_tensors.",
             function=short_name(call.cls),

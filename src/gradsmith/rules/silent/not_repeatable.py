@@ -3,13 +3,15 @@
 What it finds
 -------------
 backward is called twice with the same grad_output and `retain_graph=True`. The two gradients have to be equal. A second
-call that raises is a warning: nobody gets a wrong number from it.
+call that raises is a warning: nobody gets a wrong number from it. Another call, with another grad_output, must leave alone
+what the calls before it returned.
 
 Why it matters
 --------------
 Something backward uses is changed by backward: a saved tensor written in place, a list on ctx that is popped, a
 counter. With `retain_graph=True`, with two losses on one graph, and under gradient checkpointing the second result is
-silently different.
+silently different. A buffer that is returned and filled again changes a gradient that somebody still holds: of two uses
+of the Function in one graph, the engine keeps the first gradient while it computes the second.
 
 Known problems
 --------------
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 CODE = "GS220"
 SEVERITY = "error"
+WRITES_IN = "backward"
 WAIVED_BY = ("noise",)
 DEMONSTRATION = "repeat"
 EXPLAINS = ("nonlinear-backward", "wrong-gradient", "frozen-input", "layout-dependent", *MISMATCHES)
@@ -81,15 +84,16 @@ def probe(lab: Lab) -> Iterator[Finding]:
         second = run.gradients(v)
     except Exception as error:  # the user's backward may raise anything the second time
         yield lab.finding(
-            f"{lab.target.name}.backward works once: the second call with retain_graph=True raises "
-            f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}",
+            f"{lab.target.name}.backward works once: the second call with retain_graph=True {_told(error)}",
             severity="warning",  # loud, and some free their inputs on purpose
             advice="Do not free or pop what backward needs; PyTorch frees saved tensors itself.",
         )
         return
+    differing = False
     for leaf in run.arguments.differentiable:
         a, b = first[leaf.position], second[leaf.position]
         if not lab.close(a, b):
+            differing = True
             yield lab.finding(
                 f"{lab.target.name}.backward: calling it twice with retain_graph=True gives two different gradients of "
                 f"'{leaf.name}'.",
@@ -97,3 +101,47 @@ def probe(lab: Lab) -> Iterator[Finding]:
                 advice="Do not change anything in backward that the next backward reads: no in-place writes to saved "
                 "tensors, no pop from ctx.",
             )
+    if not differing:
+        yield from _handed_out(lab)
+
+
+def _told(error: Exception) -> str:
+    from gradsmith.lab.memory import FreedMemory
+
+    if isinstance(error, FreedMemory):
+        return f"{error}. That can end the process."
+    return f"raises {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+
+
+def _handed_out(lab: Lab) -> Iterator[Finding]:
+    """Gradients that one backward returned, looked at again after the next one."""
+    from torch import Tensor
+
+    from gradsmith.lab.memory import whole
+    from gradsmith.lab.raw import argument_names, forward_of
+    from gradsmith.lab.target import short_name
+    from gradsmith.lab.values import unchanged
+
+    run = lab.precise_run()
+    run.gradients(lab.baseline.v)
+    returned = [
+        (call, i, value, value.detach().clone())
+        for call in run.trace.backwards
+        for i, value in enumerate(call.returned)
+        if isinstance(value, Tensor)
+    ]
+    for other in (run, lab.precise_run()):  # a buffer on ctx, and one that outlives the graph
+        other.gradients(run.normal(lab.generator(43)))
+    for call, i, value, before in returned:
+        if whole(value) and unchanged(before, value):
+            continue
+        forward = forward_of(run.trace, call)
+        names = argument_names(call.cls, len(forward.args)) if forward is not None else []
+        name = names[i] if i < len(names) else f"input {i}"
+        yield lab.finding(
+            f"{short_name(call.cls)}.backward: a gradient handed out changes later. The next backward writes into the "
+            f"tensor that was returned as the gradient of '{name}'.",
+            function=short_name(call.cls),
+            argument=name,
+            advice="Return a new tensor from every backward: `buffer.clone()`, or no buffer at all.",
+        )

@@ -16,6 +16,7 @@ Known problems
 --------------
 A function whose noise is wider than 1 % of its gradient cannot be judged; the verdict is then "unverified".
 Gradients that are meant to differ from the derivative have to be declared (`# gradsmith: surrogate[kind]`).
+An output in a type that torch does not compute in (float8) is not judged, and a note says so.
 Where forward saves a tensor as float8 and the gradient is off by no more than that costs, it is a warning.
 
 References
@@ -109,6 +110,7 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
     """The kind of wrong leads; the element with both numbers follows."""
     from gradsmith.diagnosis import diagnose
     from gradsmith.diagnosis.case import case_of
+    from gradsmith.lab.writes import ruled_out
 
     case = case_of(lab, pair)
     fit = diagnose(case) if case is not None else None
@@ -133,7 +135,14 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
         advice=fit.advice
         if fit is not None
         else f"Derive the gradient of '{m.argument}' again and compare at this element.",
-        evidence={"element": m.element, "claimed": m.claimed, "true": m.true, "error": m.error, "ratio": m.ratio},
+        evidence={
+            "element": m.element,
+            "claimed": m.claimed,
+            "true": m.true,
+            "error": m.error,
+            "ratio": m.ratio,
+            "not caused by writes in": ruled_out(lab, pair),
+        },
     )
 
 

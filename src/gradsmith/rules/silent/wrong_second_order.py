@@ -16,7 +16,8 @@ derivative, and nothing says so. Measured on torch 2.13: x**3 with x**2 saved is
 Known problems
 --------------
 Most Functions are never differentiated twice; decorate backward with `@once_differentiable` to say so. A second derivative
-that is needed can be demanded with `gs.check(..., second_order=True)`, and then this is an error.
+that is needed can be demanded with `gs.check(..., second_order=True)`, and then this is an error. So is a gradient that has
+no graph at all, and is not zero.
 
 References
 ----------
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 CODE = "GS221"
 SEVERITY = "warning"
+OUTCOME = "second order"
 WAIVED_BY = ("surrogate",)
 DEMONSTRATION = "second"
 EXPLAINS = ()
@@ -84,6 +86,14 @@ def probe(lab: Lab) -> Iterator[Finding]:
                 "operations on inputs and outputs.",
                 evidence={"claimed": 0.0, "true": constant.true},
             )
+        return
+    if lab.demands_second_order and judged.without_graph:
+        yield lab.finding(
+            f"{lab.target.name}: no second derivative: {judged.without_graph} has no graph.",
+            severity="error",
+            advice="Write backward in differentiable torch operations on inputs and outputs: no torch.no_grad(), no "
+            ".detach(), no NumPy.",
+        )
         return
     for pair in judged.judgement.wrong:
         if pair.mismatch is None:

@@ -1,0 +1,38 @@
+"""The numbers of a tensor, whatever type they are kept in: torch stores float8 and others, and does not compute in them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import torch
+from torch import Tensor
+
+
+@cache
+def computable(dtype: torch.dtype) -> bool:
+    """Whether torch computes in this type; float8 and others are for keeping only."""
+    try:
+        torch.zeros(1, dtype=dtype).isfinite().all()
+        torch.zeros(1, dtype=dtype).sum()
+    except (NotImplementedError, RuntimeError):
+        return False
+    return True
+
+
+def widened(tensor: Tensor) -> Tensor:
+    """The same numbers in a type that can be computed in."""
+    return tensor if computable(tensor.dtype) or not tensor.is_floating_point() else tensor.float()
+
+
+def finite(tensor: Tensor) -> bool:
+    return bool(torch.isfinite(widened(tensor.detach())).all())
+
+
+def unchanged(before: Tensor, after: Tensor) -> bool:
+    """Whether these are the same numbers, NaN being the same as NaN."""
+    if before.shape != after.shape:
+        return False
+    before, after = widened(before.detach()), widened(after.detach())
+    if before.is_floating_point() or before.is_complex():
+        return torch.equal(before.nan_to_num(), after.nan_to_num())
+    return torch.equal(before, after)

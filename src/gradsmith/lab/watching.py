@@ -1,0 +1,130 @@
+"""One forward and backward under a dispatch mode, before anything else: what has to be known before the others can run.
+
+Does the subject free memory (then every later run is guarded), does forward draw random numbers, and how many operators
+are dispatched (the compiler unrolls every loop).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from gradsmith.lab import device
+from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.memory import FreedMemory, whole
+from gradsmith.lab.run import forward
+from gradsmith.lab.target import Target
+from gradsmith.lab.wrapped import has_memory
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What was seen. `operators` are those of forward and backward, torch's own Python code included."""
+
+    frees: bool = False
+    draws: bool = False
+    operators: int = 0
+
+
+class Guard(TorchDispatchMode):
+    """Raises FreedMemory where an operator would read a tensor whose storage was freed, which ends the process."""
+
+    supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Skipping means wrapping, and wrapping imports the whole compiler (816 modules, 2 s).
+        return False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        _refuse_freed(func, args, kwargs)
+        return func(*args, **(kwargs or {}))
+
+
+class Watch(Guard):
+    """Also notes what `Watched` tells. Storages are held meanwhile, so that a freed one can be told from one that ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused = False
+        self.draws = False
+        self.operators = 0
+        self._storages: dict[int, tuple[Any, int]] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.operators += 1
+        self.note(args, kwargs)
+        try:
+            _refuse_freed(func, args, kwargs)
+        except FreedMemory:
+            self.refused = True
+            raise
+        if torch.Tag.nondeterministic_seeded not in getattr(func, "tags", ()):
+            out = func(*args, **(kwargs or {}))
+        else:
+            # The tag is on attention and dropout, too, which draw nothing where the probability is 0.
+            before = _random_states(args, kwargs)
+            out = func(*args, **(kwargs or {}))
+            after = _random_states(args, kwargs)
+            self.draws = self.draws or not all(torch.equal(a, b) for a, b in zip(before, after))
+        self.note(out)
+        return out
+
+    def note(self, *values: Any) -> None:
+        for tensor in _tensors(values):
+            if tensor.layout == torch.strided and has_memory(tensor):
+                with torch._C.DisableTorchFunctionSubclass():
+                    storage = Tensor.untyped_storage(tensor)
+                size = self._storages.get(storage._cdata, (storage, 0))[1]
+                self._storages[storage._cdata] = storage, max(size, storage.nbytes())
+
+    @property
+    def frees(self) -> bool:
+        return self.refused or any(storage.nbytes() < size for storage, size in self._storages.values())
+
+
+def watched(target: Target, arguments: Arguments, seed: int) -> Watched:
+    """Run once and look. What the user's code raises is for the probes to report."""
+    watch = Watch()
+    draws = False
+    try:
+        with watch:
+            run = forward(target, arguments, seed=seed)
+            draws = watch.draws
+            watch.note(list(run.passed.values()), run.outputs)
+            run.gradients(run.ones())
+    except Exception as error:  # any error of the user's code
+        return Watched(watch.frees or isinstance(error, FreedMemory), draws or watch.draws, watch.operators)
+    return Watched(watch.frees, draws, watch.operators)
+
+
+def _refuse_freed(func: Any, args: Any, kwargs: Any) -> None:
+    if getattr(func, "is_view", False):
+        return  # looks at shape and strides only
+    for tensor in _tensors((args, kwargs)):
+        if not whole(tensor):
+            raise FreedMemory(f"reads memory that was freed: {func} is given a tensor of shape {tuple(tensor.shape)}")
+
+
+def _random_states(args: Any, kwargs: Any) -> list[Tensor]:
+    own = [value for value in _flat((args, kwargs)) if isinstance(value, torch.Generator)]
+    return [g.get_state() for g in own] or list(_tensors(device.random_state()))
+
+
+def _tensors(values: Any) -> Iterator[Tensor]:
+    return (value for value in _flat(values) if isinstance(value, Tensor))
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _flat(part)
+    elif isinstance(value, dict):
+        yield from _flat(list(value.values()))
+    else:
+        yield value
