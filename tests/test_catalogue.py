@@ -68,8 +68,10 @@ def test_good_is_clean_in_the_source(rule: Rule) -> None:
 
 
 @named(PROBED)
-def test_good_is_clean_and_verified_when_run(rule: Rule, check_source: Callable[..., Report]) -> None:
-    report = check_source(rule.good, lint=True)
+@pytest.mark.parametrize("level", ["its own", pytest.param("standard", marks=pytest.mark.deep)])
+def test_good_is_clean_and_verified_when_run(rule: Rule, level: str, check_source: Callable[..., Report]) -> None:
+    own = rule.level if rule.level != "deep" else "standard"
+    report = check_source(rule.good, level=own if level == "its own" else level, lint=True)
     assert not serious(report.findings), [f.message for f in report.findings]
     assert [s.verdict for s in report.subjects] == ["verified"] * len(report.subjects), [
         s.reason for s in report.subjects

@@ -16,7 +16,7 @@ pytest.importorskip("IPython")
 @pytest.fixture(scope="module")
 def seen() -> dict[str, Any]:
     session = Path(__file__).parent / "ipython_session.py"
-    done = subprocess.run([sys.executable, session], capture_output=True, text=True, timeout=200, check=False)
+    done = subprocess.run([sys.executable, session], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     told: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return told

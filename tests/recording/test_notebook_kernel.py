@@ -44,7 +44,7 @@ tape
 def run(*cells: str) -> list[list[Any]]:
     """The outputs of each cell, from a kernel of its own."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell.strip()) for cell in cells])
-    nbclient.NotebookClient(notebook, timeout=240, kernel_name="python3").execute()
+    nbclient.NotebookClient(notebook, timeout=600, kernel_name="python3").execute()
     return [cell.outputs for cell in notebook.cells]
 
 

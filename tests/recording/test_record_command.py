@@ -34,7 +34,7 @@ def record(tmp_path: Path, ending: str, *options: str, args: tuple[str, ...] = (
     """At the quickest level, unless another is among the options: what is tested here does not depend on it."""
     (tmp_path / "train.py").write_text(TRAIN.format(here=str(HERE), ending=ending))
     call = [sys.executable, "-m", "gradsmith", "record", "--level", "quick", *options, "train.py", *args]
-    return subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_saved_calls_can_be_checked_later_and_another_format_is_refused(tmp_path
     assert [call["function"] for call in saved["calls"]] == ["Own", "Swish", "Scale"]
     call = [sys.executable, "-m", "gradsmith", "check", "train.py::Own", "--level", "quick"]
     call += ["--recorded", "calls.json"]
-    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert "Own [recorded inputs]" in done.stdout, done.stderr
     (tmp_path / "calls.json").write_text(json.dumps({**saved, "schema": 99, "gradsmith": "9.0"}))
-    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("gradsmith: calls.json was recorded by gradsmith 9.0 (format 99)")
     assert len(done.stderr.strip().splitlines()) == 1
@@ -115,7 +115,7 @@ dist.destroy_process_group()
     (tmp_path / "train.py").write_text(TRAIN.format(here=str(HERE), ending=ending))
     run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     call = [*run, "-m", "gradsmith", "record", "--level", "quick", "--save", "calls.json", "train.py"]
-    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     for rank in (0, 1):
         assert f"note: rank {rank}: 3 Functions ran: Own once (train.py:15), Swish 5 times" in done.stdout

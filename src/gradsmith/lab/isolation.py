@@ -22,6 +22,7 @@ from typing import Any
 
 from gradsmith.findings import GradsmithError
 from gradsmith.lab.stages import guessing_mark
+from gradsmith.lab.waiting import kept_waiting
 
 _POLL = 0.02
 
@@ -172,7 +173,7 @@ class Zygote:
                     raise GradsmithError(f"the checking process died: {self._last_words()}")
                 self.buffer += piece
             elif watched and not killed:
-                if time.monotonic() - started - _kept_waiting(watched) > self.limits.seconds:
+                if time.monotonic() - started - kept_waiting(watched) > self.limits.seconds:
                     killed = "time"
                 elif _resident(watched) > self.limits.bytes:
                     killed = "memory"
@@ -194,17 +195,6 @@ def _death(answer: dict[str, Any]) -> str:
     if status < 0:
         return f"the process died by {signal.Signals(-status).name}"
     return f"the process ended itself with exit status {status}"
-
-
-def _kept_waiting(pid: int) -> float:
-    """Seconds for which a process wanted to run and others did, 0 where the system does not tell.
-
-    On a busy machine a right gradient must not be called a hang. What sleeps, or computes without end, has its time.
-    """
-    try:
-        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
-    except (OSError, ValueError, IndexError):
-        return 0.0
 
 
 def _resident(pid: int) -> int:

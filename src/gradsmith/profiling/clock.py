@@ -91,7 +91,8 @@ def interleaved(
     deadline = clock() + budget
     warm = [_warmed_up(bench) for bench in benches]
     longest = max(timing.both[0] for timing in warm)
-    in_a_row = min(_BURST, int(_BURST_S / longest)) if all(bench.shares for bench in benches) else 1
+    # Longer runs one by one, by the time worked: beside busy processes none of a few may be left alone on the wall.
+    in_a_row = _BURST if _BURST * longest <= _BURST_S and all(bench.shares for bench in benches) else 1
     # What takes longer than the budget is not run for nothing.
     timings = warm if clock() > deadline else [Timing() for _ in benches]
 

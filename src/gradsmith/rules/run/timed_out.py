@@ -10,7 +10,8 @@ A hang in CI costs more than a failure, and nothing was verified.
 
 Known problems
 --------------
-A machine under load may need a longer limit; example inputs that are smaller than in training need none.
+Time for which other processes have the processor does not count, but only Linux tells how much that is; elsewhere a busy
+machine may need a longer limit. Example inputs that are smaller than in training need none.
 
 References
 ----------
