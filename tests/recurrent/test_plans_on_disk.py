@@ -155,11 +155,9 @@ UNPORTABLE = {
     "a file": "def step(x, h):\n    return x, h * float(open('gain').read())",
     "rank": "def step(x, h):\n    return x, h * dist.get_rank()",
     "rank in full": "def step(x, h):\n    return x, h * torch.distributed.get_rank()",
-    "arguments": "def step(x, h):\n    return x, h * len(sys.argv)",
     "import inside": "def step(x, h):\n    import settings\n    return x, h * settings.gain",
     "threads": "def step(x, h):\n    return x, h * torch.get_num_threads()",
     "a closed function": "def step(x, h, clock=time.time):\n    return x, h * clock()",
-    "slots": "class S:\n    __slots__ = ('gain',)\ns = S()\ns.gain = 2\ndef step(x, h):\n    return x, h * s.gain",
     "a generator": "numbers = iter([1.0, 2.0])\ndef step(x, h):\n    return x, h * next(numbers)",
 }
 
