@@ -120,7 +120,6 @@ ORDINARY = {
     "a partial": lambda: functools.partial(lambda gain, x, h: (x + gain * h,) * 2, 0.5),
     "a method": lambda: Ordinary().forward,
     "a function found by its name": lambda: named_activation("tanh"),
-    "a graph of torch.fx": lambda: torch.fx.symbolic_trace(Ordinary()),
 }
 
 

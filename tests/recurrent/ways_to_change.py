@@ -1543,6 +1543,175 @@ def a_function_that_a_cell_of_gradsmith_calls() -> Iterator[Any]:
         yield cell
 
 
+@contextlib.contextmanager
+def added(owner: Any, name: str, value: Any) -> Iterator[None]:
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        delattr(owner, name)
+
+
+class WithOwnGain(Linear):
+    def forward(self, x: Tensor, h: Tensor) -> Any:
+        h = self.part.gain * h + x  # type: ignore[operator]
+        return h, h
+
+
+@way
+def a_number_put_on_a_class_of_torch() -> Iterator[Any]:
+    cell = WithOwnGain()
+    with added(nn.Linear, "gain", 0.5):
+        yield cell
+        nn.Linear.gain = 2.0  # type: ignore[attr-defined]
+        yield cell
+
+
+@way
+def a_property_put_on_a_class_of_torch() -> Iterator[Any]:
+    box = [0.5]
+    cell = WithOwnGain()
+    with added(nn.Linear, "gain", property(lambda self: box[0])):
+        yield cell
+        box[0] = 2.0
+        yield cell
+
+
+@way
+def a_list_put_on_every_module() -> Iterator[Any]:
+    class Cell(Linear):
+        def forward(self, x: Tensor, h: Tensor) -> Any:
+            h = self.box[0] * h + x  # type: ignore[operator,index]
+            return h, h
+
+    box = [0.5]
+    cell = Cell()
+    with added(nn.Module, "box", box):
+        yield cell
+        box[0] = 2.0
+        yield cell
+
+
+@way
+def a_number_put_on_every_tensor() -> Iterator[Any]:
+    def step(x: Tensor, h: Tensor) -> Any:
+        h = h.gain * h + x  # type: ignore[attr-defined]
+        return h, h
+
+    with added(torch.Tensor, "gain", 0.5):
+        yield step
+        torch.Tensor.gain = 2.0  # type: ignore[attr-defined]
+        yield step
+
+
+@way
+def an_object_in_place_of_a_function_of_torch() -> Iterator[Any]:
+    class Scale:
+        gain = 0.5
+
+        def __call__(self, h: Tensor, dim: int) -> Tensor:
+            return self.gain * h
+
+    scale = Scale()
+    with put(F, "softmax", scale):
+        yield f_activation
+        scale.gain = 2.0
+        yield f_activation
+
+
+@way
+def an_object_in_place_of_a_function_that_a_layer_calls() -> Iterator[Any]:
+    class Scale:
+        gain = 0.5
+
+        def __call__(self, h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+            return self.gain * h
+
+    scale, cell = Scale(), Linear()
+    with put(F, "linear", scale):
+        yield cell
+        scale.gain = 2.0
+        yield cell
+
+
+@way
+def a_module_that_a_layer_of_torch_reads() -> Iterator[Any]:
+    cell = Linear()
+    yield cell
+    with put(nn.modules.linear, "F", types.SimpleNamespace(linear=lambda h, weight, bias: 2.0 * h)):
+        yield cell
+
+
+@way
+def a_function_by_its_name() -> Iterator[Any]:
+    def step(x: Tensor, h: Tensor) -> Any:
+        h = getattr(F, name)(h) + x
+        return h, h
+
+    name = "tanh"
+    yield step
+    with put(F, "tanh", lambda h: 2.0 * h):
+        yield step
+
+
+@way
+def a_function_of_torch_kept_by_a_module() -> Iterator[Any]:
+    cell: Any = Linear()
+    cell.part = torch.nn.Identity()
+    cell.part.forward = torch.tanh
+    yield cell
+    cell.part.forward = torch.cos
+    yield cell
+
+
+@way
+def a_helper_in_a_dict() -> Iterator[Any]:
+    table: Any = {"get": lambda: 0.5}
+    yield from boxed(table, item_setter(table, "get", lambda: 2.0), lambda table: table["get"]())
+
+
+@way
+def the_name_of_a_function() -> Iterator[Any]:
+    def helper() -> None: ...
+
+    step = reading(lambda: 0.5 if helper.__name__ == "helper" else 2.0)
+    yield step
+    helper.__name__ = "other"
+    yield step
+
+
+@way
+def the_documentation_of_a_class() -> Iterator[Any]:
+    class Own:
+        """0.5"""
+
+    step = reading(lambda: float(Own.__doc__ or 1))
+    yield step
+    Own.__doc__ = "2.0"
+    yield step
+
+
+@way
+def the_name_of_a_class() -> Iterator[Any]:
+    class Own:
+        pass
+
+    step = reading(lambda: 0.5 if Own.__qualname__.endswith("Own") else 2.0)
+    yield step
+    Own.__qualname__ = "Other"
+    yield step
+
+
+@way
+def the_module_of_a_function() -> Iterator[Any]:
+    def helper() -> None: ...
+
+    step = reading(lambda: 2.0 if helper.__module__ == "other" else 0.5)
+    yield step
+    helper.__module__ = "other"
+    yield step
+
+
 @way
 def the_call_of_every_module() -> Iterator[Any]:
     cell = Linear()

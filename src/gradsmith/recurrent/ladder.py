@@ -86,12 +86,10 @@ def _torch_settings() -> tuple[Any, ...]:
 
 def make_call(step: Step, x: Flat, state: Flat, params: Flat) -> Call:
     around = look_around(step, tuple(pieces_of(given.spec) for given in (x, state, params)))
-    around.unread += [
-        f"{name} has attributes of its own ({', '.join(leaf.__dict__)}), which only the first step would see"
-        for flat in (x, state, params)
-        for name, leaf in zip(flat.names, flat.leaves)
-        if leaf.__dict__
-    ]
+    for flat in (x, state, params):
+        for name, leaf in zip(flat.names, flat.leaves):
+            if leaf.__dict__:
+                around.unread = f"{name} has attributes of its own ({', '.join(leaf.__dict__)})"
     explicit = {id(leaf) for leaf in params.leaves}
     fresh = [i for i, t in enumerate(around.tensors) if id(t) not in explicit]
     around.names = [around.names[i] for i in fresh]

@@ -139,8 +139,7 @@ _BUILTINS = {
 }
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A name of a library's module that its code reads, and the function that belongs there."""
 
     space: dict[str, Any]
@@ -189,22 +188,16 @@ def _places(code: types.CodeType, module: str, found: dict[tuple[int, str], Plac
             break
 
 
-class ClassContent:
-    """What a library's class consists of now, as far as it can be replaced; read again only if something was."""
+class Content:
+    """What a class or module of a library consists of now; read again only if something of it was replaced."""
 
-    def __init__(self, cls: type) -> None:
-        self.cls = cls
-        self.values: tuple[Any, ...] = ()
-        self.functions: list[types.FunctionType] = []
-        self.codes: list[types.CodeType] = []
-        self.signature = ""
-        self.strangers: list[tuple[str, Any]] = []
-        self.places = Places((), ())
+    def __init__(self, space: Any) -> None:
+        self.space = space
         self.read()
 
-    def now(self) -> ClassContent:
+    def now(self) -> Content:
         try:
-            same = tuple(vars(self.cls).values()) == self.values
+            same = tuple(vars(self.space).values()) == self.values
         except Exception:  # an __eq__ that gives no truth value: so it is another value
             same = False
         if not same or [function.__code__ for function in self.functions] != self.codes:
@@ -212,17 +205,14 @@ class ClassContent:
         return self
 
     def read(self) -> None:
-        space = dict(vars(self.cls))
-        self.values = tuple(space.values())
-        plain = {n: v.__func__ if isinstance(v, staticmethod | classmethod) else v for n, v in space.items()}
+        values = dict(vars(self.space))
+        self.values = tuple(values.values())
+        plain = {name: _unwrapped(value) for name, value in values.items() if name not in _UNSTEADY}
         functions = {name: v for name, v in plain.items() if isinstance(v, types.FunctionType)}
         self.functions = list(functions.values())
         self.codes = [function.__code__ for function in self.functions]
-        self.strangers = [(n, f) for n, f in functions.items() if is_stranger(f)]
-        words = [
-            f"{n}={getattr(v, '__qualname__', type(v).__qualname__)}" for n, v in plain.items() if n not in _UNSTEADY
-        ]
-        content = hashlib.sha256("\0".join(sorted(words)).encode())
+        self.strangers = [(name, value) for name, value in plain.items() if not _belongs(value)]
+        content = hashlib.sha256("\0".join(sorted(f"{n}={_title(v)}" for n, v in plain.items())).encode())
         for function in self.functions:
             content.update(function.__code__.co_code)
         self.signature = content.hexdigest()
@@ -235,8 +225,57 @@ class ClassContent:
         self.places = Places.of(found)
 
 
+def _unwrapped(value: Any) -> Any:
+    if isinstance(value, staticmethod | classmethod):
+        return value.__func__
+    return value.fget if type(value) is property and value.fset is None else value
+
+
+def _title(value: Any) -> str:
+    if type(value) in _VALUES:
+        return repr(value)
+    return f"{type(value).__qualname__} {getattr(value, '__qualname__', '')}"
+
+
+def _belongs(value: Any) -> bool:
+    """Whether a value of a library's class or module is known by its title, as the library's own."""
+    kind = type(value)
+    if kind is types.FunctionType:
+        return not is_stranger(value)
+    if isinstance(value, type):
+        return is_library(value.__module__)
+    # Python code can do nothing with a capsule but hand it on.
+    capsule = kind.__module__ == "builtins" and kind.__name__ == "PyCapsule"
+    return (
+        kind in _VALUES
+        or kind in _NAMED
+        or capsule
+        or isinstance(value, types.ModuleType)
+        or kind.__module__ == "typing"
+    )
+
+
+_VALUES = frozenset({bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device})
+_NAMED = frozenset({
+    types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType,
+    types.MemberDescriptorType, types.ClassMethodDescriptorType,
+})  # fmt: skip
+
+
 # Written by Python and torch themselves while a class is used.
-_UNSTEADY = frozenset({"__slotnames__", "_abc_impl", "__annotations__", "__annotations_cache__", "_backward_cls"})
+_UNSTEADY = frozenset(
+    {
+        "__constants__",
+        "__builtins__",
+        "__loader__",
+        "__spec__",
+        "__slotnames__",
+        "_abc_impl",
+        "__annotations__",
+        "__annotations_cache__",
+        "_backward_cls",
+    }
+)
 
 
 def is_stranger(function: types.FunctionType, depth: int = 0) -> bool:
@@ -257,17 +296,17 @@ def is_stranger(function: types.FunctionType, depth: int = 0) -> bool:
     return False
 
 
-_contents: dict[type, ClassContent] = {}
+_contents: dict[Any, Content] = {}
 
 
-def content_of(cls: type) -> ClassContent | None:
-    """The content of a library's class; None for classes of C that cannot be changed."""
-    known = _contents.get(cls)
+def content_of(space: Any) -> Content | None:
+    """The content of a library's class or module; None for classes of C that cannot be changed."""
+    known = _contents.get(space)
     if known is not None:
         return known.now()
-    if not cls.__flags__ & HEAP_TYPE:
+    if isinstance(space, type) and not space.__flags__ & HEAP_TYPE:
         return None
-    _contents[cls] = made = ClassContent(cls)
+    _contents[space] = made = Content(space)
     return made
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from .library import is_library, is_stranger
-from .surroundings import PLAIN, ById, LibraryClass, LibraryFunction, Unread
+from .surroundings import PLAIN, ById, LibraryFunction, LibrarySpace, Unread
 
 _DESCRIPTORS = (
     types.MemberDescriptorType, types.GetSetDescriptorType, types.MethodDescriptorType, types.WrapperDescriptorType,
@@ -70,7 +70,7 @@ class _Writer:
         elif kind is LibraryFunction:
             self.put("library", thing.module, getattr(thing.code, "co_qualname", thing.code.co_name))
             self.write(thing.parts)
-        elif kind is LibraryClass:
+        elif kind is LibrarySpace:
             self.put("class of a library", thing.module, thing.name, thing.signature)
             self.write(thing.strangers)
         elif kind is types.CodeType:

@@ -134,9 +134,9 @@ def plan_for(call: Call, backend: str) -> Plan:
     """The plan for a call, made at its first occurrence and kept for as long as the process lives."""
     if torch._C._are_functorch_transforms_active():
         return Plan("loop", ["c: inside a functorch transform (vmap, grad, jvp) the step itself is transformed"])
-    unread = interference()
-    if unread is not None or call.around.unread:
-        return _unplanned(unread or call.around.unread[0])
+    unread = interference() or call.around.unread
+    if unread is not None:
+        return _unplanned(unread)
     key = call.key(backend)
     plan = _plans.get(key)
     if plan is not None and (plan.engine is None or call.batch in plan.checked):

@@ -43,6 +43,7 @@ _CLASS_NOISE = frozenset({
 _abc_dump: Any = importlib.import_module("_abc")._get_dump  # the classes registered with an abstract one
 _MAX_DEPTH = 40
 _MAX_ITEMS = 2048
+_MAX_THINGS = 10_000
 _MAX_BYTES = 1 << 20
 _MANAGED_DICT = 1 << 4
 _POINTER = object.__basicsize__ // 2
@@ -68,8 +69,8 @@ class LibraryFunction(NamedTuple):
     parts: Any
 
 
-class LibraryClass(NamedTuple):
-    """A class of a library, with a digest of its methods, and those among them that are not the library's own."""
+class LibrarySpace(NamedTuple):
+    """A class or module of a library, with a digest of its content, and what in it is not the library's own."""
 
     module: str
     name: str
@@ -88,25 +89,32 @@ class Surroundings:
     names: list[str] = field(default_factory=list)
     held: list[object] = field(default_factory=list)
     """Objects that the key knows by identity: kept alive, so that an id is never reused."""
-    unread: list[str] = field(default_factory=list)
-    """What the step can see and the key does not hold, in words. A step with any is never planned."""
+    unread: str | None = None
+    """What the step can see and the key does not hold, in words. Such a step is never planned."""
 
 
 def look_around(step: object, structures: Any = None) -> Surroundings:
     """What `step` can see; `structures` are the types and keys of what it is handed."""
     walk = Walk()
     found = walk.found
-    found.key = (walk.see(step, "step", 0), walk.watched(torch.Tensor), walk.watched(torch.nn.Module))
-    found.handed = walk.see(structures, "the type of an argument", 0)
-    if found.unread:
-        found.key = (*found.key, *map(Unread, found.unread))
+    try:
+        found.key = (walk.see(step, "step", 0), walk.watched(torch.Tensor, 0))
+        found.handed = walk.see(structures, "the type of an argument", 0)
+    except CannotRead as reason:
+        found.unread = str(reason)
+        found.key = (Unread(found.unread),)
     return found
+
+
+class CannotRead(Exception):
+    """Ends a walk: one value that is not in the key is enough."""
 
 
 class Walk:
     def __init__(self) -> None:
         self.found = Surroundings()
         self.seen: dict[int, int] = {}
+        self.owners: set[type] = {torch.Tensor}
 
     def see(self, thing: Any, path: str, depth: int) -> Any:
         kind = type(thing)
@@ -116,13 +124,13 @@ class Walk:
         if known is not None:
             return ("again", known)
         self.seen[id(thing)] = len(self.seen)
-        if depth > _MAX_DEPTH:
-            return self._unread(f"{path} is nested {depth} levels deep")
+        if depth > _MAX_DEPTH or len(self.seen) > _MAX_THINGS:
+            raise CannotRead(f"there is too much to read at every call (reached {path}, {depth} levels deep)")
         reader = _READERS.get(kind)
         if reader is not None:
             return getattr(self, reader)(thing, path, depth)
         if isinstance(thing, torch.Tensor):
-            return self._unread(f"{path} is a {kind.__name__}, not a plain tensor")
+            raise CannotRead(f"{path} is a {kind.__name__}, not a plain tensor")
         if isinstance(thing, type):
             return self._class(thing, path, depth)
         if isinstance(thing, types.ModuleType):
@@ -130,10 +138,6 @@ class Walk:
         if kind.__module__ == "numpy":
             return self._numpy(thing, path)
         return self._instance(thing, path, depth)
-
-    def _unread(self, reason: str) -> str:
-        self.found.unread.append(reason)
-        return "unread"
 
     def _by_identity(self, thing: object, *_: Any) -> ById:
         """Only for what cannot change: classes (whose content is read besides), functions of C, descriptors of C."""
@@ -157,12 +161,12 @@ class Walk:
         if library.is_library_file(code.co_filename):
             reason = library.impurity(function)
             if reason is not None:
-                self._unread(reason)
-            parts += [self._cells(function, path, depth), self.places(library.places(code, function.__module__))]
+                raise CannotRead(reason)
+            parts += [self._cells(function, path, depth), self.places(library.places(code, function.__module__), depth)]
             return LibraryFunction(function.__module__, code, tuple(parts))
         reads = reads_of(code)
         if reads.problem is not None:
-            self._unread(f"{code.co_name} {reads.problem}")
+            raise CannotRead(f"{code.co_name} {reads.problem}")
         parts.append(self._cells(function, path, depth))
         space: dict[str, Any] = function.__globals__
         builtins: dict[str, Any] = function.__builtins__  # type: ignore[attr-defined]
@@ -204,14 +208,14 @@ class Walk:
             elif type(module) is types.ModuleType and "__getattr__" not in inside:
                 return "missing"
             else:
-                return self._unread(f"{'.'.join(name[: at + 1])} is computed by the module when it is read")
+                raise CannotRead(f"{'.'.join(name[: at + 1])} is computed by the module when it is read")
             at += 1
         return self.see(value, ".".join(name[:at]), depth + 1)
 
-    def places(self, places: library.Places) -> Any:
+    def places(self, places: library.Places, depth: int) -> Any:
         """What stands now where a library's code reads its own functions, wherever that is something else."""
-        changed = [place for place in places.all if place.space.get(place.name) is not place.own]
-        now = tuple((place.name, self.see(place.space.get(place.name), place.name, 0)) for place in changed)
+        changed = [(name, space) for space, name, own in places.all if space.get(name) is not own]
+        now = tuple((name, self.see(space.get(name), name, depth + 1)) for name, space in changed)
         return (places.aliases, now) if now else places.aliases
 
     def _method(self, method: types.MethodType, path: str, depth: int) -> Any:
@@ -226,27 +230,29 @@ class Walk:
         if not (owner is None or isinstance(owner, types.ModuleType | type)):
             return ("bound", function.__name__, self.see(owner, path, depth + 1))
         reason = library.impurity(function)
-        return self._by_identity(function) if reason is None else self._unread(reason)
+        if reason is not None:
+            raise CannotRead(reason)
+        return self._by_identity(function)
 
     def _operator(self, operator: Any, path: str, depth: int) -> Any:
         if operator.__module__.startswith(("torch._ops.aten", "torch._ops.prims", "torch.ops.aten", "torch.ops.prims")):
             return self._by_identity(operator)
-        return self._unread(f"{path} is a custom operator, whose implementation may be replaced")
+        raise CannotRead(f"{path} is a custom operator, whose implementation may be replaced")
 
     def _module(self, module: types.ModuleType, path: str, depth: int) -> Any:
         """A module as a value (`getattr(F, name)`, `self.config = settings`): any of its values may be read."""
         name = module.__name__
         if name in ("torch.nn.functional", "math"):
-            return ("module", name, self._items(vars(module), path, depth))
+            return self.watched(module, depth)
         if library.is_library(name) or type(module) is not types.ModuleType or "__getattr__" in vars(module):
-            return self._unread(f"{path} is the module {name} as a value; read what you need from it by name")
+            raise CannotRead(f"{path} is the module {name} as a value; read what you need from it by name")
         return ("module", name, self._items(vars(module), path, depth))
 
     # -- values
 
     def _items(self, values: dict[str, Any], path: str, depth: int) -> Any:
         if len(values) > _MAX_ITEMS:
-            return self._unread(f"{path} has {len(values)} items, too many to read at every call")
+            raise CannotRead(f"{path} has {len(values)} items, too many to read at every call")
         return tuple(
             (name, self.see(value, f"{path}.{name}", depth + 1))
             for name, value in values.items()
@@ -258,7 +264,7 @@ class Walk:
 
     def _dict(self, thing: dict[Any, Any], path: str, depth: int) -> Any:
         if len(thing) > _MAX_ITEMS:
-            return self._unread(f"{path} has {len(thing)} items, too many to read at every call")
+            raise CannotRead(f"{path} has {len(thing)} items, too many to read at every call")
         pairs = dict.items(thing)
         return (
             dict,
@@ -271,7 +277,7 @@ class Walk:
         """Lists, tuples, queues; and sets in the order in which a loop meets their elements."""
         kind = kind or type(thing)
         if kind.__len__(thing) > _MAX_ITEMS:
-            return self._unread(f"{path} has {kind.__len__(thing)} items, too many to read at every call")
+            raise CannotRead(f"{path} has {kind.__len__(thing)} items, too many to read at every call")
         limit = (thing.maxlen,) if kind is deque else ()
         return (kind, *limit, tuple(self.see(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(kind.__iter__(thing))))
 
@@ -280,21 +286,23 @@ class Walk:
 
         if isinstance(thing, np.ufunc) or type(thing).__name__ == "_ArrayFunctionDispatcher":
             reason = library.impurity(thing) if hasattr(thing, "__module__") else None
-            return ("numpy", thing.__name__, self._by_identity(thing)) if reason is None else self._unread(reason)
+            if reason is not None:
+                raise CannotRead(reason)
+            return ("numpy", thing.__name__, self._by_identity(thing))
         if isinstance(thing, np.dtype) and not thing.hasobject:
             return ("dtype", str(thing))
         if type(thing) is np.ndarray or isinstance(thing, np.generic):
             if thing.nbytes > _MAX_BYTES or thing.dtype.hasobject:
-                return self._unread(f"{path} is an array that is too large to read at every call, or of objects")
+                raise CannotRead(f"{path} is an array that is too large to read at every call, or of objects")
             content = hashlib.sha256(thing.tobytes()).digest()
             return ("numpy", type(thing).__name__, thing.shape, thing.strides, str(thing.dtype), content)
-        return self._unread(f"{path} is a NumPy {type(thing).__name__}")
+        raise CannotRead(f"{path} is a NumPy {type(thing).__name__}")
 
     def _instance(self, thing: Any, path: str, depth: int) -> Any:
         cls: type = type(thing)
         layout = layout_of(cls)
         if not layout.readable:
-            return self._unread(f"{path} is a {cls.__module__}.{cls.__qualname__}, whose content cannot be read")
+            raise CannotRead(f"{path} is a {cls.__module__}.{cls.__qualname__}, whose content cannot be read")
         parts: list[Any] = [self.see(cls, path, depth + 1)]
         if layout.content is not None:
             parts.append(layout.content(self, thing, path, depth))
@@ -315,7 +323,7 @@ class Walk:
             return tuple(parts)
         for group in (thing._parameters, thing._buffers, thing._modules):
             if type(group) is not dict and type(group) is not collections.OrderedDict:
-                self._unread(f"{path} keeps its parameters in a {type(group).__name__}")
+                raise CannotRead(f"{path} keeps its parameters in a {type(group).__name__}")
             for name, value in group.items():
                 parts.append((name, see(value, f"{path}.{name}", below)))
         hooks = library.hook_names()
@@ -334,25 +342,31 @@ class Walk:
         if type(cls) is not type:
             parts.append(self.see(type(cls), path, depth + 1))
         for owner in cls.__mro__:
+            if owner in self.owners:
+                continue
+            self.owners.add(owner)
             if library.is_library_class(owner):
                 if not library.is_pure(owner.__module__):
-                    self._unread(
-                        f"{path} is a {owner.__module__}.{owner.__qualname__}, which may depend on the process"
-                    )
-                elif owner is not torch.nn.Module:
-                    parts.append(self.watched(owner))
+                    name = f"{owner.__module__}.{owner.__qualname__}"
+                    raise CannotRead(f"{path} is a {name}, which may depend on the process")
+                parts.append(self.watched(owner, depth))
             else:
                 parts.append(self._own_class(owner, path, depth))
         return tuple(parts)
 
-    def watched(self, cls: type) -> Any:
-        """A class of a library: nothing, unless it can be changed."""
-        content = library.content_of(cls)
+    def watched(self, space: Any, depth: int) -> Any:
+        """A class or module of a library: nothing, unless it can be changed."""
+        content = library.content_of(space)
         if content is None:
             return None
-        strangers = [(name, self.see(value, name, 1)) for name, value in content.strangers]
-        return LibraryClass(
-            cls.__module__, cls.__qualname__, content.signature, (*strangers, self.places(content.places))
+        strangers = [
+            (name, self.see(value, f"{space.__name__}.{name}", depth + 1)) for name, value in content.strangers
+        ]
+        return LibrarySpace(
+            space.__module__ if isinstance(space, type) else "",
+            space.__name__,
+            content.signature,
+            (*strangers, self.places(content.places, depth)),
         )
 
     def _own_class(self, owner: type, path: str, depth: int) -> Any:
