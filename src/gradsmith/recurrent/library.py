@@ -44,6 +44,12 @@ _NUMPY_STATE = frozenset(
 )
 # Modules of Python code that computes with tensors by calling other functions.
 _NUMERIC = ("torch.nn.", "gradsmith.recurrent.")
+# What Python and torch keep on classes for themselves; code that names one of them is not planned (see bytecode.py).
+CLASS_NOISE = frozenset({
+    "__dict__", "__weakref__", "__module__", "__qualname__", "__annotations__", "__orig_bases__", "__parameters__", "__dataclass_fields__",
+    "__dataclass_params__", "__abstractmethods__", "__firstlineno__", "__static_attributes__", "__type_params__",
+    "__slotnames__", "__slots__", "__constants__", "__builtins__", "__loader__", "__spec__", "__annotations_cache__", "__annotate_func__", "_abc_impl", "_backward_cls",
+})  # fmt: skip
 HEAP_TYPE = 1 << 9
 
 
@@ -207,7 +213,7 @@ class Content:
     def read(self) -> None:
         values = dict(vars(self.space))
         self.values = tuple(values.values())
-        plain = {name: _unwrapped(value) for name, value in values.items() if name not in _UNSTEADY}
+        plain = {name: _unwrapped(value) for name, value in values.items() if name not in CLASS_NOISE}
         functions = {name: v for name, v in plain.items() if isinstance(v, types.FunctionType)}
         self.functions = list(functions.values())
         self.codes = [function.__code__ for function in self.functions]
@@ -260,22 +266,6 @@ _NAMED = frozenset({
     types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType,
     types.MemberDescriptorType, types.ClassMethodDescriptorType,
 })  # fmt: skip
-
-
-# Written by Python and torch themselves while a class is used.
-_UNSTEADY = frozenset(
-    {
-        "__constants__",
-        "__builtins__",
-        "__loader__",
-        "__spec__",
-        "__slotnames__",
-        "_abc_impl",
-        "__annotations__",
-        "__annotations_cache__",
-        "_backward_cls",
-    }
-)
 
 
 def is_stranger(function: types.FunctionType, depth: int = 0) -> bool:

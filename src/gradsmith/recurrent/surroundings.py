@@ -34,12 +34,6 @@ _TENSORS = frozenset({torch.Tensor, torch.nn.Parameter, torch.nn.Buffer})
 _MODULE_NOISE = frozenset(
     {"_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_is_full_backward_hook"}
 )
-# What Python and torch keep on classes for themselves; code that names one of them is not planned (see bytecode.py).
-_CLASS_NOISE = frozenset({
-    "__dict__", "__weakref__", "__module__", "__qualname__", "__annotations__", "__orig_bases__", "__parameters__", "__dataclass_fields__",
-    "__dataclass_params__", "__abstractmethods__", "__firstlineno__", "__static_attributes__", "__type_params__",
-    "__slotnames__", "__annotations_cache__", "__annotate_func__", "_abc_impl", "_backward_cls",
-})  # fmt: skip
 _abc_dump: Any = importlib.import_module("_abc")._get_dump  # the classes registered with an abstract one
 _MAX_DEPTH = 40
 _MAX_ITEMS = 2048
@@ -373,7 +367,7 @@ class Walk:
         found: list[Any] = []
         values = vars(owner)
         for name, value in values.items():
-            if name in _CLASS_NOISE:
+            if name in library.CLASS_NOISE:
                 continue
             if name == "__repr__" and hasattr(value, "__wrapped__") and "__dataclass_fields__" in values:
                 value = value.__wrapped__  # guarded against recursion by the id of its object, in a set of its own
