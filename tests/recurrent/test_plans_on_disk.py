@@ -69,7 +69,9 @@ def module_with(source: str = CELL, shift: float = 1.0) -> Any:
 
 def forget() -> None:
     """What a new process does not have."""
-    sys.modules["gradsmith.recurrent.scan"]._plans.clear()  # type: ignore[attr-defined]
+    module: Any = sys.modules["gradsmith.recurrent.scan"]
+    module._plans.clear()
+    module._families.clear()
 
 
 def test_the_same_source_has_the_same_key() -> None:

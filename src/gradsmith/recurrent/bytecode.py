@@ -16,7 +16,8 @@ _FREE = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 # Ways around names: through these, code can reach values that no name in it leads to.
 _REFLECTION = frozenset({
-    "__abstractmethods__", "__annotations__", "__builtins__", "__closure__", "__code__", "__dataclass_fields__",
+    "__abstractmethods__", "__annotations__", "__builtins__", "__constants__", "__loader__",
+    "__slots__", "__spec__", "__closure__", "__code__", "__dataclass_fields__",
     "__defaults__", "__globals__", "__kwdefaults__", "__orig_bases__", "__parameters__", "__subclasses__",
     "__type_params__", "_abc_impl", "cell_contents", "cr_frame", "f_back", "f_globals", "f_locals", "gi_frame",
     "tb_frame",

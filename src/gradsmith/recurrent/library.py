@@ -46,9 +46,10 @@ _NUMPY_STATE = frozenset(
 _NUMERIC = ("torch.nn.", "gradsmith.recurrent.")
 # What Python and torch keep on classes for themselves; code that names one of them is not planned (see bytecode.py).
 CLASS_NOISE = frozenset({
-    "__dict__", "__weakref__", "__module__", "__qualname__", "__annotations__", "__orig_bases__", "__parameters__", "__dataclass_fields__",
-    "__dataclass_params__", "__abstractmethods__", "__firstlineno__", "__static_attributes__", "__type_params__",
-    "__slotnames__", "__slots__", "__constants__", "__builtins__", "__loader__", "__spec__", "__annotations_cache__", "__annotate_func__", "_abc_impl", "_backward_cls",
+    "__abstractmethods__", "__annotate_func__", "__annotations__", "__annotations_cache__", "__builtins__",
+    "__constants__", "__dataclass_fields__", "__dataclass_params__", "__dict__", "__firstlineno__", "__loader__",
+    "__module__", "__orig_bases__", "__parameters__", "__qualname__", "__slotnames__", "__slots__", "__spec__",
+    "__static_attributes__", "__type_params__", "__weakref__", "_abc_impl", "_backward_cls",
 })  # fmt: skip
 HEAP_TYPE = 1 << 9
 
@@ -117,6 +118,8 @@ def is_pure(module: str) -> bool:
 def impurity(function: Any) -> str | None:
     """Why the results of a library's function may depend on more than its arguments; None if they do not."""
     name, module = function.__name__, function.__module__ or ""
+    if isinstance(function, types.FunctionType):
+        module = function.__globals__.get("__name__", "")  # a decorator's result has the name of what it decorates
     owner = getattr(function, "__self__", None)
     if isinstance(owner, types.ModuleType):
         module = owner.__name__

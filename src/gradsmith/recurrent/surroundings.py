@@ -123,11 +123,11 @@ class Walk:
         reader = _READERS.get(kind)
         if reader is not None:
             return getattr(self, reader)(thing, path, depth)
-        if isinstance(thing, torch.Tensor):
+        if issubclass(kind, torch.Tensor):
             raise CannotRead(f"{path} is a {kind.__name__}, not a plain tensor")
-        if isinstance(thing, type):
+        if issubclass(kind, type):
             return self._class(thing, path, depth)
-        if isinstance(thing, types.ModuleType):
+        if issubclass(kind, types.ModuleType):
             return self._module(thing, path, depth)
         if kind.__module__ == "numpy":
             return self._numpy(thing, path)
@@ -172,7 +172,8 @@ class Walk:
                 value = builtins[root]
                 if not library.is_safe_builtin(root, value):
                     parts.append((name, self._resolve(value, name, depth)))
-        return ("function", code, function.__name__, function.__doc__, tuple(parts))
+        titles = (function.__name__, function.__qualname__, function.__module__, function.__doc__)
+        return ("function", code, *(self.see(title, path, depth) for title in titles), tuple(parts))
 
     def _cells(self, function: types.FunctionType, path: str, depth: int) -> Any:
         cells: list[Any] = []
@@ -182,7 +183,7 @@ class Walk:
             except ValueError:
                 cells.append("empty")
                 continue
-            if isinstance(value, types.ModuleType):
+            if issubclass(type(value), types.ModuleType):
                 paths = [read for read in reads_of(function.__code__).free if read[0] == name]
                 cells.append(tuple((read, self._resolve(value, read, depth)) for read in paths))
             else:
@@ -192,7 +193,7 @@ class Walk:
     def _resolve(self, value: Any, name: Path, depth: int) -> Any:
         """`settings.leak`, `package.settings.leak`: what is read from a module by name."""
         at = 1
-        while isinstance(value, types.ModuleType) and at < len(name):
+        while issubclass(type(value), types.ModuleType) and at < len(name):
             module, inside = value, vars(value)
             word = name[at]
             if word in inside:
@@ -330,7 +331,7 @@ class Walk:
 
     def _class(self, cls: type, path: str, depth: int) -> Any:
         """Methods and values of a class and of those it inherits from."""
-        parts: list[Any] = [self._by_identity(cls), cls.__name__]
+        parts: list[Any] = [self._by_identity(cls), cls.__name__, cls.__qualname__, str(cls.__module__)]
         if not cls.__flags__ & library.HEAP_TYPE:
             return parts[0]
         if type(cls) is not type:
@@ -383,6 +384,9 @@ class Walk:
     def _wrapped_method(self, thing: Any, path: str, depth: int) -> Any:
         return (type(thing), self.see(thing.__func__, path, depth + 1))
 
+    def _field(self, thing: Any, path: str, depth: int) -> Any:
+        return ("field of a named tuple", thing.__reduce__()[1][0])
+
     def _cached_property(self, thing: Any, path: str, depth: int) -> Any:
         return ("cached", self.see(thing.func, path, depth + 1), thing.attrname)
 
@@ -400,6 +404,7 @@ _READERS: dict[type, str] = {
     functools.partial: "_partial",
     functools.cached_property: "_cached_property",
     property: "_property",
+    type(vars(collections.namedtuple("_Pair", "a"))["a"]): "_field",
     staticmethod: "_wrapped_method",
     classmethod: "_wrapped_method",
     slice: "_slice",
