@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import os
 import threading
 import types
 from typing import Any, NamedTuple
@@ -119,7 +120,18 @@ class Ordinary(torch.nn.Module):
         return h, h
 
 
+class Careful(Ordinary):
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(int(os.environ.get("SEED", "0")))
+
+    def save(self, path: str) -> None:
+        with open(path, "wb") as file:
+            torch.save(self.state_dict(), file)
+
+
 ORDINARY = {
+    "a module with methods that the step does not call": Careful,
     "a function": lambda: closed_over(0.5),
     "a module": Ordinary,
     "a cell of torch": lambda: step_of(torch.nn.GRUCell(H, H)),

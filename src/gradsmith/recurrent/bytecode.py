@@ -57,6 +57,7 @@ def reads_of(code: types.CodeType) -> Reads:
                         break
                     path.append(following.argval)
                 (free if instruction.opname in _FREE else outside)[tuple(path)] = None
+                attributes.update(path[:1])  # `getattr` counts: it may read any attribute
         for name in sorted(_REFLECTION.intersection(part.co_names)):
             problem = f"reads {name}, through which it may see anything"
     return Reads(tuple(outside), tuple(free), frozenset(attributes), problem)

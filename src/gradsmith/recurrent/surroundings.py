@@ -94,6 +94,9 @@ def look_around(step: object, structures: Any = None) -> Surroundings:
     try:
         found.key = (walk.see(step, "step", 0), walk.watched(torch.Tensor, 0))
         found.handed = walk.see(structures, "the type of an argument", 0)
+        for name, reason in walk.unreadable.items():
+            if name in walk.named or "getattr" in walk.named:
+                raise CannotRead(reason)
     except CannotRead as reason:
         found.unread = str(reason)
         found.key = (Unread(found.unread),)
@@ -108,7 +111,9 @@ class Walk:
     def __init__(self) -> None:
         self.found = Surroundings()
         self.seen: dict[int, int] = {}
-        self.owners: set[type] = {torch.Tensor}
+        self.owners: dict[type, None] = {torch.Tensor: None}
+        self.named: dict[str, None] = {}
+        self.unreadable: dict[str, str] = {}
 
     def see(self, thing: Any, path: str, depth: int) -> Any:
         kind = type(thing)
@@ -159,6 +164,7 @@ class Walk:
             parts += [self._cells(function, path, depth), self.places(library.places(code, function.__module__), depth)]
             return LibraryFunction(function.__module__, code, tuple(parts))
         reads = reads_of(code)
+        self.named.update(dict.fromkeys(reads.attributes))
         if reads.problem is not None:
             raise CannotRead(f"{code.co_name} {reads.problem}")
         parts.append(self._cells(function, path, depth))
@@ -339,7 +345,7 @@ class Walk:
         for owner in cls.__mro__:
             if owner in self.owners:
                 continue
-            self.owners.add(owner)
+            self.owners[owner] = None
             if library.is_library_class(owner):
                 if not library.is_pure(owner.__module__):
                     name = f"{owner.__module__}.{owner.__qualname__}"
@@ -372,11 +378,33 @@ class Walk:
                 continue
             if name == "__repr__" and hasattr(value, "__wrapped__") and "__dataclass_fields__" in values:
                 value = value.__wrapped__  # guarded against recursion by the id of its object, in a set of its own
-            found.append((name, self.see(value, f"{owner.__name__}.{name}", depth + 1)))
+            found.append((name, self._member(owner, name, value, depth)))
         if "_abc_impl" in values:
             registered = [reference() for reference in _abc_dump(owner)[0]]
             found += sorted(self._by_identity(cls) for cls in registered if cls is not None)
         return tuple(found)
+
+    def _member(self, owner: type, name: str, value: Any, depth: int) -> Any:
+        """A method that cannot be read matters only if some code names it: `save` may open a file, for all we care."""
+        tables: tuple[dict[Any, Any], ...] = (self.seen, self.owners, self.named)
+        lists: tuple[list[Any], ...] = (self.found.tensors, self.found.names, self.found.held)
+        before = [len(part) for part in (*tables, *lists)]
+        try:
+            return self.see(value, f"{owner.__name__}.{name}", depth + 1)
+        except CannotRead as reason:
+            # A step that makes a module draws its weights, and is refused for that.
+            constructor = name == "__init__" and issubclass(owner, torch.nn.Module)
+            if type(value) is not types.FunctionType or (name.startswith("__") and not constructor):
+                raise
+            if not constructor:
+                self.unreadable[name] = str(reason)
+        # What was seen on the way was not seen to its end.
+        for table, length in zip(tables, before):
+            for key in list(table)[length:]:
+                del table[key]
+        for part, length in zip(lists, before[len(tables) :]):
+            del part[length:]
+        return ("not read", value.__code__)
 
     def _property(self, thing: property, path: str, depth: int) -> Any:
         return ("property", tuple(self.see(part, path, depth + 1) for part in (thing.fget, thing.fset, thing.fdel)))
