@@ -187,6 +187,7 @@ def _places(code: types.CodeType, module: str, found: dict[tuple[int, str], Plac
         for name in path:
             value = space.get(name, _Missing)
             if isinstance(value, types.ModuleType):
+                found[id(space), name] = Place(space, name, value)
                 space = vars(value)
                 continue
             if (id(space), name) not in found and isinstance(value, types.FunctionType | types.BuiltinFunctionType):
