@@ -78,6 +78,31 @@ class Substitute(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
+# What a tensor without data answers as the real one would: its shape, dtype and device are part of a plan's key.
+_SETTLED = frozenset({
+    "dim", "dtype", "device", "element_size", "get_device", "is_complex", "is_cpu", "is_cuda", "is_floating_point",
+    "is_meta", "is_mps", "is_nested", "is_quantized", "is_signed", "is_sparse", "is_same_size", "is_xla", "itemsize",
+    "layout", "nbytes", "ndim", "ndimension", "nelement", "numel", "shape", "size", "__len__", "__setitem__",
+})  # fmt: skip
+
+
+class RefuseQuestions(TorchFunctionMode):
+    """Refuse a step that asks a tensor for anything but its shape, dtype and device (`h.grad`, `x.is_contiguous()`).
+
+    The stand-ins of capture would answer for themselves, and their answer would be baked into the plan.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", str(func))
+        if name == "__get__":
+            name = func.__self__.__name__
+        kinds = (torch.Size, torch.dtype, torch.device, Tensor)
+        if name not in _SETTLED and not any(isinstance(leaf, kinds) for leaf in pytree.tree_leaves(result)):
+            raise Refused(f"the step asks a tensor for {name}, which is not known while it is captured")
+        return result
+
+
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
     """A step that cannot be captured is no news for the user's log; torch would print a traceback."""
@@ -172,7 +197,7 @@ class _JointStep:
         with Substitute({id(real): fake for real, fake in zip(self.seen, params[explicit:])}):
             before = pytree.tree_unflatten(list(state), state_spec)
             own = pytree.tree_unflatten(list(params[:explicit]), params_spec)
-            y, after = call_step(self.step, list(x), before, own, x_spec, "scan")
+            y, after = call_step(self.watched, list(x), before, own, x_spec, "scan")
         y_flat, state_flat = flatten(y, "y", "scan"), flatten(after, "state", "scan")
         check_state(flatten(before, "state", "scan"), state_flat, "scan")
         self.y_spec, self.state_spec = y_flat.spec, state_flat.spec
@@ -180,6 +205,10 @@ class _JointStep:
             if new.dtype != leaf.dtype:
                 raise Refused(f"{leaf.name} is {leaf.dtype} but becomes {new.dtype} after a step")
         return list(y_flat.leaves), list(state_flat.leaves)
+
+    def watched(self, *given: Any) -> Any:
+        with RefuseQuestions():
+            return self.step(*given)
 
     def output_shapes(self, inputs: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         with torch.no_grad():

@@ -53,7 +53,7 @@ def toolchain() -> tuple[str, ...]:
     """All that a compiled loop depends on besides its source."""
     path = compiler()
     binary = os.stat(os.path.realpath(path))
-    version = (str(binary.st_mtime_ns), str(binary.st_size), torch.__version__)
+    version = (str(binary.st_mtime_ns), str(binary.st_size), str(torch.__version__))
     return (path, *version, " ".join(_flags()), cpu_features())
 
 

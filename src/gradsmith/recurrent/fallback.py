@@ -37,18 +37,23 @@ def check_state(before: Flat, after: Flat, who: str) -> None:
             )
 
 
+def _version(leaf: torch.Tensor) -> int:
+    """How often a tensor was changed in place; tensors made in inference mode do not count."""
+    return 0 if leaf.is_inference() else leaf._version
+
+
 def call_step(step: Step, x: list[torch.Tensor], state: Any, params: tuple[Any, ...], x_spec: Any, who: str) -> Any:
     """One step of the user's own code, refusing in-place changes of what belongs to the loop."""
     owned = flatten(state, "state", who)
-    versions = [leaf._version for leaf in owned.leaves]
-    x_versions = [leaf._version for leaf in x]
+    versions = [_version(leaf) for leaf in owned.leaves]
+    x_versions = [_version(leaf) for leaf in x]
     y, new_state = unpack(step(pytree.tree_unflatten(x, x_spec), state, *params), who)
     for name, leaf, version in zip(owned.names, owned.leaves, versions):
-        if leaf._version != version:
+        if _version(leaf) != version:
             raise ValueError(
                 f"{who}: step changes {name} in place; return a new tensor instead (h = h + ..., not h += ...)."
             )
-    if any(leaf._version != version for leaf, version in zip(x, x_versions)):
+    if any(_version(leaf) != version for leaf, version in zip(x, x_versions)):
         raise ValueError(f"{who}: step changes its input x in place; make a new tensor instead.")
     return y, new_state
 

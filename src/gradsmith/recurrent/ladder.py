@@ -24,7 +24,7 @@ from .refused import Refused
 from .run import Replay, register, run_engine
 from .saving import choose_saved
 from .split import split
-from .structure import Flat
+from .structure import Flat, pieces_of
 from .surroundings import Surroundings, look_around
 from .trust import check
 
@@ -67,12 +67,29 @@ class Call:
 
         leaves = [mark(leaf, 1) for leaf in self.x.leaves]
         leaves += [mark(leaf, 0) for leaf in (*self.state.leaves, *self.all_params)]
-        specs = (str(self.x.spec), str(self.state.spec), str(self.params.spec))
-        return (self.around.key, tuple(leaves), specs, backend, self.train, self.autocast, torch.get_default_dtype())
+        return (
+            self.around.key,
+            self.around.handed,
+            tuple(leaves),
+            backend,
+            self.train,
+            self.autocast,
+            _torch_settings(),
+        )
+
+
+def _torch_settings() -> tuple[Any, ...]:
+    return (
+        torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled(), torch.get_float32_matmul_precision(),
+    )  # fmt: skip
 
 
 def make_call(step: Step, x: Flat, state: Flat, params: Flat) -> Call:
-    around = look_around(step)
+    around = look_around(step, tuple(pieces_of(given.spec) for given in (x, state, params)))
+    for flat in (x, state, params):
+        for name, leaf in zip(flat.names, flat.leaves):
+            if leaf.__dict__:
+                around.unread = f"{name} has attributes of its own ({', '.join(leaf.__dict__)})"
     explicit = {id(leaf) for leaf in params.leaves}
     fresh = [i for i, t in enumerate(around.tensors) if id(t) not in explicit]
     around.names = [around.names[i] for i in fresh]
@@ -172,10 +189,9 @@ def _leaves(call: Call, dtype: torch.dtype, rowwise: tuple[bool, ...]) -> tuple[
 def _plan_with(call: Call, rung: str, dtype: torch.dtype, rowwise: tuple[bool, ...]) -> Plan:
     x, state, params = _leaves(call, dtype, rowwise)
     specs = (call.x.spec, call.state.spec, call.params.spec)
-    y_dtypes, state_dtypes, after = _outcome(call)
+    y_dtypes, state_dtypes = _outcome(call)
     joint = capture(call.step, x, state, params, specs, call.around.tensors, decompose=True)
-    if look_around(call.step).key != after:
-        raise Refused("the step changes what it can see (a counter, a list it appends to)")
+    _refuse_changes(call)
     used = _used_only(joint, len(call.params.leaves))
     parts = split(joint, has_c_form, defer=rung != "c")
     choose_saved(parts, recompute=rung == "c")
@@ -206,8 +222,8 @@ def _used_only(joint: Joint, explicit: int) -> tuple[int, ...]:
     return tuple(used)
 
 
-def _outcome(call: Call) -> tuple[tuple[torch.dtype, ...], tuple[torch.dtype, ...], Any]:
-    """The dtypes the loop would return, from two steps without data; and what the step can see afterwards."""
+def _outcome(call: Call) -> tuple[tuple[torch.dtype, ...], tuple[torch.dtype, ...]]:
+    """The dtypes the loop would return, from two steps without data."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     _load_tracer()
@@ -220,7 +236,15 @@ def _outcome(call: Call) -> tuple[tuple[torch.dtype, ...], tuple[torch.dtype, ..
             y, last = loop_of(call)(x, state, params)
     except Exception as error:
         raise explain(error) from error
-    return tuple(t.dtype for t in y), tuple(t.dtype for t in last), look_around(call.step).key
+    _refuse_changes(call)
+    return tuple(t.dtype for t in y), tuple(t.dtype for t in last)
+
+
+def _refuse_changes(call: Call) -> None:
+    if look_around(call.step).key != call.around.key:
+        raise Refused(
+            "the step changes what it can see (a counter, a list it appends to, a value it computes once and keeps)"
+        )
 
 
 def _load_tracer() -> None:
@@ -258,7 +282,7 @@ def _chosen_params(plan: Plan, call: Call) -> list[Tensor]:
 
 def _narrow(call: Call, plan: Plan) -> Call:
     """The call with only those closure tensors the plan uses; the others keep their own values."""
-    around = Surroundings(call.around.key, [call.around.tensors[i] for i in plan.seen_used])
+    around = Surroundings(tensors=[call.around.tensors[i] for i in plan.seen_used])
     return Call(call.step, call.x, call.state, call.params, around, call.train, None)
 
 

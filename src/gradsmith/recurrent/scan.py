@@ -16,10 +16,12 @@ from . import store
 from .fallback import Step
 from .in_graph import scan_in_graph
 from .ladder import Call, choose, execute, make_call, verify
+from .library import interference
 from .outside_compile import leave_graph, untraced
 from .plan import Plan
 from .refused import Refused
 from .structure import Flat, describe, flatten
+from .undo import undone
 
 _plans: dict[Any, Plan] = {}
 _families: Counter[Any] = Counter()
@@ -147,13 +149,16 @@ def plan_for(call: Call, backend: str) -> Plan:
     """The plan for a call, made at its first occurrence and kept for as long as the process lives."""
     if torch._C._are_functorch_transforms_active():
         return Plan("loop", ["c: inside a functorch transform (vmap, grad, jvp) the step itself is transformed"])
+    unread = interference() or call.around.unread
+    if unread is not None:
+        return _unplanned(unread)
     key = call.key(backend)
     plan = _plans.get(key)
     if plan is not None and (plan.engine is None or call.batch in plan.checked):
         return plan
     # Tracing patches nn.Module for the whole process: one thread at a time. What planning saves for its own backward
     # is nobody else's business: a surrounding checkpoint would count it and miss it when it recomputes.
-    with _planning, torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+    with _planning, undone(call.step), torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
         plan = _plans.get(key)
         name = store.address(call, backend) if plan is None or plan.backend == "c" else None
         if plan is None:
@@ -166,6 +171,11 @@ def plan_for(call: Call, backend: str) -> Plan:
         if name is not None and plan.backend == "c" and not known:
             store.keep(plan, name)
     return plan
+
+
+def _unplanned(reason: str) -> Plan:
+    """What a step sees may change without a trace in the key, so no plan may be kept; the loop is right, whatever it sees."""
+    return Plan("loop", [f"planned: {reason}", "so a plan could become wrong without notice"])
 
 
 def _from_disk(call: Call, name: str | None) -> Plan | None:

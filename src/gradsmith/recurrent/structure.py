@@ -35,5 +35,13 @@ def flatten(tree: Any, name: str, who: str) -> Flat:
     return Flat(tuple(leaves), tuple(names), spec)
 
 
+def pieces_of(spec: Any) -> Any:
+    """The types and keys that a structure is made of: a step can call the methods of a state's own class."""
+    if spec.is_leaf():
+        return None
+    kind = spec.type if isinstance(spec.type, type) else None  # a named tuple's class is its context
+    return (kind, spec.context, *(pieces_of(child) for child in spec.children()))
+
+
 def describe(tensor: torch.Tensor) -> str:
     return f"({', '.join(map(str, tensor.shape))}{',' if tensor.dim() == 1 else ''})"
