@@ -191,3 +191,18 @@ def test_the_class_of_a_state_is_part_of_what_a_step_sees() -> None:
     scan(step, x, State(h))
     State.next = lambda self, x: State(2.0 * self.h + x)  # type: ignore[method-assign]
     torch.testing.assert_close(scan(step, x, State(h))[1].h, loop(step, x, State(h))[1].h)
+
+
+def test_a_frozen_dataclass_is_read_in_full() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Config:
+        gain: float = 0.5
+
+    config = Config()
+
+    def step(x: torch.Tensor, h: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        h = torch.tanh(x + config.gain * h)
+        return h, h
+
+    x, h = inputs()
+    assert "not planned" not in str(plan(step, x, h))

@@ -392,11 +392,12 @@ class Walk:
         try:
             return self.see(value, f"{owner.__name__}.{name}", depth + 1)
         except CannotRead as reason:
-            # A step that makes a module draws its weights, and is refused for that.
-            constructor = name == "__init__" and issubclass(owner, torch.nn.Module)
-            if type(value) is not types.FunctionType or (name.startswith("__") and not constructor):
+            # A step that makes a module draws its weights, and is refused for that; one that calls hash(), too, and
+            # where Python itself asks for a hash (a frozen dataclass as a key), only equality decides.
+            settled = name == "__hash__" or (name == "__init__" and issubclass(owner, torch.nn.Module))
+            if type(value) is not types.FunctionType or (name.startswith("__") and not settled):
                 raise
-            if not constructor:
+            if not settled:
                 self.unreadable[name] = str(reason)
         # What was seen on the way was not seen to its end.
         for table, length in zip(tables, before):
