@@ -1,4 +1,4 @@
-"""Gradients that are meant to differ from the derivative: recognised by a step, by words, by a test on grad_output."""
+"""Gradients that are meant to differ from the derivative: recognised by a step, by noise, by a test on grad_output; never by words."""
 
 from __future__ import annotations
 
@@ -165,10 +165,14 @@ class round_ste(Levels):
     """As some people call their classes."""
 
 
-@pytest.mark.parametrize("function", [ReverseGrad, round_ste])
-def test_what_the_author_says_in_words_is_only_remarked_upon(function):
+class RoundsToLevels(Levels):
+    """The same one under a name that says nothing."""
+
+
+@pytest.mark.parametrize("function", [ReverseGrad, round_ste, RoundsToLevels])
+def test_an_undeclared_surrogate_weighs_the_same_whatever_it_is_called(function):
     report = gs.check(function, X, level="quick")
-    assert [f.severity for f in report.findings if f.rule == "undeclared-surrogate"] == ["info"]
+    assert [f.severity for f in report.findings if f.rule == "undeclared-surrogate"] == ["warning"]
     assert report.subjects[0].verdict == "unverified"
 
 
@@ -196,7 +200,59 @@ def heavier_unexplained(x):
     return HeavierUnexplained.apply(x)
 
 
-def test_who_applies_it_may_say_what_it_is():
-    (finding,) = [f for f in gs.check(Heavier, X).findings if f.rule == "undeclared-surrogate"]
-    assert "the source says `pseudo-gradient`" in finding.message
-    assert gs.check(HeavierUnexplained, X).subjects[0].verdict == "refuted"
+def test_who_applies_it_may_say_what_it_is_and_is_told_how_to_declare_it():
+    report = gs.check(Heavier, X)
+    assert report.subjects[0].verdict == "refuted"
+    (finding,) = [f for f in report.findings if f.rule == "wrong-gradient"]
+    assert "The source says `pseudo-gradient`" in finding.advice
+    assert "# gradsmith: surrogate[custom]" in finding.advice
+    silent = gs.check(HeavierUnexplained, X)
+    assert silent.subjects[0].verdict == "refuted"
+    assert "The source says" not in " ".join(str(f.advice) for f in silent.findings)
+
+
+class Noisy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, w):
+        return w * (1 + 0.1 * torch.randn_like(w))
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output
+
+
+class DrawnInPlace(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, w):
+        ctx.save_for_backward(w)
+        return w.sin() * (1 + torch.empty_like(w).normal_(0.0, 0.1))
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (w,) = ctx.saved_tensors
+        return grad_output * w.cos()
+
+
+class NoisyAndWrong(Noisy):
+    """Noise, and a factor on top."""
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return 3 * grad_output
+
+
+class ForgottenMask(torch.autograd.Function):
+    """Noise, surrogate, straight-through: dropout without its mask is none of it."""
+
+    @staticmethod
+    def forward(ctx, w):
+        return w * (torch.rand_like(w) > 0.5) * 2
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output
+
+
+def test_the_gradient_of_forward_without_its_noise_looks_meant_without_a_word():
+    assert [gs.check(f, X).subjects[0].verdict for f in (Noisy, DrawnInPlace)] == ["unverified"] * 2
+    assert [gs.check(f, X).subjects[0].verdict for f in (NoisyAndWrong, ForgottenMask)] == ["refuted"] * 2

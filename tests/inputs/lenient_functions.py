@@ -116,6 +116,19 @@ class QuadraticForm(torch.autograd.Function):
         return scaled @ x.mT, 2 * matrix @ scaled
 
 
+class FactoredForm(torch.autograd.Function):
+    """The same, and forward factors a matrix, which only symmetric ones can be."""
+
+    @staticmethod
+    def forward(ctx, matrix, x):
+        assert matrix.shape[-1] == matrix.shape[-2], "matrix has to be square"
+        torch.linalg.cholesky(matrix @ matrix.mT + torch.eye(len(matrix), dtype=matrix.dtype))
+        ctx.save_for_backward(matrix, x)
+        return (x * (matrix @ x)).sum(-2)
+
+    backward = QuadraticForm.backward
+
+
 class TransposeForgotten(torch.autograd.Function):
     @staticmethod
     def forward(ctx, mixer, x):

@@ -86,8 +86,9 @@ def severities(report):
 @pytest.mark.parametrize(
     ("function", "severity"),
     [
-        (ops.QuadraticForm, "info"),  # its docstring speaks of a symmetric matrix
-        (ops.TransposeForgotten, "warning"),  # where nobody does, a forgotten transposition looks the same
+        (ops.FactoredForm, "info"),  # it calls what is only defined for symmetric matrices
+        (ops.QuadraticForm, "warning"),  # that its docstring speaks of them is no evidence
+        (ops.TransposeForgotten, "warning"),  # a forgotten transposition looks the same
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )

@@ -163,7 +163,7 @@ def test_what_was_only_guessed_to_be_a_tensor_is_not_written_into():
 
 
 class ProgrammedWeights(torch.autograd.Function):
-    """Programming noise, which training shall not see."""
+    """The gradient of forward without what is drawn there."""
 
     @staticmethod
     def forward(ctx, w):
@@ -192,7 +192,7 @@ def test_noise_that_gradients_pass_by_looks_meant():
 
 
 class Replaced(torch.autograd.Function):
-    """Hands the caller's own gradient back instead of the true gradient."""
+    """Hands the caller's own gradient back."""
 
     @staticmethod
     def forward(ctx, x, wanted):
@@ -205,7 +205,7 @@ class Replaced(torch.autograd.Function):
         return wanted, None
 
 
-def test_a_gradient_that_replaces_the_true_one_by_the_author_s_word_is_no_error():
+def test_a_gradient_that_replaces_that_of_the_identity_is_no_error():
     assert [f.rule for f in gs.check(Replaced).findings if f.severity == "error"] == []
 
 

@@ -1,4 +1,7 @@
-"""Signs that a backward is meant to differ from the derivative: a step on the way, the author's words, a test on grad_output."""
+"""Signs that a backward is meant to differ from the derivative: a step or noise on the way, a test on grad_output.
+
+They are structure. What the author says in words (`said`) changes what we advise, never what we conclude.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from torch.utils import _pytree as pytree
 
 from gradsmith.lab import source_of
 from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.oracle import OwnForward, plain_forward
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target, backward_of
 
@@ -35,11 +39,8 @@ _SAID = re.compile(
     r"(?:replac\w+|instead of|in place of)\s+(?:the\s+)?(?:true|correct|real|actual)\s+(?:gradient|derivative)",
     re.IGNORECASE,
 )
-_NOISE = re.compile(r"nois[ey]", re.IGNORECASE)
 _ABBREVIATED = re.compile(r"(?<![A-Z])STE(?![a-z])")
 _NAMED = re.compile(r"(?:^|_)ste(?:_|$)")
-# Names of steps that are written as a choice between constants.
-_STEP_NAMED = re.compile(r"binar|ternar|quanti|(?<![a-z])sign(?![a-z])|spik|heaviside|step", re.IGNORECASE)
 
 
 def said(target: Target) -> str:
@@ -47,17 +48,6 @@ def said(target: Target) -> str:
     text = _text(target)
     match = _SAID.search(text) or _ABBREVIATED.search(text) or _NAMED.search(target.name)
     return match.group() if match else ""
-
-
-def adds_noise(target: Target, arguments: Arguments, seed: int) -> bool:
-    """Whether the author speaks of noise, and forward draws it: who models errors of a device does not train them away."""
-    if not _NOISE.search(_text(target)):
-        return False
-    try:
-        one, other = (forward(target, arguments, seed=s).outputs for s in (seed, seed + 1))
-    except Exception:  # what raises under another seed depends on chance as well
-        return True
-    return any(not torch.equal(a.detach(), b.detach()) for a, b in zip(one, other))
 
 
 def _text(target: Target) -> str:
@@ -125,16 +115,34 @@ def passes_a_step(target: Target, arguments: Arguments, position: int, seed: int
             forward(target, arguments, seed=seed, plain=True)
     except Exception:  # what ran before still counts
         pass
-    return watch.found or (watch.chooses and bool(_STEP_NAMED.search(target.name)))
+    return watch.found
+
+
+def without_steps(target: Target, arguments: Arguments, seed: int) -> OwnForward | None:
+    """The user's own forward under autograd with every step replaced by the identity, every normal draw by its mean.
+
+    None where forward has neither, or cannot be run so.
+    """
+    function = plain_forward(target)
+    skipping = _Steps(None)
+    if function is None:
+        return None
+    try:
+        with skipping:
+            smooth = OwnForward(function, arguments, seed)
+    except Exception:  # the user's code on values that its own operations would not have given it
+        return None
+    return smooth if skipping.found else None
 
 
 class _Steps(TorchFunctionMode):
-    """Follows one tensor through torch's functions until it meets a step."""
+    """Follows one tensor through torch's functions until it meets a step; without a tensor to follow, takes every step
+    for the identity, and every normal draw for its mean."""
 
-    def __init__(self, start: Tensor) -> None:
+    def __init__(self, start: Tensor | None) -> None:
         super().__init__()
         self.found = False
-        self.chooses = False  # between values that do not depend on it, by a comparison that does
+        self.following = start is not None
         self.alive = {id(start): start}  # ids are only good while the tensors live
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -142,10 +150,28 @@ class _Steps(TorchFunctionMode):
         given = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, Tensor) and id(t) in self.alive]
         result = func(*args, **kwargs)
         name = getattr(func, "__name__", "").rstrip("_")
+        if not self.following:
+            return self._skipped(name, args, kwargs, result)
         if given and not name.endswith("_like"):
-            self.chooses |= name == "where" and [id(t) for t in given] == [id(args[0])]
             made = [t for t in pytree.tree_leaves(result) if isinstance(t, Tensor)]
             whole = any(not t.is_floating_point() and not t.is_complex() and t.dtype != torch.bool for t in made)
             self.found |= name in _STEPS or (name in _CASTS and whole)
             self.alive.update({id(t): t for t in made})
+        return result
+
+    def _skipped(self, name: str, args: Any, kwargs: Any, result: Any) -> Any:
+        first = args[0] if args and isinstance(args[0], Tensor) else None
+        if name in ("randn", "randn_like"):
+            self.found = True
+            return torch.zeros_like(result)
+        if name == "normal" and isinstance(result, Tensor):
+            self.found = True
+            mean = args[1] if result is first and len(args) > 1 else args[0] if result is not first else 0.0
+            mean = kwargs.get("mean", mean)
+            return result.fill_(mean) if result is first else torch.zeros_like(result) + mean
+        whole = isinstance(result, Tensor) and not result.is_floating_point() and result.dtype != torch.bool
+        step = name in _STEPS or (name in _CASTS and whole)
+        if step and first is not None and first.is_floating_point() and result.shape == first.shape:
+            self.found = True
+            return first
         return result

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.lab.gradient import Judgement, Pair, Settings, moved, typical_size
-from gradsmith.lab.intent import adds_noise, holds_parts, passes_a_step, said, tests_grad_output
+from gradsmith.lab.intent import holds_parts, passes_a_step, tests_grad_output, without_steps
 from gradsmith.lab.run import normal_like
 
 
@@ -25,7 +25,7 @@ _IDENTITY = "forward is the identity in {}, and backward returns another gradien
 _ROUNDED = "forward rounds what it computes from {}, and backward passes a gradient through"
 _SMOOTH = "forward has only the slopes 0 and 1 in {}, and backward returns smooth ones between"
 _THROUGH = "forward clamps {} to bounds other than 0, and backward passes every gradient on"
-_NOISY = "forward draws noise for {}, and backward passes every gradient on"
+_NOISELESS = "backward returns the gradient in {} of forward without its noise and its steps"
 HELD = "backward holds constant what forward computes from {} without gradients (no_grad, detach)"
 _TESTED = "backward looks at the value of the gradient before it passes it on to {}"
 
@@ -37,7 +37,7 @@ def surrogate_kind(judgement: Judgement, settings: Settings) -> str | None:
 
 
 def resemblance(judgement: Judgement, settings: Settings) -> Resemblance | None:
-    """What every wrong pair has of a surrogate: forward is flat, the identity or rounds; or the author says it is one."""
+    """What every wrong pair has of a surrogate: forward is flat, the identity, rounds or adds noise. No word counts."""
     pairs = judgement.wrong
     if not pairs:
         return None
@@ -54,13 +54,8 @@ def resemblance(judgement: Judgement, settings: Settings) -> Resemblance | None:
         return Resemblance("custom", HELD)
     if tests_grad_output(run.target):
         return Resemblance("clip", _TESTED)
-    if words := said(run.target):
-        return Resemblance(
-            "custom", f"backward is not the derivative of forward in {{}}, and the source says `{words}`"
-        )
-    whole = all(p.claimed.shape == p.v.shape and torch.equal(p.claimed, p.v) for p in pairs)
-    if whole and adds_noise(run.target, run.arguments, settings.seed):
-        return Resemblance("straight-through", _NOISY)
+    if _is_smoothed(judgement, settings):
+        return Resemblance("straight-through", _NOISELESS)
     if all(_passes_on(judgement, pair) for pair in pairs):
         return Resemblance("straight-through", _THROUGH)
     if all(_smooths(judgement, pair) for pair in pairs):
@@ -74,6 +69,20 @@ def _is_recorded(judgement: Judgement, pair: Pair) -> bool:
         return False
     recorded = judgement.oracle.gradients(pair.output, pair.v)[pair.leaf.position]
     return bool(recorded.abs().gt(0).any()) and torch.allclose(recorded, pair.claimed, rtol=1e-6, atol=1e-9)
+
+
+def _is_smoothed(judgement: Judgement, settings: Settings) -> bool:
+    """Backward returns what autograd makes of forward, were every step the identity and every normal draw its mean."""
+    smooth = without_steps(judgement.run.target, judgement.run.arguments, settings.seed)
+    if smooth is None:
+        return False
+    for pair in judgement.wrong:
+        if smooth.outputs[pair.output].shape != pair.v.shape:
+            return False
+        meant = smooth.gradients(pair.output, pair.v)[pair.leaf.position]
+        if meant.shape != pair.claimed.shape or not torch.allclose(meant, pair.claimed, rtol=1e-6, atol=1e-9):
+            return False
+    return True
 
 
 def _smooths(judgement: Judgement, pair: Pair) -> bool:

@@ -8,9 +8,9 @@ others out: see guarded.py). A single number beside the data (an exponent, a tem
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import inspect
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +21,7 @@ from torch.utils import _pytree as pytree
 
 from gradsmith.inputs.guess.endless import Stopped
 from gradsmith.inputs.guess.functions import Written, others
+from gradsmith.lab import source_of
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.gradient import Settings, judge
 from gradsmith.lab.implied import implied
@@ -28,11 +29,8 @@ from gradsmith.lab.target import Target
 from gradsmith.lab.wrapped import Wrapped
 
 _OPERATIONS = 300_000  # on other values an iteration may not converge, and with other functions a loop may not end
-# What forwards of symmetric matrices say or call.
-_SYMMETRY = re.compile(
-    r"symmetr|\beigh\b|eigvalsh|cholesky|covar|\bspd\b|\bpsd\b|positive.?(semi)?.?definite|kernel matrix|laplacian",
-    re.IGNORECASE,
-)
+# Operations that read one triangle of a matrix: who calls them means symmetric matrices.
+_OF_SYMMETRIC = frozenset({"eigh", "eigvalsh", "cholesky", "cholesky_ex", "cholesky_solve", "cholesky_inverse"})
 
 
 @dataclass(frozen=True)
@@ -51,8 +49,8 @@ def where_symmetric(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any
         other = tuple(_symmetric(a) if i in chosen else a for i, a in enumerate(args))
         if is_right(target, other, kwargs, seed):
             names = ", ".join(f"'{target.names[i]}'" for i in chosen if i < len(target.names))
-            # Without a word about symmetry, a forgotten transposition would look the same.
-            meant = bool(_SYMMETRY.search(text_of(target)))
+            # Where forward calls nothing that takes symmetry for granted, a forgotten transposition looks the same.
+            meant = not _OF_SYMMETRIC.isdisjoint(_called(target))
             return Elsewhere(other, f"the gradient is right where {names} is symmetric, and only there", meant)
     return None
 
@@ -186,6 +184,13 @@ def _calls(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], place:
     with torch.no_grad(), contextlib.suppress(Exception):  # user code, which ran before
         target.call(*(heard if i == place else a for i, a in enumerate(args)), **kwargs)
     return bool(called)
+
+
+def _called(target: Target) -> set[str]:
+    """The last names of what forward calls."""
+    found = source_of.definition(target.function.forward) if target.function is not None else None
+    calls = [node.func for node in ast.walk(found) if isinstance(node, ast.Call)] if found is not None else []
+    return {ast.unparse(func).rpartition(".")[2] for func in calls}
 
 
 def text_of(target: Target) -> str:

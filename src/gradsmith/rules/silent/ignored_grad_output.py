@@ -105,8 +105,6 @@ def _is_none(node: ast.expr) -> bool:
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.lab.intent import said
-
     run = lab.baseline.run
     # Unrelated, not doubled: a backward that divides by the largest grad_output forgets the scale, and uses the rest.
     other = lab.gradients(run.normal(lab.generator(37)))
@@ -125,5 +123,4 @@ def probe(lab: Lab) -> Iterator[Finding]:
             argument="grad_output",
             advice="Multiply what backward returns by grad_output; if it brings a gradient of its own on purpose, declare it "
             "with `# gradsmith: surrogate[aux-loss]`.",
-            severity="warning" if said(lab.target) else None,
         )

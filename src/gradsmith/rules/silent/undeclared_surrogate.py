@@ -59,7 +59,6 @@ GOOD = BAD.replace("(torch.autograd.Function):", "(torch.autograd.Function):  # 
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.lab.intent import said
     from gradsmith.lab.resemblance import HELD, resemblance
 
     if lab.approximate or not lab.gradient.wrong:
@@ -71,8 +70,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
     yield lab.finding(
         f"{lab.target.name}: {found.words.format(names)}: this looks like a surrogate ({kind}).",
         argument=lab.gradient.wrong[0].leaf.name,
-        # Its author told the next reader, though not in our words.
-        severity="info" if said(lab.target) or found.words == HELD else None,
+        severity="info" if found.words == HELD else None,
         advice=f"If it is meant, write `# gradsmith: surrogate[{kind}]` behind the class line; if not, return the "
         "derivative of forward.",
     )

@@ -15,7 +15,8 @@ whatever backward returns, as long as shape and count fit.
 Known problems
 --------------
 A function whose noise is wider than 1 % of its gradient cannot be judged; the verdict is then "unverified".
-Gradients that are meant to differ from the derivative have to be declared (`# gradsmith: surrogate[kind]`).
+Gradients that are meant to differ from the derivative have to be declared (`# gradsmith: surrogate[kind]`): a name or a
+docstring that speaks of a surrogate adds a sentence to the advice, and changes nothing else.
 An output in a type that torch does not compute in (float8) is not judged, and a note says so.
 Where forward saves a tensor as float8 and the gradient is off by no more than that costs, it is a warning.
 
@@ -132,7 +133,13 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
         severity="warning" if kept or _compressed(lab, pair) else None,
         cause=fit.cause if fit is not None else None,
         line=fit.line if fit is not None else None,
-        advice=fit.advice
+        advice=(
+            fit.advice
+            if fit is not None
+            else f"Derive the gradient of '{m.argument}' again and compare at this element."
+        )
+        + _if_meant(lab),
+        evidence={"element": m.element, "claimed": m.claimed, "true": m.true, "error": m.error, "ratio": m.ratio},
         if fit is not None
         else f"Derive the gradient of '{m.argument}' again and compare at this element.",
         evidence={
@@ -143,6 +150,18 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
             "ratio": m.ratio,
             "not caused by writes in": ruled_out(lab, pair),
         },
+    )
+
+
+def _if_meant(lab: Lab) -> str:
+    """How to declare it, for an author who speaks of a surrogate: words ask for a sentence, a declaration for a verdict."""
+    from gradsmith.lab.intent import said
+
+    words = said(lab.target)
+    return (
+        f" The source says `{words}`: if it is meant, write `# gradsmith: surrogate[custom]` behind the class line."
+        if words
+        else ""
     )
 
 
