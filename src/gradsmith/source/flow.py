@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from gradsmith.source.walk import children, nodes_under
@@ -31,19 +32,44 @@ class Binding:
     statement: ast.stmt | None = None
 
 
+@dataclass(slots=True)
+class _Loop:
+    """What the names hold where a loop is left, and where its next round is started early."""
+
+    breaks: list[Env] = field(default_factory=list)
+    continues: list[Env] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Scope:
+    """One function body. `caught`: for each `try` around the current place, all that its names may hold when it is left early.
+
+    `late` are reads in inner functions, which see what is bound after them, too.
+    """
+
+    loops: list[_Loop] = field(default_factory=list)
+    caught: list[Env] = field(default_factory=list)
+    bound: set[str] = field(default_factory=set)
+    reads: list[ast.Name] = field(default_factory=list)
+    late: dict[str, list[ast.Name]] = field(default_factory=dict)
+
+
 class Flow:
-    """Reaching definitions of one function body; `at[name_node]` holds the bindings a loaded name may have."""
+    """Reaching definitions of one function body; `at[name_node]` holds the bindings a loaded name may have.
+
+    Not followed: what an inner function writes through `nonlocal`, and exceptions that a context manager swallows.
+    """
 
     def __init__(self, function: FunctionNode) -> None:
         self.at: dict[ast.Name, tuple[Binding, ...]] = {}
         self.params: dict[str, Binding] = {}
         self.bindings: list[Binding] = []
         self._made: dict[tuple[int, tuple[Binding, ...]], Binding] = {}
-        self._breaks: list[list[Env]] = []
+        self._scope = _Scope()
+        self._maybe = 0  # above 0 in parts of an expression that may be skipped
+        self._walruses: list[str] = []
         env: Env = {}
-        arguments = function.args
-        extra = [a for a in (arguments.vararg, arguments.kwarg) if a]
-        for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *extra):
+        for arg in _every(function.args):
             self.params[arg.arg] = self._bind(env, arg.arg, arg, "param")
         self._block(function.body, env)
 
@@ -64,8 +90,29 @@ class Flow:
         if binding is None:
             binding = self._made[key] = Binding(name, node, how, value, index, previous, statement)
             self.bindings.append(binding)
-        env[name] = (binding,)
+        env[name] = _union(env.get(name, ()), (binding,)) if self._maybe else (binding,)
+        scope = self._scope
+        scope.bound.add(name)
+        for left_early in scope.caught:
+            left_early[name] = _union(left_early.get(name, ()), (binding,))
+        if name in scope.late:
+            for read in scope.late[name]:
+                self.at[read] = _union(self.at[read], (binding,))
         return binding
+
+    def _inside(self, parameters: ast.arguments, walk: Callable[[Env], object], env: Env) -> None:
+        """The body of a function or lambda: it runs when it is called, and sees what its names hold then."""
+        outer, maybe = self._scope, self._maybe
+        self._scope, self._maybe = _Scope(), 0
+        names = dict(env)
+        for arg in _every(parameters):
+            self._bind(names, arg.arg, arg, "other")
+        walk(names)
+        inner, self._scope, self._maybe = self._scope, outer, maybe
+        for read in inner.reads:
+            if read.id not in inner.bound:
+                outer.late.setdefault(read.id, []).append(read)
+                outer.reads.append(read)
 
     def _block(self, statements: Sequence[ast.stmt], env: Env) -> Env | None:
         """The environment after the statements; None when control never gets there."""
@@ -91,33 +138,70 @@ class Flow:
             return
         if kind is ast.Constant:
             return
-        if isinstance(node, ast.NamedExpr):
-            self._read(node.value, env)
-            self._bind(env, node.target.id, node.target, "assign", node.value)
-            return
-        if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
-            inner = dict(env)
-            for generator in node.generators:
-                self._read(generator.iter, inner)
-                self._target(generator.target, generator.iter, inner, "loop", None)
-                for test in generator.ifs:
-                    self._read(test, inner)
-            for part in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
-                self._read(part, inner)
-            return
-        if isinstance(node, ast.Lambda):
-            inner = dict(env)
-            for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
-                self._bind(inner, arg.arg, arg, "other")
-            self._read(node.body, inner)
+        special = _READS.get(kind)
+        if special is not None:
+            special(self, node, env)
             return
         for child in children(node):
             self._read(child, env)
+
+    def _walrus(self, node: ast.NamedExpr, env: Env) -> None:
+        self._read(node.value, env)
+        self._walruses.append(node.target.id)
+        self._bind(env, node.target.id, node.target, "assign", node.value)
+
+    def _some(self, parts: Iterable[ast.expr], env: Env) -> None:
+        """Parts of an expression that may be skipped: a name they bind may keep what it held."""
+        self._maybe += 1
+        for part in parts:
+            self._read(part, env)
+        self._maybe -= 1
+
+    def _bool_op(self, node: ast.BoolOp, env: Env) -> None:
+        self._read(node.values[0], env)
+        self._some(node.values[1:], env)
+
+    def _if_exp(self, node: ast.IfExp, env: Env) -> None:
+        self._read(node.test, env)
+        self._some((node.body, node.orelse), env)
+
+    def _compare(self, node: ast.Compare, env: Env) -> None:
+        self._read(node.left, env)
+        self._read(node.comparators[0], env)
+        self._some(node.comparators[1:], env)
+
+    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, env: Env) -> None:
+        parts = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
+        inner, first = dict(env), len(self._walruses)
+        for _ in range(2):
+            for generator in node.generators:
+                self._some((generator.iter,), inner)
+                self._element(generator, inner)
+                self._some(generator.ifs, inner)
+            self._some(parts, inner)
+            if len(self._walruses) == first:
+                return
+        # A name bound by := belongs to the function, and the next round sees it.
+        for name in self._walruses[first:]:
+            env[name] = inner[name]
+
+    def _element(self, generator: ast.comprehension, env: Env) -> None:
+        """The variable of a comprehension, which nobody outside of it sees."""
+        outer, maybe = self._scope, self._maybe
+        self._scope, self._maybe = _Scope(), 0
+        self._target(generator.target, generator.iter, env, "loop", None)
+        self._scope, self._maybe = outer, maybe
+
+    def _lambda(self, node: ast.Lambda, env: Env) -> None:
+        for default in _defaults(node.args):
+            self._read(default, env)
+        self._inside(node.args, lambda names: self._read(node.body, names), env)
 
     def _note(self, node: ast.Name, env: Env) -> None:
         now = env.get(node.id, ())
         before = self.at.get(node)
         self.at[node] = now if before is None else _union(before, now)
+        self._scope.reads.append(node)
 
     def _target(
         self,
@@ -165,10 +249,11 @@ class Flow:
         return env
 
     def _augmented(self, statement: ast.AugAssign, env: Env) -> Env:
-        self._read(statement.value, env)
         target = statement.target
+        # The old value is taken before the right side is evaluated.
+        previous = env.get(target.id, ()) if isinstance(target, ast.Name) else ()
+        self._read(statement.value, env)
         if isinstance(target, ast.Name):
-            previous = env.get(target.id, ())
             self._bind(env, target.id, target, "augment", statement.value, None, previous, statement)
         else:
             self._read(target, env)
@@ -185,41 +270,59 @@ class Flow:
             self._target(statement.target, statement.iter, inner, "loop", statement)
             return self._block(statement.body, inner)
 
-        return self._loop(body, statement.orelse, env)
+        return self._loop(None, body, statement.orelse, env)
 
     def _while(self, statement: ast.While, env: Env) -> Env | None:
-        def body(inner: Env) -> Env | None:
-            self._read(statement.test, inner)
-            return self._block(statement.body, inner)
+        return self._loop(statement.test, lambda inner: self._block(statement.body, inner), statement.orelse, env)
 
-        return self._loop(body, statement.orelse, env)
-
-    def _loop(self, body: Callable[[Env], Env | None], orelse: Sequence[ast.stmt], env: Env) -> Env | None:
-        self._breaks.append([])
-        around = _joined(env, body(dict(env))) or env
-        after = _joined(around, body(dict(around))) or around
-        left = self._breaks.pop()
-        out = self._block(orelse, dict(after)) if orelse else after
-        for other in left:
-            out = _joined(out, other)
+    def _loop(
+        self, test: ast.expr | None, body: Callable[[Env], Env | None], orelse: Sequence[ast.stmt], env: Env
+    ) -> Env | None:
+        loop = _Loop()
+        around = env
+        self._scope.loops.append(loop)
+        for _ in range(2):
+            start = dict(around)
+            if test is not None:
+                self._read(test, start)
+            for end in (body(start), *loop.continues):
+                around = _joined(around, end) or around
+        self._scope.loops.pop()
+        if test is not None:
+            around = dict(around)
+            self._read(test, around)
+        out = self._block(orelse, dict(around)) if orelse else around
+        for left in loop.breaks:
+            out = _joined(out, left)
         return out
 
     def _try(self, statement: ast.Try, env: Env) -> Env | None:
+        scope = self._scope
+        loop = scope.loops[-1] if scope.loops else _Loop()
+        already = [(left, len(left)) for left in (loop.breaks, loop.continues)]
+        anywhere, in_body = dict(env), dict(env)
+        scope.caught += [anywhere, in_body]
         done = self._block(statement.body, dict(env))
-        middle = _joined(env, done) or env
-        ends = [self._block(statement.orelse, dict(done)) if done is not None else None]
+        scope.caught.pop()
+        out = self._block(statement.orelse, dict(done)) if done is not None else None
         for handler in statement.handlers:
-            inner = dict(middle)
+            inner = dict(in_body)
+            if handler.type is not None:
+                self._read(handler.type, inner)
             if handler.name:
                 self._bind(inner, handler.name, handler, "other")
-            ends.append(self._block(handler.body, inner))
-        out: Env | None = None
-        for end in ends:
-            out = _joined(out, end)
-        if statement.finalbody:
-            after = self._block(statement.finalbody, dict(out if out is not None else middle))
-            out = after if out is not None else None
-        return out
+            out = _joined(out, self._block(handler.body, inner))
+        scope.caught.pop()
+        if not statement.finalbody:
+            return out
+        self._block(statement.finalbody, anywhere)  # on the way of an exception or a return
+        for left, count in already:
+            passing = left[count:]
+            del left[count:]
+            for names in passing:
+                after = self._block(statement.finalbody, dict(names))
+                left += [after] if after is not None else []
+        return self._block(statement.finalbody, dict(out)) if out is not None else None
 
     def _with(self, statement: ast.With | ast.AsyncWith, env: Env) -> Env | None:
         for item in statement.items:
@@ -230,37 +333,37 @@ class Flow:
 
     def _match(self, statement: ast.Match, env: Env) -> Env | None:
         self._read(statement.subject, env)
-        out: Env | None = dict(env)
+        out: Env | None = None
         for case in statement.cases:
             inner = dict(env)
             for node in nodes_under(case.pattern):
                 name = getattr(node, "name", None) or getattr(node, "rest", None)
                 if isinstance(name, str):
                     self._bind(inner, name, node, "other")
+                elif isinstance(node, ast.Name):
+                    self._note(node, env)
             if case.guard is not None:
                 self._read(case.guard, inner)
-            out = _joined(out, self._block(case.body, inner))
-        return out
+                env = _joined(env, inner) or env  # a guard that fails leaves the names bound
+            out = _joined(out, self._block(case.body, dict(inner)))
+        return _joined(out, env)
 
     def _leave(self, statement: ast.stmt, env: Env) -> None:
         self._plain(statement, env)
 
     def _break(self, statement: ast.stmt, env: Env) -> None:
-        if self._breaks:
-            self._breaks[-1].append(dict(env))
+        if self._scope.loops:
+            self._scope.loops[-1].breaks.append(dict(env))
+
+    def _continue(self, statement: ast.stmt, env: Env) -> None:
+        if self._scope.loops:
+            self._scope.loops[-1].continues.append(dict(env))
 
     def _nested(self, statement: ast.stmt, env: Env) -> Env:
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            inner = dict(env)
-            arguments = statement.args
-            extra = [a for a in (arguments.vararg, arguments.kwarg) if a]
-            for arg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *extra):
-                self._bind(inner, arg.arg, arg, "other")
-            for default in (*arguments.defaults, *(d for d in arguments.kw_defaults if d), *statement.decorator_list):
-                self._read(default, env)
-            outer, self._breaks = self._breaks, []
-            self._block(statement.body, inner)
-            self._breaks = outer
+            for outside in (*_defaults(statement.args), *statement.decorator_list):
+                self._read(outside, env)
+            self._inside(statement.args, functools.partial(self._block, statement.body), env)
             self._bind(env, statement.name, statement, "def")
         elif isinstance(statement, ast.ClassDef):
             self._bind(env, statement.name, statement, "def")
@@ -286,10 +389,30 @@ def _joined(a: Env | None, b: Env | None) -> Env | None:
     return {name: _union(a.get(name, ()), b.get(name, ())) for name in _names((a, b))}
 
 
+def _every(arguments: ast.arguments) -> list[ast.arg]:
+    extra = [a for a in (arguments.vararg, arguments.kwarg) if a]
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *extra]
+
+
+def _defaults(arguments: ast.arguments) -> list[ast.expr]:
+    return [*arguments.defaults, *(d for d in arguments.kw_defaults if d)]
+
+
 def _names(envs: Iterable[Env]) -> dict[str, None]:
     return {name: None for env in envs for name in env}
 
 
+_READS: dict[type[ast.AST], Callable[..., None]] = {
+    ast.NamedExpr: Flow._walrus,
+    ast.BoolOp: Flow._bool_op,
+    ast.IfExp: Flow._if_exp,
+    ast.Compare: Flow._compare,
+    ast.ListComp: Flow._comprehension,
+    ast.SetComp: Flow._comprehension,
+    ast.GeneratorExp: Flow._comprehension,
+    ast.DictComp: Flow._comprehension,
+    ast.Lambda: Flow._lambda,
+}
 _STEPS: dict[type[ast.stmt], Callable[..., Env | None]] = {
     ast.Assign: Flow._assign,
     ast.AnnAssign: Flow._annotated,
@@ -304,7 +427,7 @@ _STEPS: dict[type[ast.stmt], Callable[..., Env | None]] = {
     ast.Match: Flow._match,
     ast.Return: Flow._leave,
     ast.Raise: Flow._leave,
-    ast.Continue: Flow._break,
+    ast.Continue: Flow._continue,
     ast.Break: Flow._break,
     ast.FunctionDef: Flow._nested,
     ast.AsyncFunctionDef: Flow._nested,
