@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,9 @@ import pytest
 import gradsmith.rules
 from gradsmith import lint_source
 from gradsmith.catalog import FAMILIES, HEADINGS, Rule, rules
+from gradsmith.codes import OURS, begins
 from gradsmith.findings import Finding, Report
+from gradsmith.rule_shape import fault
 
 RULES = list(rules().values())
 LINTED = [r for r in RULES if "lint" in r.lenses]
@@ -94,12 +97,24 @@ def test_a_rule_cites_a_thread_or_a_measurement(rule: Rule) -> None:
 
 @named(RULES)
 def test_the_code_belongs_to_the_family_and_the_examples_parse(rule: Rule) -> None:
-    assert re.fullmatch(r"GS\d{3}", rule.code)
-    assert rule.code.startswith(FAMILIES[rule.family][0])
+    assert begins(rule.code, FAMILIES[rule.family][0])
+    assert len(rule.code) - len(rule.letters) == OURS[rule.letters]
     assert rule.lenses
     ast.parse(rule.bad)
     ast.parse(rule.good)
     assert rule.bad != rule.good
+
+
+@named(RULES)
+def test_a_rule_has_the_shape_that_is_asked_of_other_packages(rule: Rule) -> None:
+    name = f"gradsmith.rules.{rule.family}.{rule.name.replace('-', '_')}"
+    assert fault(importlib.import_module(name)) == ""
+
+
+@named(RULES)
+def test_a_deprecated_rule_says_what_replaces_it(rule: Rule) -> None:
+    assert bool(rule.replaced_by) == (rule.state == "deprecated")
+    assert not rule.replaced_by or rules()[rule.replaced_by].state == "stable"
 
 
 @named(RULES)

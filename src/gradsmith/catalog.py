@@ -1,6 +1,7 @@
 """The catalogue: finds every rule under rules/, and answers what is known about each.
 
-A rule is one file `rules/<family>/<rule_name>.py`; dropping a file there is all the registration there is.
+A rule is one file `rules/<family>/<rule_name>.py`; dropping a file there is all the registration there is. Other packages
+bring rules by entry point (rule_packages.py); what is wrong with one of them is a sentence, and never a broken run.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from gradsmith.findings import Finding, GradsmithError, Lens, Severity
+from gradsmith import codes
+from gradsmith.findings import Finding, GradsmithError, Lens, Severity, one_line
+from gradsmith.rule_packages import RulePackage, installed
+from gradsmith.rule_shape import fault
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -31,6 +35,7 @@ FAMILIES: Mapping[str, tuple[str, str]] = {
     "recurrent": ("GS7", "loops over time"),
     "needless": ("GS8", "you do not need a custom Function"),
     "tests": ("GS9", "tests that prove nothing"),
+    "kernels": ("GSK", "Triton kernels: memory and races"),
 }
 HEADINGS = ("What it finds", "Why it matters", "Known problems", "References")
 
@@ -71,6 +76,9 @@ class Rule:
     demonstration: str = "gradient"  # the script in plain PyTorch that shows it again
     causes: str = ""  # the package that describes the kinds of this defect, one in a file
     absorbs: Callable[[Finding, Finding], bool] | None = None  # whether one of its findings takes in another one
+    state: Literal["preview", "stable", "deprecated"] = "stable"  # those that are not stable run only if named
+    replaced_by: str = ""  # the rule to use instead of a deprecated one
+    package: str = ""  # the distribution that brings it; none: gradsmith itself
 
     @property
     def lenses(self) -> tuple[Lens, ...]:
@@ -83,6 +91,11 @@ class Rule:
         if self.profile:
             seen.append("profile")
         return tuple(seen)
+
+    @property
+    def letters(self) -> str:
+        """What its code begins with; every package has letters of its own."""
+        return self.code.rstrip("0123456789")
 
     def section(self, heading: str) -> str:
         """The text of the rule's page under one of the fixed headings."""
@@ -100,9 +113,84 @@ class Rule:
         )
 
 
+@dataclass(frozen=True)
+class _Catalogue:
+    rules: dict[str, Rule] = field(default_factory=dict)
+    families: dict[str, tuple[str, str]] = field(default_factory=lambda: dict(FAMILIES))
+    left_out: dict[str, str] = field(default_factory=dict)  # a name or code in small letters, and why it is not here
+    troubles: list[str] = field(default_factory=list)
+
+    def add(self, package: RulePackage) -> None:
+        """The rules of another package, as far as they can be used."""
+        if package.name in {*self.families, *self.rules, "all"}:
+            self._leave_out(package, f"{package.name!r} is the name of a family or a rule already", package.name)
+            return
+        try:
+            title, modules = package.load()
+        except GradsmithError as error:
+            self._leave_out(package, str(error), package.name)
+            return
+        except (Exception, SystemExit) as error:  # code of others, of which anything can be expected
+            self._leave_out(package, f"importing {package.module} raises {one_line(error)}", package.name)
+            return
+        found: list[Rule] = []
+        for name in modules:
+            found += self._usable(package, name, found)
+        if not found:
+            self._leave_out(package, "none of them can be used", package.name)
+            return
+        self.families[package.name] = (found[0].letters, title or f"rules of {package.distribution}")
+        found.sort(key=lambda rule: rule.code)
+        self.rules.update({rule.name: rule for rule in found})
+
+    def _usable(self, package: RulePackage, full_name: str, before: Sequence[Rule]) -> list[Rule]:
+        """The rule in this module, or nothing; `before` are those of the same package."""
+        name = full_name.rpartition(".")[2].replace("_", "-")
+        try:
+            module = importlib.import_module(full_name)
+        except (Exception, SystemExit) as error:
+            self._leave_out(package, f"importing it raises {one_line(error)}", name, rule=name)
+            return []
+        if trouble := fault(module):
+            self._leave_out(package, trouble, name, rule=name)
+            return []
+        rule = replace(_read(module, package.name), package=package.distribution)
+        if trouble := self._clash(rule, before):
+            self._leave_out(package, trouble, name, rule.code, rule.letters, rule=name)
+            return []
+        return [rule]
+
+    def _clash(self, rule: Rule, before: Sequence[Rule]) -> str:
+        """What the rule has in common with one that is here already, and must not."""
+        if rule.letters in codes.OURS:
+            return f"its code {rule.code} begins with {rule.letters}, which is gradsmith's own; use other letters"
+        for other in before:
+            if other.code == rule.code:
+                return f"its code {rule.code} is that of {other.name}, too"
+            if other.letters != rule.letters:
+                return f"its code {rule.code} does not begin with {other.letters}, as that of {other.name} does"
+        if rule.name in self.rules:
+            return f"{_owner(self.rules[rule.name])} has a rule of that name"
+        for other in self.rules.values():
+            if other.letters == rule.letters:
+                return f"its code {rule.code} begins with {rule.letters}, as those of {_owner(other)} do"
+            if other.event and other.event == rule.event:
+                return f"its EVENT {rule.event!r} is that of {other.name}"
+        return ""
+
+    def _leave_out(self, package: RulePackage, why: str, *asked: str, rule: str = "") -> None:
+        what = f"rule {rule} of {package} is" if rule else f"the rules of {package} (entry point {package.name!r}) are"
+        for name in asked:
+            self.left_out.setdefault(name.lower(), f"{what} left out: {why}")
+        self.troubles.append(f"{what} left out: {why}")
+
+
+def _owner(rule: Rule) -> str:
+    return rule.package or "gradsmith"
+
+
 @functools.cache
-def rules() -> Mapping[str, Rule]:
-    """Every rule by name, in the order of their codes."""
+def _catalogue() -> _Catalogue:
     import gradsmith.rules
 
     found = []
@@ -113,7 +201,42 @@ def rules() -> Mapping[str, Rule]:
         for item in pkgutil.iter_modules(package.__path__):
             found.append(_read(importlib.import_module(f"{package.__name__}.{item.name}"), family.name))
     found.sort(key=lambda rule: rule.code)
-    return {rule.name: rule for rule in found}
+    whole = _Catalogue({rule.name: rule for rule in found})
+    for other in installed():
+        whole.add(other)
+    return whole
+
+
+def rules() -> Mapping[str, Rule]:
+    """Every rule by name: ours in the order of their codes, then those of other packages."""
+    return _catalogue().rules
+
+
+def families() -> Mapping[str, tuple[str, str]]:
+    """Every family, the letters and digits its codes begin with, and its meaning; another package's rules are one."""
+    return _catalogue().families
+
+
+def notes(used: Iterable[Rule] = ()) -> list[str]:
+    """What a report has to say about rules: which cannot be used, and which of those used are deprecated."""
+    old = [rule for rule in used if rule.state == "deprecated"]
+    return [
+        *_catalogue().troubles,
+        *(f"{rule.name} ({rule.code}) is {status(rule)}" for rule in old),
+    ]
+
+
+def status(rule: Rule) -> str:
+    """The state of a rule, and what that means.
+
+    >>> status(find("inplace-grad"))
+    'stable'
+    """
+    if rule.state == "preview":
+        return "preview: it runs with --preview, or where it is named"
+    if rule.state == "deprecated":
+        return "deprecated: " + (f"use {rule.replaced_by} instead" if rule.replaced_by else "it will be removed")
+    return rule.state
 
 
 @functools.cache
@@ -123,15 +246,21 @@ def explained_by(name: str) -> frozenset[str]:
 
 
 def find(name: str) -> Rule:
-    """The rule with this name or code; otherwise an error that offers the nearest one."""
-    known = rules().get(name) or rules().get(name.lower().replace("_", "-"))
-    if known is not None:
-        return known
-    by_code = {rule.code: rule for rule in rules().values()}
-    rule = by_code.get(name.upper())
+    """The rule with this name or code; otherwise an error that says why it cannot be used, or offers the nearest one."""
+    rule = _known(name)
     if rule is None:
-        raise GradsmithError(f"no rule is called {name!r}; {nearest(name, [*rules(), *by_code])}")
+        known = [*rules(), *(rule.code for rule in rules().values())]
+        raise GradsmithError(_left_out(name) or f"no rule is called {name!r}; {nearest(name, known)}")
     return rule
+
+
+def _known(name: str) -> Rule | None:
+    named = rules().get(name) or rules().get(name.lower().replace("_", "-"))
+    return named or next((rule for rule in rules().values() if rule.code == name.upper()), None)
+
+
+def _left_out(name: str) -> str:
+    return _catalogue().left_out.get(name.lower().replace("_", "-"), "")
 
 
 def for_event(event: str) -> Rule:
@@ -154,26 +283,58 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else "`gradsmith rules` lists them all"
 
 
-def chosen(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> list[Rule]:
-    """The rules that `--select` and `--ignore` leave: names, codes, code prefixes (GS2) or families."""
-    wanted = _matching(select) if select else list(rules())
-    unwanted = set(_matching(ignore))
-    return [rules()[name] for name in wanted if name not in unwanted]
+def chosen(select: Sequence[str] = (), ignore: Sequence[str] = (), *, preview: bool = False) -> list[Rule]:
+    """The rules that `--select` and `--ignore` leave: names, codes, beginnings of codes (GS2) or families.
+
+    Rules in preview are among them with `preview`, or where they are selected by name or code; deprecated ones only so.
+    """
+    unwanted = ignored(ignore)
+    run = {"stable", "preview"} if preview else {"stable"}
+    wanted = _matching(select or ("all",)).values()
+    return [m.rule for m in wanted if m.rule.name not in unwanted and (m.named or m.rule.state in run)]
 
 
-def _matching(patterns: Sequence[str]) -> list[str]:
-    names: dict[str, None] = {}
+def listed(select: Sequence[str] = ()) -> list[Rule]:
+    """The rules that `select` means, whatever their state."""
+    return [match.rule for match in _matching(select or ("all",)).values()]
+
+
+def ignored(patterns: Sequence[str]) -> frozenset[str]:
+    """Names of the rules to leave out. One that cannot be used anyway may be among them."""
+    unusable = {p for p in patterns if _group(p) is None and _known(p) is None and _left_out(p)}
+    return frozenset(_matching([p for p in patterns if p not in unusable]))
+
+
+@dataclass(frozen=True)
+class _Match:
+    rule: Rule
+    named: bool  # by its own name or code, not with others
+
+
+def _matching(patterns: Sequence[str]) -> dict[str, _Match]:
+    found: dict[str, _Match] = {}
     for pattern in patterns:
-        if pattern in FAMILIES:
-            hits = [r.name for r in rules().values() if r.family == pattern]
-        elif re.fullmatch(r"(?i)GS\d{0,2}", pattern):
-            hits = [r.name for r in rules().values() if r.code.startswith(pattern.upper())]
-        elif pattern.lower() == "all":
-            hits = list(rules())
-        else:
-            hits = [find(pattern).name]
-        names.update(dict.fromkeys(hits))
-    return [name for name in rules() if name in names]
+        together = _group(pattern)
+        matches = [_Match(find(pattern), True)] if together is None else [_Match(rule, False) for rule in together]
+        for match in matches:
+            if match.named or match.rule.name not in found:
+                found[match.rule.name] = match
+    return {name: found[name] for name in rules() if name in found}
+
+
+def _group(pattern: str) -> list[Rule] | None:
+    """The rules that a family, the beginning of their codes or the word `all` means; None: it must name one rule."""
+    known = list(rules().values())
+    if pattern in families():
+        return [rule for rule in known if rule.family == pattern]
+    if pattern.lower() == "all":
+        return known
+    written = codes.read(pattern)
+    if written is None or pattern.upper() in {rule.code for rule in known}:
+        return None
+    hits = [rule for rule in known if codes.begins(rule.code, pattern)]
+    # Of ours, a group may be empty: GSK has no rule yet.
+    return hits if hits or len(written.digits) < codes.OURS.get(written.letters, 0) else None
 
 
 def _read(module: ModuleType, family: str) -> Rule:
@@ -211,4 +372,6 @@ def _read(module: ModuleType, family: str) -> Rule:
         demonstration=getattr(module, "DEMONSTRATION", "gradient"),
         causes=getattr(module, "CAUSES", ""),
         absorbs=getattr(module, "absorbs", None),
+        state=getattr(module, "STATE", "stable"),
+        replaced_by=getattr(module, "REPLACED_BY", ""),
     )

@@ -4,6 +4,7 @@
 select = ["silent", "GS1"]
 ignore = ["extra-none"]
 fail-on = "warning"
+preview = true
 [tool.gradsmith.per-file-ignores]
 "tests/*" = ["class-state"]
 """
@@ -20,7 +21,8 @@ from gradsmith.findings import GradsmithError, Severity
 if TYPE_CHECKING:
     from pathlib import Path  # 7 ms, which a run without a project's wishes does without
 
-_KEYS = {"select": list, "ignore": list, "per-file-ignores": dict, "fail-on": str}
+_KEYS = {"select": list, "ignore": list, "per-file-ignores": dict, "fail-on": str, "preview": bool}
+_WORDS = {list: "a list of rules", dict: "a table", str: "a text", bool: "true or false"}
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Config:
     ignore: tuple[str, ...] = ()
     per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     fail_on: Severity = "error"
+    preview: bool = False
     root: Path | None = None
 
     def ignored_in(self, path: str) -> tuple[str, ...]:
@@ -84,8 +87,7 @@ def _config(table: Mapping[str, Any], file: Path) -> Config:
         if key not in _KEYS:
             raise GradsmithError(f"{file}: [tool.gradsmith] has no key {key!r}; {nearest(key, _KEYS)}")
         if not isinstance(value, _KEYS[key]):
-            wanted = {"list": "a list of rules", "dict": "a table", "str": "a text"}[_KEYS[key].__name__]
-            raise GradsmithError(f"{file}: [tool.gradsmith] {key} must be {wanted}, not {value!r}")
+            raise GradsmithError(f"{file}: [tool.gradsmith] {key} must be {_WORDS[_KEYS[key]]}, not {value!r}")
     fail_on = table.get("fail-on", "error")
     if fail_on not in ("error", "warning"):
         raise GradsmithError(f"{file}: [tool.gradsmith] fail-on must be 'error' or 'warning', not {fail_on!r}")
@@ -95,4 +97,11 @@ def _config(table: Mapping[str, Any], file: Path) -> Config:
             chosen(ignore=tuple(names))
         except GradsmithError as error:
             raise GradsmithError(f"{file}: [tool.gradsmith] {error}") from None
-    return Config(tuple(table.get("select", ())), tuple(table.get("ignore", ())), per_file, fail_on, file.parent)
+    return Config(
+        select=tuple(table.get("select", ())),
+        ignore=tuple(table.get("ignore", ())),
+        per_file_ignores=per_file,
+        fail_on=fail_on,
+        preview=table.get("preview", False),
+        root=file.parent,
+    )

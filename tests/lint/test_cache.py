@@ -88,7 +88,7 @@ def test_settings_have_answers_of_their_own(cache: Path, project: Path) -> None:
 
 
 def test_another_version_of_a_rule_is_another_key(cache: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = cached._key([str(project)], (), (), None)
+    before = cached._key([str(project)], (), (), False, None)
     rule = Path(gs.__file__).parent / "rules" / "silent" / "inplace_grad.py"
     stat = os.stat
 
@@ -99,7 +99,7 @@ def test_another_version_of_a_rule_is_another_key(cache: Path, project: Path, mo
         return found
 
     monkeypatch.setattr(os, "stat", touched)
-    assert cached._key([str(project)], (), (), None) != before
+    assert cached._key([str(project)], (), (), False, None) != before
 
 
 @pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "other"])

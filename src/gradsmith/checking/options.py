@@ -10,8 +10,8 @@ from typing import Any
 from gradsmith.catalog import nearest
 from gradsmith.checking.named import found, named
 from gradsmith.findings import GradsmithError
+from gradsmith.rule_shape import LEVELS
 
-LEVELS = ("quick", "standard", "deep")
 GRADIENTS = ("exact", "surrogate", "approximate")
 
 
@@ -37,6 +37,7 @@ class Options:
     atol: float | None = None
     select: Sequence[str] = ()
     ignore: Sequence[str] = ()
+    preview: bool = False
     debug: bool = False
     lint: bool = True
     isolated: bool = False  # in a process of its own, where a crash costs one subject

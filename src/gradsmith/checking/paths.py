@@ -53,7 +53,12 @@ def with_config(options: Options, config: Config | None) -> Options:
     """With the rules that a project chooses: what was asked for by hand comes first."""
     if config is None:
         return options
-    return replace(options, select=tuple(options.select) or config.select, ignore=(*options.ignore, *config.ignore))
+    return replace(
+        options,
+        select=tuple(options.select) or config.select,
+        ignore=(*options.ignore, *config.ignore),
+        preview=options.preview or config.preview,
+    )
 
 
 def linted_and_run(
@@ -65,11 +70,11 @@ def linted_and_run(
 ) -> Report:
     """Both lenses on the targets, as one report; `advance` is told of every subject that is done."""
     options: dict[str, Any] = {**how.options, "lint": False}  # the files are read once, here
-    chosen, left_out, debug = options["select"], options["ignore"], options["debug"]
+    chosen = {name: options[name] for name in ("select", "ignore", "preview", "debug")}
     how = replace(how, options=options)
     # Reading the source takes less time than importing torch, and both can be done at once.
     with started(how) if work else contextlib.nullcontext() as zygote:
-        source = lint(files_of(targets), select=chosen, ignore=left_out, config=config, debug=debug)
+        source = lint(files_of(targets), config=config, **chosen)
         report = run(work, how, advance, zygote) if work else Report()
     return _with_note(waiting(together(_narrowed(source, work), report), calls_of(work)))
 

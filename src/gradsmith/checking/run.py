@@ -10,7 +10,7 @@ from typing import Any
 from gradsmith import catalog
 from gradsmith.checking import verdict
 from gradsmith.checking.guessed import weighed
-from gradsmith.checking.options import LEVELS, Options
+from gradsmith.checking.options import Options
 from gradsmith.checking.steps import walk
 from gradsmith.findings import Finding, GradsmithError, InputsFrom, Report, Subject, one_line
 from gradsmith.folding import fold, merge
@@ -27,6 +27,7 @@ from gradsmith.lab.gradient import NotNearby
 from gradsmith.lab.state import preserved
 from gradsmith.lab.values import widened
 from gradsmith.lab.variations.judging import rejected
+from gradsmith.rule_shape import LEVELS
 from gradsmith.surrogate_kinds import SURROGATE, frees, known
 
 
@@ -47,13 +48,14 @@ def check(
     ignore: Sequence[str] = (),
     second_order: bool = False,
     steps: bool = False,
+    preview: bool = False,
 ) -> Report:
     """Is the gradient of `fn` right? Runs it, provokes it, and names what is wrong and where.
 
     `fn` is a Function class, its `.apply`, a custom op, an nn.Module or any callable. Without inputs, the declared
     ones are used. `gradient` says what the gradient is meant to be: "exact" (the default), "surrogate" or
     "approximate". `isolate=True` runs the check in a process of its own, which survives crashes and hangs.
-    `second_order=True` demands that the second derivative is right, too.
+    `second_order=True` demands that the second derivative is right, too. `preview=True` runs rules in preview as well.
 
     >>> import torch
     >>> report = check(torch.tanh, torch.randn(3, dtype=torch.float64, requires_grad=True))
@@ -73,6 +75,7 @@ def check(
         ignore=tuple(ignore),
         second_order=second_order,
         steps=steps,
+        preview=preview,
     )
     if isolate:
         from gradsmith.checking.isolated import check_isolated
@@ -127,7 +130,7 @@ def _on_examples(target: Target, given: Supply, options: Options) -> Report:
     findings = fold(findings)
     conditions = worst_of_each([report.subjects[0].conditions for report in reports])
     subject = verdict.settled(verdict.worst(r.subjects[0] for r in reports), findings)
-    notes = list(dict.fromkeys(note for report in reports for note in report.notes))
+    notes = list(dict.fromkeys([*(note for r in reports for note in r.notes), *catalog.notes(_rules(options))]))
     return Report(findings, [replace(subject, conditions=conditions)], functions=1, files=1, notes=notes)
 
 
@@ -187,7 +190,7 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
     troubles: list[str] = []
     reached = LEVELS.index(options.level)
     kind = known(lab.surrogate) if lab.surrogate else None
-    for rule in catalog.chosen(options.select, options.ignore):
+    for rule in _rules(options):
         if rule.probe is None or LEVELS.index(rule.level) > reached or (kind and frees(kind, rule.waived_by)):
             continue
         if rule.family == "transforms" and not lab.first:
@@ -209,6 +212,10 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
         if found and rule.stops == "everything":
             return findings, "forward raises on these inputs, or returns no tensor"
     return findings, "; ".join(list(dict.fromkeys(troubles))[:2])
+
+
+def _rules(options: Options) -> list[catalog.Rule]:
+    return catalog.chosen(options.select, options.ignore, preview=options.preview)
 
 
 def _reproducible(finding: Finding, lab: Lab) -> Finding:
@@ -321,11 +328,9 @@ def _source_findings(target: Target, options: Options) -> list[Finding]:
     from gradsmith.linting import lint, lint_source
 
     cell = cell_text(target.path)
+    chosen: dict[str, Any] = {"select": options.select, "ignore": options.ignore, "preview": options.preview}
     try:
-        if cell:
-            report = lint_source(cell, target.path, select=options.select, ignore=options.ignore)
-        else:
-            report = lint([target.path], select=options.select, ignore=options.ignore)
+        report = lint_source(cell, target.path, **chosen) if cell else lint([target.path], **chosen)
     except GradsmithError:
         return []
     kind = _declared(target, options).surrogate

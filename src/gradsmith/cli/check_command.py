@@ -45,6 +45,7 @@ def command(
     output: str | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    preview: bool,
     fail_on: str | None,
     exit_zero: bool,
     isolated: bool,
@@ -58,7 +59,8 @@ def command(
     work = wanted(targets)
     config = configured(isolated, files_of(targets)[0] if files_of(targets) else None)
     chosen["recorded"] = recorded_file(chosen["recorded"])
-    options = Options.of({**chosen, "select": split(select), "ignore": split(ignore), "debug": debug})
+    chosen |= {"select": split(select), "ignore": split(ignore), "preview": preview, "debug": debug}
+    options = Options.of(chosen)
     limit = int(memory_limit * 2**30)
     how = Running(with_config(options, config).as_json(), timeout, limit, stub, inputs, device, jobs)
     shown = Output.of(format, output, fail_on, config, exit_zero=exit_zero, allow_unverified=allow_unverified)

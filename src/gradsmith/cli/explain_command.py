@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from gradsmith.catalog import FAMILIES, HEADINGS, Rule, find
+from gradsmith.catalog import HEADINGS, Rule, families, find, status
 
 
 @click.command(
@@ -67,9 +67,10 @@ def cause_page(path: str) -> str:
 
 def page(rule: Rule) -> str:
     """The rule's page as text."""
-    meaning = FAMILIES[rule.family][1]
+    meaning = families()[rule.family][1]
     lines = [f"{rule.name} ({rule.code}, {rule.severity})", "", rule.title, ""]
-    lines += [f"Family: {rule.family} ({meaning})", f"Seen by: {', '.join(rule.lenses)}", f"Fix: {_fix(rule)}", ""]
+    lines += [f"Family: {rule.family} ({meaning})", f"Seen by: {', '.join(rule.lenses)}", f"Fix: {_fix(rule)}"]
+    lines += [f"State: {status(rule)}", *([f"From: {rule.package}"] if rule.package else []), ""]
     for heading in HEADINGS:
         lines += [heading, "-" * len(heading), rule.section(heading), ""]
     lines += ["Example", "-------", _indented(rule.bad), "", "Use instead", "-----------", _indented(rule.good), ""]
@@ -89,6 +90,9 @@ def as_dict(rule: Rule) -> dict[str, object]:
         "title": rule.title,
         "lenses": list(rule.lenses),
         "fixable": rule.fixable,
+        "state": rule.state,
+        "replaced_by": rule.replaced_by,
+        "package": rule.package,
         "explains": list(rule.explains),
         "sections": sections,
         "bad": rule.bad.strip(),

@@ -49,6 +49,7 @@ def command(
     output: str | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    preview: bool,
     fail_on: str | None,
     exit_zero: bool,
     isolated: bool,
@@ -64,7 +65,8 @@ def command(
     if add_ignore and (fix or diff or "-" in given):
         raise click.UsageError("--add-ignore writes comments into files; it goes without --fix, --diff and `-`")
     config = configured(isolated, stdin_filename if "-" in given else given[0])
-    chosen: dict[str, Any] = {"select": split(select), "ignore": split(ignore), "config": config, "debug": debug}
+    rules = {"select": split(select), "ignore": split(ignore), "preview": preview}
+    chosen: dict[str, Any] = {**rules, "config": config, "debug": debug}
     wanted = Output.of(format, output, fail_on, config, exit_zero=exit_zero)
     wish = _Wish(fix, unsafe_fixes, diff, statistics)
     if given == ("-",):

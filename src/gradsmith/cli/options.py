@@ -42,12 +42,13 @@ class Output(NamedTuple):
 
 
 def report_options(command: F) -> F:
-    """--format, --output, --select, --ignore, --fail-on, --exit-zero, --isolated, --debug."""
+    """--format, --output, --select, --ignore, --preview, --fail-on, --exit-zero, --isolated, --debug."""
     options = [
         click.option("--format", "format", type=click.Choice(FORMATS), default=None, help="How to print. [full]"),
         click.option("--output", type=click.Path(dir_okay=False), help="Write the report to a file instead."),
         click.option("--select", multiple=True, metavar="RULES", help="Only these rules, codes or families."),
         click.option("--ignore", multiple=True, metavar="RULES", help="Leave these rules out."),
+        click.option("--preview", is_flag=True, help="Run rules in preview, too."),
         click.option("--fail-on", type=click.Choice(["error", "warning"]), default=None, help="What makes exit 1."),
         click.option("--exit-zero", is_flag=True, help="Exit 0 whatever was found."),
         click.option("--isolated", is_flag=True, help="Do not read pyproject.toml."),

@@ -44,6 +44,7 @@ from gradsmith.report.profile_table import render
 @click.option("--output", type=click.Path(dir_okay=False), help="Write the profile to a file instead.")
 @click.option("--select", multiple=True, metavar="RULES", help="Only these rules, codes or families.")
 @click.option("--ignore", multiple=True, metavar="RULES", help="Leave these rules out.")
+@click.option("--preview", is_flag=True, help="Run rules in preview, too.")
 @click.option("--fail-on", type=click.Choice(["error", "warning"]), default="error", help="What makes exit 1.")
 @click.option("--exit-zero", is_flag=True, help="Exit 0 whatever was found.")
 @click.option("--debug", is_flag=True, help="Show tracebacks of gradsmith's own errors.")

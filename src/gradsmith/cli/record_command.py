@@ -37,6 +37,7 @@ def command(
     output: str | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    preview: bool,
     fail_on: str | None,
     exit_zero: bool,
     isolated: bool,
@@ -61,6 +62,7 @@ def command(
             seed=seed,
             select=split(select) or config.select,
             ignore=(*split(ignore), *config.ignore),
+            preview=preview or config.preview,
             debug=debug,
         )
     report.notes[:] = [f"{rank()}: {note}" if rank() else note for note in report.notes]

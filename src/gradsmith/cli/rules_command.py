@@ -6,7 +6,7 @@ import json
 
 import click
 
-from gradsmith.catalog import FAMILIES, chosen
+from gradsmith.catalog import families, listed, notes
 from gradsmith.cli.options import split
 
 
@@ -15,16 +15,20 @@ from gradsmith.cli.options import split
 @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", help="How to print.")
 @click.option("--debug", is_flag=True, hidden=True)
 def command(select: tuple[str, ...], format: str, debug: bool) -> None:
-    """List the rules by family: code, name, severity, and which lens sees the defect."""
-    rules = chosen(split(select))
+    """List the rules by family: code, name, severity, which lens sees the defect, and the state unless it is stable."""
+    rules = listed(split(select))
+    for note in notes():
+        click.echo(f"gradsmith: {note}", err=True)
     if format == "json":
         from gradsmith.cli.explain_command import as_dict
 
         click.echo(json.dumps([as_dict(rule) for rule in rules], indent=2))
         return
-    for family, (prefix, meaning) in FAMILIES.items():
+    for family, (prefix, meaning) in families().items():
         members = [rule for rule in rules if rule.family == family]
         if members:
             click.echo(f"\n{family} ({prefix}xx): {meaning}")
         for rule in members:
-            click.echo(f"  {rule.code}  {rule.name:<26} {rule.severity:<8} {'+'.join(rule.lenses):<18} {rule.title}")
+            state = "" if rule.state == "stable" else f" [{rule.state}]"
+            seen = "+".join(rule.lenses)
+            click.echo(f"  {rule.code}  {rule.name:<26} {rule.severity:<8} {seen:<18} {rule.title}{state}")

@@ -23,6 +23,7 @@ def lint(
     *,
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
+    preview: bool = False,
     config: Config | None = None,
     debug: bool = False,
     cache: bool = False,
@@ -38,11 +39,13 @@ def lint(
     if cache and not debug and any(os.path.isdir(path) for path in given):
         from gradsmith.linting import cached
 
-        return cached.lint(given, select, ignore, config)
+        return cached.lint(given, select, ignore, preview, config)
     # Loading the rules and finding the files take 40 ms each: both at once where there are folders to look into.
     count = pool.processors() if any(os.path.isdir(path) for path in given) and not debug else 1
     rules, found = pool.both(
-        lambda: rules_for(select, ignore, config), lambda: list(scan.find_all(given, scan.WITH_NOTEBOOKS)), count
+        lambda: rules_for(select, ignore, preview, config),
+        lambda: list(scan.find_all(given, scan.WITH_NOTEBOOKS)),
+        count,
     )
     return Run(rules, config, debug).report(found)
 
@@ -53,6 +56,7 @@ def lint_source(
     *,
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
+    preview: bool = False,
     config: Config | None = None,
     debug: bool = False,
 ) -> Report:
@@ -62,14 +66,16 @@ def lint_source(
     []
     """
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-    return Run(rules_for(select, ignore, config), config, debug).report([scan.SourceFile(path, data, named=True)])
+    rules = rules_for(select, ignore, preview, config)
+    return Run(rules, config, debug).report([scan.SourceFile(path, data, named=True)])
 
 
-def rules_for(select: Sequence[str], ignore: Sequence[str], config: Config | None) -> list[Rule]:
+def rules_for(select: Sequence[str], ignore: Sequence[str], preview: bool, config: Config | None) -> list[Rule]:
     """The rules with a source lens that the call and the project leave."""
     selected = select or (config.select if config else ())
     ignored = [*ignore, *(config.ignore if config else ())]
-    return [rule for rule in chosen(selected, ignored) if "lint" in rule.lenses]
+    preview = preview or (config is not None and config.preview)
+    return [rule for rule in chosen(selected, ignored, preview=preview) if "lint" in rule.lenses]
 
 
 def as_list(paths: Paths) -> list[str]:

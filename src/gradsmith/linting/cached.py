@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from gradsmith.findings import Report
 from gradsmith.linting.first_look import PARSE_WHOLE_BELOW
 from gradsmith.linting.run import Run
+from gradsmith.rule_packages import installed
 from gradsmith.source import scan
 from gradsmith.storage import cache_folder, read_whole, write_whole
 
@@ -63,16 +64,18 @@ class _Remembered:
             return None
 
 
-def lint(paths: Sequence[str], select: Sequence[str], ignore: Sequence[str], config: Config | None) -> Report:
+def lint(
+    paths: Sequence[str], select: Sequence[str], ignore: Sequence[str], preview: bool, config: Config | None
+) -> Report:
     """`gs.lint` with memory."""
     folder = cache_folder("lint")
     if folder is None:
-        return _fresh(paths, select, ignore, config, None).report
-    path = folder / f"{_key(paths, select, ignore, config)}.json"
+        return _fresh(paths, select, ignore, preview, config, None).report
+    path = folder / f"{_key(paths, select, ignore, preview, config)}.json"
     known = _Remembered.read(path)
     if known is not None and _unchanged(paths, known):
         return Report.from_dict(known.report)
-    result = _fresh(paths, select, ignore, config, known)
+    result = _fresh(paths, select, ignore, preview, config, known)
     _remember(path, result)
     return result.report
 
@@ -88,12 +91,13 @@ def _fresh(
     paths: Sequence[str],
     select: Sequence[str],
     ignore: Sequence[str],
+    preview: bool,
     config: Config | None,
     known: _Remembered | None,
 ) -> _Fresh:
     from gradsmith.linting import rules_for
 
-    run = Run(rules_for(select, ignore, config), config)
+    run = Run(rules_for(select, ignore, preview, config), config)
     looks: dict[str, _Look] = {}
     return _Fresh(run.report(_sources(paths, known, looks)), looks, run.unpromising)
 
@@ -153,19 +157,26 @@ def _digest(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
-def _key(paths: Sequence[str], select: Sequence[str], ignore: Sequence[str], config: Config | None) -> str:
-    parts = (FORMAT, os.getcwd(), tuple(paths), tuple(select), tuple(ignore), repr(config), sys.version, _ourselves())
+def _key(
+    paths: Sequence[str], select: Sequence[str], ignore: Sequence[str], preview: bool, config: Config | None
+) -> str:
+    asked = (tuple(paths), tuple(select), tuple(ignore), preview, repr(config))
+    parts = (FORMAT, os.getcwd(), asked, sys.version, _rules())
     return hashlib.sha256(repr(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def _ourselves() -> str:
-    """Our own sources from outside: another rule, or another version of one, finds other things."""
+def _rules() -> str:
+    """What looks for defects, from outside: another rule, or another version of one, finds other things.
+
+    Our own sources, and the rules of other packages; none of these is imported.
+    """
     from gradsmith.about import FOLDER, VERSION
 
-    root = Path(FOLDER)
-    state = [VERSION, FOLDER]
-    for folder in ("rules", "source", "linting"):
-        for where, _, files in sorted(os.walk(root / folder)):
+    others = installed()
+    state = [VERSION, FOLDER, *map(repr, others)]
+    ours = [os.path.join(FOLDER, name) for name in ("rules", "source", "linting")]
+    for folder in (*ours, *(folder for other in others for folder in other.folders())):
+        for where, _, files in sorted(os.walk(folder)):
             for name in sorted(f for f in files if f.endswith((".py", ".txt"))):
                 stat = os.stat(os.path.join(where, name))
                 state.append(f"{where}/{name} {stat.st_mtime_ns} {stat.st_size}")

@@ -24,6 +24,7 @@ def fix(
     write: bool = True,
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
+    preview: bool = False,
     config: Config | None = None,
     debug: bool = False,
 ) -> Changes:
@@ -35,7 +36,7 @@ def fix(
     0
     """
     sources = list(scan.read_all(as_list(paths), scan.WITH_NOTEBOOKS))
-    changes = _fixed(sources, unsafe, Workbench(rules_for(select, ignore, config), config, debug))
+    changes = _fixed(sources, unsafe, Workbench(rules_for(select, ignore, preview, config), config, debug))
     if write:
         changes.write()
     return changes
@@ -48,6 +49,7 @@ def fix_source(
     unsafe: bool = False,
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
+    preview: bool = False,
     config: Config | None = None,
     debug: bool = False,
 ) -> Changes:
@@ -58,7 +60,7 @@ def fix_source(
     """
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     source = scan.SourceFile(path, data, named=True)
-    return _fixed([source], unsafe, Workbench(rules_for(select, ignore, config), config, debug))
+    return _fixed([source], unsafe, Workbench(rules_for(select, ignore, preview, config), config, debug))
 
 
 def is_fixable(finding: Finding, unsafe: bool = False) -> bool:

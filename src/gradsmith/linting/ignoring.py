@@ -28,6 +28,7 @@ def add_ignores(
     write: bool = True,
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
+    preview: bool = False,
     config: Config | None = None,
     debug: bool = False,
 ) -> Changes:
@@ -36,7 +37,7 @@ def add_ignores(
     >>> add_ignores([]).count
     0
     """
-    rules = [rule for rule in rules_for(select, ignore, config) if not rule.after_others]
+    rules = [rule for rule in rules_for(select, ignore, preview, config) if not rule.after_others]
     sources = list(scan.read_all(as_list(paths), scan.WITH_NOTEBOOKS))
     changes = Workbench(rules, config, debug).work(sources, _with_comments)
     if write:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gradsmith.catalog import Rule, chosen
+from gradsmith.catalog import Rule, ignored, notes
 from gradsmith.findings import Finding, Report, Skipped, one_line
 from gradsmith.linting import pool
 from gradsmith.linting.first_look import LookedAt, look_at
@@ -54,7 +54,8 @@ class Run:
             self._lint_all(files)
             findings = settled(self.found, self._last_words([file for file in files if file not in self.unparsed]))
         placed = [self._placed(finding) for finding in findings]
-        return Report(findings=placed, skipped=self.skipped, files=self.count, functions=self.functions)
+        told = notes(self.rules)
+        return Report(findings=placed, skipped=self.skipped, files=self.count, functions=self.functions, notes=told)
 
     def _load(self, looked_at: Sequence[LookedAt]) -> Project:
         self.words = {seen.file: seen.promise.words for seen in looked_at}
@@ -103,8 +104,8 @@ class Run:
         patterns = self.config.ignored_in(file.path) if self.config else ()
         if not patterns:
             return self.rules
-        ignored = {rule.name for rule in chosen(patterns)}
-        return [rule for rule in self.rules if rule.name not in ignored]
+        unwanted = ignored(patterns)
+        return [rule for rule in self.rules if rule.name not in unwanted]
 
     def _last_words(self, files: Sequence[FileModel]) -> Callable[[], list[Found]]:
         """The rules that judge what became of the others' findings."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradsmith import catalog
-from gradsmith.findings import Finding
+from gradsmith.findings import Finding, one_line
 from gradsmith.folding import fold
 from gradsmith.lab import Target, device, resolve
 from gradsmith.lab.state import preserved
@@ -41,6 +41,7 @@ class Wishes:
     seed: int = 0
     select: Sequence[str] = ()
     ignore: Sequence[str] = ()
+    preview: bool = False
     on_progress: Callable[[str], None] | None = None
     on_measured: Callable[[Profile], None] | None = None  # told what is known before longer work begins
 
@@ -60,6 +61,7 @@ def profile(
     seed: int = 0,
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
+    preview: bool = False,
     on_progress: Callable[[str], None] | None = None,
 ) -> Profile:
     """Why is `fn` slow, and where did the memory go? Measures it and names line and remedy.
@@ -75,7 +77,7 @@ def profile(
     >>> result.forward_ops
     65
     """
-    wishes = Wishes(budget, growth, try_remedies, reference, seed, tuple(select), tuple(ignore), on_progress)
+    wishes = Wishes(budget, growth, try_remedies, reference, seed, tuple(select), tuple(ignore), preview, on_progress)
     target = resolve(fn)
     if inputs or kwargs:
         return profile_target(target, tuple(inputs), dict(kwargs or {}), wishes)
@@ -188,6 +190,7 @@ def _profile(
             wishes.on_measured(result)
         _deepen(result, bench, wishes)
     result.findings = fold([*trouble, *_findings(result, wishes)]) if recordings else trouble
+    result.notes += catalog.notes(_rules(wishes))
     return result
 
 
@@ -210,17 +213,24 @@ def _deepen(result: Profile, bench: Bench, wishes: Wishes) -> None:
 
 def _findings(result: Profile, wishes: Wishes) -> list[Finding]:
     found: list[Finding] = []
-    for rule in catalog.chosen(wishes.select, wishes.ignore):
-        if rule.profile is not None:
+    for rule in _rules(wishes):
+        if rule.profile is None:
+            continue
+        try:
             found += [rule.stamped(finding, "profile") for finding in rule.profile(result)]
+        except Exception as error:  # a rule met a profile it did not foresee; what was measured is true all the same
+            note = f"the rule {rule.name} stopped: {one_line(error)}"
+            result.notes += [note] if note not in result.notes else []
     rank = {"error": 0, "warning": 1, "info": 2}
     ranked = sorted(found, key=lambda f: (rank[f.severity or "info"], -f.evidence.get("share", 0.0)))
     return absorbed(ranked)
 
 
-def _raised(bench: Bench, phase: str, error: Exception) -> Finding:
-    from gradsmith.findings import one_line
+def _rules(wishes: Wishes) -> list[catalog.Rule]:
+    return catalog.chosen(wishes.select, wishes.ignore, preview=wishes.preview)
 
+
+def _raised(bench: Bench, phase: str, error: Exception) -> Finding:
     target = bench.target
     text = f"{target.name}.{phase} raises {one_line(error)}."
     finding = Finding(text, function=target.name, path=target.path, line=target.line, column=0)

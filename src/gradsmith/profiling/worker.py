@@ -61,6 +61,7 @@ def _work(task: dict[str, Any], answer: Path) -> dict[str, Any]:
         task["seed"],
         tuple(task["select"]),
         tuple(task["ignore"]),
+        task["preview"],
         say,
         lambda result: _write(answer, {**shown(result), "unfinished": True}),
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from gradsmith.catalog import FAMILIES, Rule, rules
+from gradsmith.catalog import Rule, families, rules
 from gradsmith.findings import Edit, Finding, Report
 from gradsmith.report.place import shown_path
 
@@ -52,7 +52,11 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "fullDescription": {"text": rule.section("What it finds") or rule.title},
         "help": {"text": rule.section("Why it matters") or rule.title},
         "defaultConfiguration": {"level": _LEVEL[rule.severity]},
-        "properties": {"tags": [rule.family, FAMILIES[rule.family][1]], "fixable": rule.fixable},
+        "properties": {
+            "tags": [rule.family, families()[rule.family][1]],
+            "fixable": rule.fixable,
+            "state": rule.state,
+        },
     }
 
 
@@ -130,6 +134,8 @@ def _notifications(report: Report) -> Iterable[dict[str, Any]]:
             "message": {"text": f"skipped: {skipped.reason}"},
             "locations": [{"physicalLocation": {"artifactLocation": _artifact(skipped.path)}}],
         }
+    for note in report.notes:
+        yield {"level": "note", "message": {"text": note}}
     for subject in report.subjects:
         if subject.verdict == "unverified":
             yield {"level": "warning", "message": {"text": f"{subject.name} is not verified: {subject.reason}"}}

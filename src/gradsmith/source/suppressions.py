@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from gradsmith.codes import begins
+
 _COMMENT = re.compile(r"#\s*gradsmith:\s*(ignore|surrogate|approximate)\b(?:\s*\[([^\]\n]*)\])?", re.I)
 _NOQA = re.compile(r"#\s*noqa\b(?:\s*:\s*([A-Za-z0-9_,\- ]+))?", re.I)
 
@@ -36,10 +38,7 @@ class Suppression(NamedTuple):
     def covers(self, name: str, code: str) -> bool:
         if not self.rules:
             return True
-        return any(
-            r.lower().replace("_", "-") == name or (r.upper().startswith("GS") and code.startswith(r.upper()))
-            for r in self.rules
-        )
+        return any(r.lower().replace("_", "-") == name or begins(code, r) for r in self.rules)
 
 
 @dataclass

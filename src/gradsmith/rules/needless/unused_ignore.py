@@ -29,6 +29,7 @@ import tokenize
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from gradsmith.codes import begins
 from gradsmith.findings import Edit, Finding, Severity
 
 if TYPE_CHECKING:
@@ -103,10 +104,11 @@ def _judged(suppression: Suppression, ran: frozenset[str]) -> _Verdict | None:
         ours = bool(names) and all(name in ran for name in names)
         return _Verdict(f"`# noqa: {', '.join(suppression.rules)}` hides nothing.", _loudness(names)) if ours else None
     if not names:
-        everything = all(name in ran for name, rule in known.items() if "lint" in rule.lenses)
+        usual = [name for name, rule in known.items() if "lint" in rule.lenses and rule.state == "stable"]
+        everything = all(name in ran for name in usual)
         return _Verdict("`# gradsmith: ignore` hides nothing.", "info") if everything else None
     for written, name in zip(suppression.rules, names):
-        if name not in known and not any(code.startswith(written.upper()) for code in codes):
+        if name not in known and not any(begins(code, written) for code in codes):
             meant = nearest(written, [*known, *codes]).rstrip("?")
             return _Verdict(f"No rule is called '{written}', so this comment hides nothing; {meant}.", "warning")
     if not all(name in ran for name in names):
