@@ -139,9 +139,6 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
             else f"Derive the gradient of '{m.argument}' again and compare at this element."
         )
         + _if_meant(lab),
-        evidence={"element": m.element, "claimed": m.claimed, "true": m.true, "error": m.error, "ratio": m.ratio},
-        if fit is not None
-        else f"Derive the gradient of '{m.argument}' again and compare at this element.",
         evidence={
             "element": m.element,
             "claimed": m.claimed,
