@@ -354,6 +354,17 @@ def test_a_rule_that_cannot_be_used_is_an_error_where_it_is_asked_for(run: Pytho
     assert listed.stderr == "gradsmith: rule broken of beta 1.0 is left out: it has no SEVERITY\n"
 
 
+def test_a_comment_that_names_a_rule_that_cannot_be_used_is_kept(run: Python, tmp_path: Path) -> None:
+    modules = {"a_good_one": a_rule("BETA100"), "broken": a_rule(without="SEVERITY")}
+    folder = write_installed(tmp_path / "installed", "beta", "beta", modules)
+    line = "return grad_output * torch.exp(x)"
+    text = example("exp_again").replace(line, f"{line}  # gradsmith: ignore[broken]")
+    assert names(lint(run, [folder], text, "--select", "unused-ignore")) == set()
+    assert names(lint(run, [folder], text.replace("broken", "brocken"), "--select", "unused-ignore")) == {
+        "unused-ignore"
+    }
+
+
 def test_a_rule_with_a_name_of_ours_leaves_ours_in_place(run: Python, tmp_path: Path) -> None:
     modules = {"a_good_one": a_rule("BETA100"), "inplace_grad": a_rule("BETA102")}
     folder = write_installed(tmp_path / "installed", "beta", "beta", modules)

@@ -250,7 +250,7 @@ def find(name: str) -> Rule:
     rule = _known(name)
     if rule is None:
         known = [*rules(), *(rule.code for rule in rules().values())]
-        raise GradsmithError(_left_out(name) or f"no rule is called {name!r}; {nearest(name, known)}")
+        raise GradsmithError(left_out(name) or f"no rule is called {name!r}; {nearest(name, known)}")
     return rule
 
 
@@ -259,7 +259,8 @@ def _known(name: str) -> Rule | None:
     return named or next((rule for rule in rules().values() if rule.code == name.upper()), None)
 
 
-def _left_out(name: str) -> str:
+def left_out(name: str) -> str:
+    """Why another package's rule, or all of them, cannot be used; nothing where nobody has such a rule."""
     return _catalogue().left_out.get(name.lower().replace("_", "-"), "")
 
 
@@ -301,7 +302,7 @@ def listed(select: Sequence[str] = ()) -> list[Rule]:
 
 def ignored(patterns: Sequence[str]) -> frozenset[str]:
     """Names of the rules to leave out. One that cannot be used anyway may be among them."""
-    unusable = {p for p in patterns if _group(p) is None and _known(p) is None and _left_out(p)}
+    unusable = {p for p in patterns if _group(p) is None and _known(p) is None and left_out(p)}
     return frozenset(_matching([p for p in patterns if p not in unusable]))
 
 

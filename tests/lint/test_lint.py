@@ -83,7 +83,7 @@ def test_a_rule_that_fails_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch)
         raise ZeroDivisionError("oh")
 
     chosen = [replace(rules()["return-count"], lint=broken), rules()["inplace-grad"]]
-    monkeypatch.setattr(linting, "chosen", lambda *_: chosen)
+    monkeypatch.setattr(linting, "chosen", lambda *_, **__: chosen)
     report = lint_source(BAD)
     assert [f.rule for f in report.findings] == ["inplace-grad"]
     assert "rule return-count failed on Double: ZeroDivisionError: oh" in report.skipped[0].reason

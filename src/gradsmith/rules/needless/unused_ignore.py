@@ -94,7 +94,7 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
 
 def _judged(suppression: Suppression, ran: frozenset[str]) -> _Verdict | None:
     """What to say about a comment that hid nothing, and how loudly; None where nothing is certain."""
-    from gradsmith.catalog import nearest, rules
+    from gradsmith.catalog import left_out, nearest, rules
 
     known = rules()
     codes = {rule.code: name for name, rule in known.items()}
@@ -108,7 +108,7 @@ def _judged(suppression: Suppression, ran: frozenset[str]) -> _Verdict | None:
         everything = all(name in ran for name in usual)
         return _Verdict("`# gradsmith: ignore` hides nothing.", "info") if everything else None
     for written, name in zip(suppression.rules, names):
-        if name not in known and not any(begins(code, written) for code in codes):
+        if name not in known and not any(begins(code, written) for code in codes) and not left_out(written):
             meant = nearest(written, [*known, *codes]).rstrip("?")
             return _Verdict(f"No rule is called '{written}', so this comment hides nothing; {meant}.", "warning")
     if not all(name in ran for name in names):
