@@ -68,13 +68,12 @@ GOOD = BAD.replace("torch.randn(4, 5", "torch.randn(3, 5")
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.findings import one_line
-    from gradsmith.lab import forward
-    from gradsmith.rules.run.backward_raised import NO_DEVICE
+    from gradsmith.lab import forward, torch_says
 
     try:
         run = forward(lab.target, lab.arguments, seed=lab.settings.seed)
     except Exception as error:  # the user's forward may raise anything
-        missing = bool(NO_DEVICE.search(str(error)))
+        missing = torch_says.device_missing(error)
         yield lab.finding(
             f"{lab.target.name}.forward raises {one_line(error)} (called with {lab.arguments.shapes()}).",
             severity="info" if missing else None,  # what this machine lacks is no fault of the Function
