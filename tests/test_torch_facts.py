@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import gc
+import warnings
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.autograd.function import once_differentiable
+from torch.utils.checkpoint import checkpoint
+
+from gradsmith.lab import torch_says
 
 
 class Double(torch.autograd.Function):
@@ -244,3 +250,267 @@ def test_float8_can_be_kept_and_cast_and_not_computed_in() -> None:
         x.isfinite()
     with pytest.raises(NotImplementedError):
         x.nan_to_num()
+
+
+# --- lab/torch_says.py: each text it recognises, provoked ------------------------------------------------------------
+
+
+def raised(call: Callable[[], Any]) -> Exception:
+    """What PyTorch raises there."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(Exception) as caught:
+            call()
+    return caught.value
+
+
+class Modern(torch.autograd.Function):
+    """With setup_context, without vmap and jvp."""
+
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        return 2 * x
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None: ...
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> Any:
+        return 2 * grad_output
+
+
+def test_a_wrong_number_of_gradients_is_said_with_the_number() -> None:
+    class TwoInputs(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
+            return x + y
+
+        @staticmethod
+        def backward(ctx: Any, grad_output: Tensor) -> Any:
+            return grad_output
+
+    x = leaf(2)
+    assert torch_says.gradients_returned(str(raised(TwoInputs.apply(x, x).sum().backward))) == 1
+
+
+def test_a_gradient_that_does_not_fit_is_said_with_place_and_shape() -> None:
+    error = raised(lambda: returning(lambda g: g.new_zeros(2, 5)))
+    assert torch_says.gradient_of_shape(str(error)) == (0, [2, 5])
+    error = raised(lambda: returning(lambda g: g.new_zeros(1, 1)))
+    assert torch_says.gradient_of_shape(str(error)) == (0, [1, 1])
+
+
+def test_a_reentrant_checkpoint_refuses_grad_in_words() -> None:
+    x = leaf(2)
+    error = raised(lambda: torch.autograd.grad(checkpoint(torch.sin, x, use_reentrant=True).sum(), x))
+    assert torch_says.only_under_backward(error)
+
+
+def test_writing_into_a_leaf_is_said_so() -> None:
+    assert torch_says.written_into_a_leaf(raised(lambda: leaf(2).add_(1)))
+    assert torch_says.written_into_a_leaf(raised(lambda: leaf(2)[:1].add_(1)))
+
+
+FLOATS = torch.zeros(3)
+WANTED = {
+    "square": [lambda: torch.linalg.det(torch.zeros(2, 3)), lambda: torch.linalg.eigh(torch.zeros(2, 3))],
+    "integer": [
+        lambda: FLOATS[FLOATS],
+        lambda: torch.index_select(FLOATS, 0, FLOATS),
+        lambda: torch.gather(FLOATS, 0, FLOATS),
+        lambda: torch.nn.functional.one_hot(FLOATS),
+        lambda: torch.nn.functional.embedding(FLOATS, torch.zeros(2, 2)),
+        lambda: torch.nn.functional.nll_loss(torch.zeros(3, 2), FLOATS),
+        lambda: FLOATS.bitwise_and(FLOATS),
+    ],
+    "channels": [lambda: torch.zeros(6).view(1, 4, 1, 1)],
+    "bool": [
+        lambda: FLOATS.masked_fill(FLOATS, 0.0),
+        lambda: FLOATS.masked_select(FLOATS),
+        lambda: torch.where(FLOATS, 1.0, 0.0),
+    ],
+}
+
+
+@pytest.mark.parametrize(("what", "call"), [(what, call) for what, calls in WANTED.items() for call in calls])
+def test_an_operation_says_what_it_wants_instead(what: str, call: Callable[[], Any]) -> None:
+    assert torch_says.wanted_instead(str(raised(call))) == what
+
+
+@pytest.mark.parametrize("call", [lambda: FLOATS.imag, lambda: torch.view_as_real(FLOATS)])
+def test_an_operation_on_complex_numbers_asks_for_them(call: Callable[[], Any]) -> None:
+    error = str(raised(call))
+    assert torch_says.wants_complex(error)
+    assert torch_says.speaks_of_complex(error)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: torch.zeros(2, 2) @ torch.zeros(2, 2, dtype=torch.float64),
+        lambda: torch.nn.functional.conv1d(torch.zeros(1, 2, 3), torch.zeros(1, 2, 2, dtype=torch.float64)),
+        lambda: torch.index_add(FLOATS, 0, torch.tensor([0]), torch.zeros(1, dtype=torch.float64)),
+        lambda: FLOATS.scatter_add(0, torch.tensor([0]), torch.zeros(1, dtype=torch.float64)),
+    ],
+)
+def test_dtypes_that_differ_are_said_so(call: Callable[[], Any]) -> None:
+    error = str(raised(call))
+    assert torch_says.dtypes_differ(error)
+    assert torch_says.speaks_of_dtype(error)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: torch.zeros(2, 3) @ torch.zeros(2, 3),
+        lambda: torch.zeros(2) + FLOATS,
+        lambda: FLOATS.expand(3, 4),
+        lambda: torch.zeros(6).view(4, 2),
+        lambda: torch.cat([torch.zeros(2, 3), torch.zeros(3, 2)]),
+        lambda: FLOATS.sum(3),
+        lambda: FLOATS[torch.tensor([9])],
+    ],
+)
+def test_sizes_that_differ_are_said_so(call: Callable[[], Any]) -> None:
+    assert torch_says.sizes_differ(str(raised(call)))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: torch.linalg.cholesky(-torch.eye(2)),
+        lambda: torch.linalg.inv(torch.zeros(2, 2)),
+        lambda: torch.linalg.solve(torch.zeros(2, 2), torch.ones(2)),
+        lambda: torch.distributions.MultivariateNormal(torch.zeros(2), -torch.eye(2)),
+        lambda: FLOATS[torch.tensor([9])],
+    ],
+)
+def test_values_that_do_not_suit_are_said_so(call: Callable[[], Any]) -> None:
+    error = raised(call)
+    assert torch_says.values_do_not_suit(f"{type(error).__name__}: {error}")
+
+
+def test_numpy_warns_of_numbers_that_are_no_good() -> None:
+    numpy = pytest.importorskip("numpy")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        numpy.exp(numpy.array([1e9]))
+        numpy.log(numpy.array([-1.0]))
+    assert [torch_says.numbers_are_no_good(str(w.message)) for w in said] == [True, True]
+
+
+def test_python_names_the_type_of_what_cannot_be_called() -> None:
+    assert torch_says.is_not_callable(raised(lambda: torch.zeros(2)(1))) == "Tensor"
+    assert torch_says.is_not_callable(raised(lambda: torch.zeros(2) + "")) is None
+
+
+def test_a_kernel_that_does_not_exist_is_said_so() -> None:
+    assert torch_says.kernel_missing(raised(lambda: torch.zeros(2, 2, dtype=torch.float16).det()))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_said_so() -> None:
+    assert torch_says.device_missing(raised(lambda: torch.zeros(2, device="cuda")))
+    assert torch_says.device_missing(raised(lambda: torch.zeros(2).cuda()))
+
+
+def test_a_process_group_that_is_not_there_is_said_so() -> None:
+    assert torch_says.device_missing(raised(torch.distributed.get_rank))
+
+
+def test_too_little_memory_is_said_so() -> None:
+    assert torch_says.out_of_memory(raised(lambda: torch.empty(10**15)))
+
+
+def _dual() -> None:
+    with forward_ad.dual_level():
+        Modern.apply(forward_ad.make_dual(torch.ones(2), torch.ones(2)))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: torch.func.grad(lambda x: Double.apply(x).sum())(torch.ones(2)),
+        lambda: torch.func.vmap(Modern.apply)(torch.ones(2)),
+        lambda: torch.func.jvp(Modern.apply, (torch.ones(2),), (torch.ones(2),)),
+        _dual,
+    ],
+)
+def test_a_function_that_lacks_what_a_transform_needs_is_told_so(call: Callable[[], Any]) -> None:
+    assert torch_says.transform_refused(raised(call))
+
+
+@pytest.mark.parametrize("inner", [lambda x: x.item(), lambda x: x if x > 0 else -x, lambda x: x[x > 0]])
+def test_what_vmap_cannot_do_is_said_so(inner: Callable[[Tensor], Any]) -> None:
+    assert torch_says.vmap_refused(raised(lambda: torch.func.vmap(inner)(torch.ones(2))))
+
+
+def test_what_compile_cannot_do_is_said_so() -> None:
+    x = leaf(3)
+    compiled = torch.compile(lambda x: x.sin() * x, backend="aot_eager")
+    (grad,) = torch.autograd.grad(compiled(x).sum(), x, create_graph=True)
+    assert torch_says.compile_refused(raised(grad.sum().backward))
+
+
+def test_only_nodes_of_functions_know_a_class() -> None:
+    x = leaf(2)
+    assert torch_says.forward_class(Double.apply(x).grad_fn) is Double
+    assert torch_says.forward_class((2 * x).grad_fn) is None
+
+
+def test_a_jvp_of_one_s_own_is_recognised() -> None:
+    class WithJvp(Modern):
+        @staticmethod
+        def jvp(ctx: Any, tangent: Tensor) -> Tensor:
+            return 2 * tangent
+
+    assert torch_says.has_own_jvp(WithJvp)
+    assert not torch_says.has_own_jvp(Modern)
+
+
+def test_tensors_under_a_transform_are_recognised() -> None:
+    seen = []
+    torch.func.vmap(lambda x: seen.append(torch_says.under_a_transform(x)) or x)(torch.ones(2))
+    assert seen == [True]
+    assert not torch_says.under_a_transform(torch.ones(2))
+
+
+def test_the_advice_of_vmap_can_be_switched_off_and_on() -> None:
+    def advised() -> bool:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            torch.func.vmap(torch.special.airy_ai)(torch.ones(2, 3))
+        return bool(said)
+
+    with torch_says.without_vmap_advice():
+        assert not advised()
+    assert advised()
+
+
+def test_deterministic_mode_fills_new_memory_with_nan() -> None:
+    torch_says.set_deterministic(True, warn_only=True)
+    try:
+        assert torch.are_deterministic_algorithms_enabled()
+        assert torch.is_deterministic_algorithms_warn_only_enabled()
+        assert torch.empty(4).isnan().all()
+    finally:
+        torch_says.set_deterministic(False, warn_only=False)
+
+
+def test_backward_knows_the_node_it_runs_for_and_nodes_know_their_order() -> None:
+    nodes = []
+
+    class Asks(Double):
+        @staticmethod
+        def backward(ctx: Any, grad_output: Tensor) -> Any:
+            nodes.append(torch._C._current_autograd_node())
+            return 2 * grad_output
+
+    x = leaf(2)
+    y = Asks.apply(x)
+    before = torch._C._autograd._get_sequence_nr()
+    z = y * 2
+    assert y.grad_fn._sequence_nr() < z.grad_fn._sequence_nr()
+    assert before <= z.grad_fn._sequence_nr()
+    z.sum().backward()
+    assert nodes[0] is y.grad_fn or nodes[0].name() == y.grad_fn.name()

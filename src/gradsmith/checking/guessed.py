@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -33,6 +32,7 @@ from gradsmith.findings import Finding, Report
 from gradsmith.inputs.examples import Supply
 from gradsmith.inputs.guess.functions import Written
 from gradsmith.inputs.lifting import assumed
+from gradsmith.lab import torch_says
 from gradsmith.lab.binding import Example
 from gradsmith.lab.state import preserved
 from gradsmith.lab.target import Target
@@ -54,8 +54,6 @@ SEARCHES: tuple[Search, ...] = (
 )
 # Beyond a guard forward is flat, and between the steps of a search: both look like a surrogate.
 _FLAT: tuple[Search, ...] = (where_nothing_is_clamped, where_no_norm_is_clamped, where_tolerances_are_small)
-# Shapes that do not fit each other: with several tensors, the guess may be what does not fit.
-_UNFIT = re.compile(r"shape|size|dimension|index \d+ is out of|must match|broadcast|expand", re.IGNORECASE)
 
 
 def weighed(report: Report, target: Target, supply: Supply, seed: int) -> Report:
@@ -117,7 +115,8 @@ def _with_doubts_about_shapes(report: Report, target: Target, example: Example) 
     function = any(isinstance(a, (Written, Module)) for a in example[0])
 
     def proves_nothing(finding: Finding) -> bool:
-        return function or unset or (several and bool(_UNFIT.search(finding.message)))
+        # Shapes that do not fit each other: with several tensors, the guess may be what does not fit.
+        return function or unset or (several and torch_says.sizes_differ(finding.message))
 
     return verdict.shapes_on_guess(report, several=several, raising_proves_nothing=proves_nothing)
 

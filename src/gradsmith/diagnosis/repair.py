@@ -17,7 +17,7 @@ import torch
 
 from gradsmith.diagnosis.case import Case, Fit
 from gradsmith.diagnosis.mutate import candidates
-from gradsmith.lab import Run, forward, source_of
+from gradsmith.lab import Run, forward, source_of, torch_says
 from gradsmith.lab.lab import same
 from gradsmith.lab.run import normal_like
 
@@ -67,7 +67,7 @@ def _search(case: Case) -> Repair | None:
     wanted = case.truth_for(second)
     target, arguments = case.lab.precise
     run = forward(target, arguments, seed=case.lab.settings.seed)
-    if getattr(run.outputs[case.pair.output].grad_fn, "_forward_cls", None) is not cls:
+    if torch_says.forward_class(run.outputs[case.pair.output].grad_fn) is not cls:
         return None
     elements = sum(t.numel() for t in (*run.passed.values(), *run.outputs))
     needed = _needed(run)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,17 +12,18 @@ from torch import nn
 from gradsmith.findings import one_line
 from gradsmith.inputs.guess.clues import NOTHING, Clue, signature_clues
 from gradsmith.lab.state import preserved, seed_all
+from gradsmith.source.lexicon import is_a
 
 _ATTEMPTS = 60
 # What constructors call their sizes. Inputs and outputs differ, so that a transposed weight cannot hide.
-_SIZES = (
-    (r"(in|input)_?\w*|d_model|\w*embed\w*|n_?in|features?|num_features|channels|dim|size|normalized_shape", (4, 8)),
-    (r"(out|output|hidden)_?\w*|n_?out|units|width|d_\w+|inner_dim", (6, 4, 8)),
-    (r"(num|n)_?heads?|heads?|groups?", (2, 1)),
-    (r"(num|n)_?(layers?|steps?|blocks?|classes|embeddings)|depth|vocab_size", (2, 6)),
-    (r"kernel(_size)?|window(_size)?", (3, 2)),
-    (r"stride|dilation|padding", (1,)),
-)
+_SIZES = {
+    "input size": (4, 8),
+    "output size": (6, 4, 8),
+    "head count": (2, 1),
+    "layer count": (2, 6),
+    "kernel size": (3, 2),
+    "convolution option": (1,),
+}
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def _size_of(clue: Clue) -> tuple[int, ...]:
     default = clue.default
     if default is not NOTHING and (not isinstance(default, int) or default <= 16):
         return ()  # no size, or the author's own is small enough to check
-    return next((sizes for pattern, sizes in _SIZES if re.fullmatch(pattern, clue.name.lower())), ())
+    return next((sizes for role, sizes in _SIZES.items() if is_a(clue.name, role)), ())
 
 
 def _values(clue: Clue) -> list[Any]:

@@ -6,7 +6,6 @@ knows better. And what is made with `torch.ones(n)` is float32, so that only flo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -17,6 +16,7 @@ from torch.nn import Parameter
 from torch.utils import _pytree as pytree
 
 from gradsmith.inputs.guess import Guess
+from gradsmith.lab import torch_says
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.code import as_code
 from gradsmith.lab.memory import whole
@@ -25,9 +25,6 @@ from gradsmith.lab.state import preserved
 from gradsmith.lab.target import Target
 from gradsmith.lab.watching import Guard
 from gradsmith.lab.wrapped import has_memory
-
-_SHAPE = re.compile(r"invalid gradient at index (\d+) - got \[([\d, ]*)\] but expected shape compatible with")
-_DTYPE = re.compile(r"same dtype|expected scalar type|expected .*\bdtype|\bDouble\b")
 
 
 def refitted(target: Target, found: Guess, seed: int) -> Guess:
@@ -89,10 +86,9 @@ def _trouble(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed
 
 def _smaller(args: tuple[Any, ...], trouble: str) -> tuple[Any, ...] | None:
     """The input in question in the shape of its gradient, if it was only guessed to be as large as another one."""
-    match = _SHAPE.search(trouble)
-    if match is None or int(match[1]) >= len(args):
+    place, shape = torch_says.gradient_of_shape(trouble) or (len(args), [])
+    if place >= len(args):
         return None
-    place, shape = int(match[1]), [int(n) for n in match[2].split(",") if n.strip()]
     guessed = args[place]
     if not isinstance(guessed, Tensor) or not guessed.is_floating_point():
         return None
@@ -112,5 +108,5 @@ def _single(args: tuple[Any, ...], trouble: str) -> tuple[Any, ...] | None:
             return value
         return value.detach().float().requires_grad_(value.requires_grad)
 
-    narrow = tuple(pytree.tree_map(narrowed, args)) if _DTYPE.search(trouble) else args
+    narrow = tuple(pytree.tree_map(narrowed, args)) if torch_says.dtypes_differ(trouble) else args
     return narrow if any(a is not b for a, b in zip(narrow, args)) else None

@@ -22,6 +22,7 @@ from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.oracle import OwnForward, plain_forward
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target, backward_of
+from gradsmith.source.lexicon import surrogate_words
 
 # What they return does not move with what they are given: a derivative through them is zero, and nobody trains with that.
 _STEPS = frozenset(
@@ -32,22 +33,11 @@ _STEPS = frozenset(
     }
 )
 _CASTS = frozenset({"to", "type", "int", "long", "short", "char", "byte", "type_as"})
-_SAID = re.compile(
-    r"straight[\s_-]*through|surrogate|natural[\s_-]*gradient|pseudo[\s_-]*(?:gradient|derivative)|"
-    r"grad(?:ient)?s?[\s_-]*(?:revers|scal|clip)\w*|rev(?:erse[sd]?|ersing)?[\s_-]*(?:the[\s_-]*)?grad\w*|"
-    r"approximat\w* (?:of )?(?:the )?(?:gradient|derivative)|(?:gradient|derivative)s? (?:is |are )?approximat|"
-    r"(?:replac\w+|instead of|in place of)\s+(?:the\s+)?(?:true|correct|real|actual)\s+(?:gradient|derivative)",
-    re.IGNORECASE,
-)
-_ABBREVIATED = re.compile(r"(?<![A-Z])STE(?![a-z])")
-_NAMED = re.compile(r"(?:^|_)ste(?:_|$)")
 
 
 def said(target: Target) -> str:
     """The words in which the author of a Function speaks of a surrogate: in its name, its comments, its docstring."""
-    text = _text(target)
-    match = _SAID.search(text) or _ABBREVIATED.search(text) or _NAMED.search(target.name)
-    return match.group() if match else ""
+    return surrogate_words(_text(target)) or surrogate_words(target.name)
 
 
 def _text(target: Target) -> str:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.autograd.function import _SingleLevelFunction
 
 from gradsmith.findings import GradsmithError
+from gradsmith.lab import torch_says
 from gradsmith.lab.arguments import parameter_names
 
 Kind = Literal["function", "custom_op", "module", "callable"]
@@ -91,15 +92,15 @@ def functions_behind(outputs: Sequence[Tensor]) -> list[type[torch.autograd.Func
         if node is None or node in seen:
             continue
         seen.add(node)
-        if getattr(node, "_forward_cls", None) is not None:
+        if torch_says.forward_class(node) is not None:
             nodes.append(node)
         stack.extend(parent for parent, _ in node.next_functions)
     ordered = sorted(nodes, key=lambda n: int(n._sequence_nr()))
     classes: dict[type[torch.autograd.Function], None] = {}
     for node in ordered:
-        cls = node._forward_cls
+        cls = torch_says.forward_class(node)
         # custom_op wraps its backward in a generated Function of torch's own; that one is not the user's.
-        if not cls.__module__.startswith("torch."):
+        if cls is not None and not cls.__module__.startswith("torch."):
             classes[cls] = None
     return list(classes)
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from gradsmith.findings import InputsFrom
+from gradsmith.lab import torch_says
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.binding import positional
 from gradsmith.lab.run import flat_outputs
@@ -141,7 +142,7 @@ class Bench:
         try:
             call.forward()
         except RuntimeError as error:
-            if "leaf" not in str(error) or self.through_clones:
+            if not torch_says.written_into_a_leaf(error) or self.through_clones:
                 raise
             self.through_clones = True
             call = self.call()

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradsmith.lab import device
+from gradsmith.lab import device, torch_says
 from gradsmith.lab.arguments import Arguments, Leaf
 from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.events import Recording
@@ -102,8 +102,11 @@ def _along(
             break
         except Exception as error:  # the subject does not take this size; the sizes before it stand
             text = str(error).splitlines()[0] if str(error) else type(error).__name__
-            memory = "alloc" in text.lower() or "out of memory" in text.lower()
-            growth.stopped = f"out of memory at {label} = {n}" if memory else f"{label} = {n} does not run: {text}"
+            growth.stopped = (
+                f"out of memory at {label} = {n}"
+                if torch_says.out_of_memory(error)
+                else f"{label} = {n} does not run: {text}"
+            )
             break
         if recording.stopped:
             growth.stopped = f"{label} = {n}: {recording.stopped}"

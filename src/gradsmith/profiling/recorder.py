@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from gradsmith.lab import device
+from gradsmith.lab import device, torch_says
 from gradsmith.lab.target import has_setup_context
 from gradsmith.profiling import lines
 from gradsmith.profiling.bench import Bench, Call, graph
@@ -298,7 +298,7 @@ def _after_forward(call: Call, recorder: Recorder) -> None:
     recording = recorder.recording
     recording.outputs = {recorder.storage_of(t) for t in call.outputs}
     for node in graph(call.outputs):
-        cls = getattr(node, "_forward_cls", None)
+        cls = torch_says.forward_class(node)
         if cls is None:
             continue
         recorder.count_call(cls, int(node._sequence_nr()))

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from gradsmith.inputs.scaling import FULL, scaled
+from gradsmith.lab import torch_says
 from gradsmith.lab.cells import cell_number
 
 KEPT_CALLS = 3  # of each signature; later ones are only counted
@@ -84,7 +85,7 @@ def _copied(value: Any, seen: dict[int, Tensor]) -> Any:
 def _plain(tensor: Tensor) -> bool:
     if type(tensor) is not Tensor and not isinstance(tensor, torch.nn.Parameter):
         return False
-    return not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    return not torch_says.under_a_transform(tensor)
 
 
 def user_line(frame: Any) -> str:

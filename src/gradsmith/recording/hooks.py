@@ -14,6 +14,7 @@ from torch.autograd import Function
 from torch.autograd.function import FunctionMeta, _SingleLevelFunction
 from torch.compiler import is_compiling
 
+from gradsmith.lab import torch_says
 from gradsmith.recording.call import Call
 from gradsmith.recording.call_hook import CallHook, Note
 
@@ -94,7 +95,7 @@ class FunctionHooks:
 
     def _find(self, definer: type, name: str, context: type, args: tuple[Any, ...]) -> Call | None:
         """None for a parent's forward that a subclass calls (that is one call, of the subclass), or for no ctx at all."""
-        cls: type | None = getattr(context, "_forward_cls", None)
+        cls: type | None = torch_says.forward_class(context)
         if not self.active or cls is None or _definer(cls, name) is not definer:
             return None
         return self.find(cls, context, args)

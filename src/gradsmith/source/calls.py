@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradsmith.source import knowledge as know
+from gradsmith.source.lexicon import is_a
 
 if TYPE_CHECKING:
     from gradsmith.source.method import Method
 
-_EXTENSION = re.compile(r"(^|[._])(_C|_ext|ext|cuda|cpp|kernels?|extension)$|^(ctypes|cupy|cffi)$")
 _NOT_METHODS = frozenset(("str", "list", "dict", "tuple", "ndarray", "module", "dtype", "device", "shape", "callable"))
 
 
@@ -35,7 +34,7 @@ class CallSite(NamedTuple):
         if self.dotted.startswith("torch.ops."):
             return True
         module = self.dotted.rpartition(".")[0]
-        return bool(module) and not module.startswith("torch") and bool(_EXTENSION.search(module))
+        return bool(module) and not module.startswith("torch") and is_a(module, "extension module")
 
     @property
     def is_numpy(self) -> bool:

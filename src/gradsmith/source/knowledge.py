@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -219,21 +217,6 @@ def bare_op(dotted: str | None) -> str | None:
     if module in TORCH_MODULES or module.startswith("torch.ops.aten"):
         return module.rpartition(".")[2] if module.startswith("torch.ops.aten.") else name
     return None
-
-
-_INTEGER_NAME = re.compile(
-    r"(^|_)(idx|inds?|index|indexes|indices|ids?|offsets?|lens?|lengths?|seqlens?|counts?|num|nums|n|order|perm|permutation"
-    r"|mask|masks|labels?|targets?|argmax|argmin|rows?|cols?|starts?|ends?|expert|experts|segments?|batch_sizes)($|_)"
-)
-
-
-def sounds_integer(name: str) -> bool:
-    """Is a tensor of this name by custom a mask, an index or a count, which has no derivative?
-
-    >>> sounds_integer("chunk_indices"), sounds_integer("x.offsets()"), sounds_integer("weight")
-    (True, True, False)
-    """
-    return _INTEGER_NAME.search(re.sub(r"\W+", "_", name).lower()) is not None
 
 
 def is_inplace_name(name: str) -> bool:

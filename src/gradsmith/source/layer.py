@@ -12,6 +12,7 @@ from functools import cached_property
 from gradsmith.findings import Applicability, Edit, Finding, Severity
 from gradsmith.source import qualnames
 from gradsmith.source.file import FileModel
+from gradsmith.source.lexicon import is_a
 from gradsmith.source.method import Binder, Method, read_params
 from gradsmith.source.model import decorator_names
 from gradsmith.source.slices import ClassHeader
@@ -19,7 +20,6 @@ from gradsmith.source.walk import nodes_under
 
 _LOOP = re.compile(r"^[ \t]+(?:async[ \t]+)?(?:for|while)\b", re.M)
 _METHOD = re.compile(r"[ \t]+def[ \t]+(\w+)")
-_FORWARD = re.compile(r"forward|step|scan|unroll|recur")
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +158,7 @@ def may_loop(file: FileModel, header: ClassHeader) -> bool:
     methods = list(_methods(file.text, header.offset, after))
     ends = [*(m.start() for m in methods[1:]), after]
     return any(
-        _FORWARD.search(method[1]) is not None and _LOOP.search(file.text, method.end(), end) is not None
+        is_a(method[1], "forward method") and _LOOP.search(file.text, method.end(), end) is not None
         for method, end in zip(methods, ends)
     )
 

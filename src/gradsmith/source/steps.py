@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradsmith.source import knowledge as know
 from gradsmith.source.layer import LayerModel, Loop
+from gradsmith.source.lexicon import is_a
 from gradsmith.source.loops import body_nodes, bound_names, carried, depends_on
 from gradsmith.source.walk import nodes_under, once
 
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from gradsmith.source.method import Method
 
 _FEW = 8
-_NOT_TIME = re.compile(
-    r"layer|block|stage|level|depth|head|module|expert|scale|iter|group|codebook|quantiz|hop|branch", re.I
-)
 _NO_GRADIENT = ("no_grad", "inference_mode")
 
 
@@ -52,7 +49,7 @@ def _goes_through_parts(loop: Loop) -> bool:
         return True
     if loop.iterated is not None and _holds_own_parts(loop.iterated):
         return True
-    return _NOT_TIME.search(text) is not None
+    return is_a(text, "part of a model")
 
 
 def _holds_own_parts(iterated: ast.expr) -> bool:
@@ -120,7 +117,7 @@ def _is_tensor(loop: Loop, node: ast.Subscript) -> bool:
     value = method.value(name)
     if value.is_tensor:
         return True
-    if value.kind != "unknown" or know.sounds_integer(name.id):
+    if value.kind != "unknown" or is_a(name.id, "integer"):
         return False
     if isinstance(node.slice, ast.Tuple):
         return True

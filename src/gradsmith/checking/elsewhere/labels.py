@@ -10,8 +10,7 @@ from torch import Tensor
 
 from gradsmith.checking.elsewhere.structure import Elsewhere, is_right, text_of
 from gradsmith.lab.target import Target
-
-_LABEL = re.compile(r"target|label|truth|(^|_)gt(_|$)|one_?hot|mask|y_true|indicator", re.IGNORECASE)
+from gradsmith.source.lexicon import is_a
 
 
 def where_labels_are_binary(
@@ -35,4 +34,4 @@ def _may_be_labels(name: str, value: Any, text: str) -> bool:
         return False
     taken_from_one = re.search(rf"\b1(\.0?)?\s*-\s*{re.escape(name)}\b", text) is not None
     # Integers that nobody calculates with are classes, and there may be more than two of them.
-    return taken_from_one or (value.is_floating_point() and _LABEL.search(name) is not None)
+    return taken_from_one or (value.is_floating_point() and is_a(name, "zero-one label"))

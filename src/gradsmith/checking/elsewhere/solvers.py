@@ -16,10 +16,9 @@ from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
 from gradsmith.lab.values import finite
+from gradsmith.source.lexicon import is_a
 
 _CLAMPS = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})
-_LOOP = re.compile(r"iter|step|loop|round|terms|(^|_)it(s|$)", re.IGNORECASE)
-_TOLERANCE = re.compile(r"(^|_)(eps|epsilon|[ar]?tol)(_|$|\d)|toler", re.IGNORECASE)
 _STOPS = re.compile(r"^\s+(break|while)\b", re.MULTILINE)
 _CONVERGED = 24
 _SMALL = 0.2
@@ -50,7 +49,7 @@ def where_iterations_converged(
     counts = [
         i
         for i, a in enumerate(args)
-        if isinstance(a, int) and not isinstance(a, bool) and a < _CONVERGED and _LOOP.search(_name(target, i))
+        if isinstance(a, int) and not isinstance(a, bool) and a < _CONVERGED and is_a(_name(target, i), "step count")
     ]
     if not counts:
         return None
@@ -89,7 +88,7 @@ def where_tolerances_are_small(
 
 
 def _is_tolerance(name: str, value: Any) -> bool:
-    return type(value) is float and 0 < value <= 1e-2 and bool(_TOLERANCE.search(name))
+    return type(value) is float and 0 < value <= 1e-2 and is_a(name, "tolerance")
 
 
 def _same_outputs(

@@ -20,9 +20,9 @@ from torch.utils import _pytree as pytree
 from gradsmith.inputs.guess.harmless import module_tree, only_computes
 from gradsmith.lab.observe import Trace, observing
 from gradsmith.lab.target import Target, resolve
+from gradsmith.source.lexicon import is_a
 
 _MOST = 3  # callers to listen to
-_ENTRIES = frozenset({"main", "train", "test", "run", "benchmark", "demo", "example"})
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def _subjects(function: type) -> Iterator[tuple[Target, str]]:
 def _may_be_called(call: Call, module: str) -> bool:
     """Whether the caller takes inputs, returns something, and does nothing that leaves traces."""
     body = call.function
-    if body is None or body.name.lower().strip("_") in _ENTRIES or body.name.startswith("test"):
+    if body is None or is_a(body.name, "entry point") or body.name.startswith("test"):
         return False
     if call.owner is not None and body.name != "forward":
         return False

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 
 from gradsmith.inputs.guess.clues import NOTHING, Clue
-from gradsmith.inputs.guess.functions import FUNCTION_NAME, likely
+from gradsmith.inputs.guess.functions import likely
 from gradsmith.inputs.guess.names import FLOATS, Habit, habits
 from gradsmith.inputs.guess.proposals import Frame, Proposal, ranked
+from gradsmith.source.lexicon import is_a
 
 _SIZES = (3, 4, 5, 6, 7, 8, 9, 10)
-_BATCH = re.compile(r"b(s|sz|atch\w*)?|n_?batch\w*", re.IGNORECASE)
 _PLAIN: dict[str, tuple[Any, ...]] = {
     "int": (2, 1, 3, 0, -1),
     "float": (0.7, 2.0, 1.5, 0.5),
@@ -59,7 +59,7 @@ class Sizes:
         """Batches are even: losses over pairs split them in halves."""
         if word not in self.known:
             free = [n for n in _SIZES if n not in self.known.values()] or [_SIZES[len(self.known) % len(_SIZES)]]
-            self.known[word] = 2 if _BATCH.fullmatch(word) else free[0]
+            self.known[word] = 2 if is_a(word, "batch size") else free[0]
         return self.known[word]
 
     def _computed(self, word: str) -> int:
@@ -87,7 +87,7 @@ def written_frames(found: Sequence[Clue], sizes: Sizes) -> list[Frame]:
 def candidates(clue: Clue, sizes: Sizes) -> list[Proposal]:
     """What to try for one input, the likeliest first."""
     kind = clue.declared.kind
-    if kind == "callable" or clue.called or (not clue.tensor and FUNCTION_NAME.fullmatch(clue.name.lower())):
+    if kind == "callable" or clue.called or (not clue.tensor and is_a(clue.name, "function")):
         return ranked(_callables(clue))
     if kind == "module" or clue.name.lower() in {"module", "layer", "model", "net", "mlp", "linear"}:
         return ranked([Proposal(0, value=torch.nn.Linear(4, 6).double()), *_plain(clue, 3)])

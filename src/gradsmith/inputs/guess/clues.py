@@ -14,9 +14,9 @@ from gradsmith.inputs.guess.callers import calls_of, constants_in
 from gradsmith.inputs.guess.counts import counts, counts_some
 from gradsmith.inputs.guess.documented import documented
 from gradsmith.inputs.guess.equations import equations
-from gradsmith.inputs.guess.functions import FUNCTION_NAME
 from gradsmith.lab.target import Target, backward_of, has_setup_context
 from gradsmith.source.knowledge import METHODS
+from gradsmith.source.lexicon import is_a
 
 _SHAPE_USES = frozenset(
     {
@@ -204,7 +204,7 @@ def _read_uses(named: dict[str, Clue], body: ast.FunctionDef) -> None:
 def _is_function(clue: Clue | None) -> bool:
     if clue is None or clue.tensor:
         return False
-    return bool(clue.called) or clue.declared.kind == "callable" or bool(FUNCTION_NAME.fullmatch(clue.name.lower()))
+    return bool(clue.called) or clue.declared.kind == "callable" or is_a(clue.name, "function")
 
 
 def _read_flag(named: dict[str, Clue], test: ast.expr) -> None:

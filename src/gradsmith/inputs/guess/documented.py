@@ -14,15 +14,14 @@ import textwrap
 from collections.abc import Iterable
 from typing import Any
 
+from gradsmith.source.lexicon import is_a
+
 Dims = tuple[str, ...]
 _LARGEST = 64  # sizes as numbers beyond this are those of somebody's model, too large to try
 _DIM = r"[A-Za-z_]\w*(?:\s*[-+*/]\s*\w+)*|\d+(?:\s*\*\s*[A-Za-z_]\w*)?|\.\.\."
 _COMMAS = re.compile(rf"[(\[]\s*((?:{_DIM})(?:\s*,\s*(?:{_DIM}))+|(?:{_DIM})\s*,)\s*,?\s*[)\]]")
 _CROSSES = re.compile(rf"[(\[]\s*((?:{_DIM})(?:\s*[x×]\s*(?:{_DIM}))+)\s*[)\]]")
 _ALONE = re.compile(rf"[Ss]hape:?\s*[(\[]\s*({_DIM})\s*[)\]]")
-_NO_DIM = re.compile(
-    r"(torch|tensor|optional|int|float|bool|str|default|none|list|tuple|callable|any|or|and|the|of|e|g|i|see|if)$", re.I
-)
 
 
 def documented(function: type, names: Iterable[str]) -> dict[str, Dims]:
@@ -69,7 +68,7 @@ def _shape(text: str) -> Dims | None:
 
 
 def _plausible(dims: Dims) -> bool:
-    if not dims or len(dims) > 6 or any(_NO_DIM.match(d) for d in dims):
+    if not dims or len(dims) > 6 or any(is_a(d, "no dimension") for d in dims):
         return False
     return not any(d.isdigit() and not 0 < int(d) <= _LARGEST for d in dims)
 

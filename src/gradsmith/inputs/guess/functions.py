@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,13 +9,7 @@ from typing import Any
 import torch
 
 from gradsmith.inputs.guess.endless import spend
-
-FUNCTION_NAME = re.compile(
-    r"(\w*_)?(fn|func|function|f|op|act|activation|run_function|callable|surrogate\w*|subgraph|graph|gm|body|closure)"
-    r"|(fn|func|function)_\w+"
-)
-_TEST = re.compile(r"(\w*_)?(cond|condition|pred|predicate|stop|stopping|until|converged|done)(_?(fn|func|function))?")
-_JOINS = re.compile(r"(\w*_)?(combine|merge|join|reduce|accumulate|assoc\w*|monoid)(r|_?(fn|func|function|op))?")
+from gradsmith.source.lexicon import is_a
 
 
 @dataclass(frozen=True)
@@ -72,9 +65,9 @@ def likely(name: str, called: int, *, applies: bool) -> Iterator[Written]:
     name = name.lower()
     if applies:
         yield APPLY
-    if _TEST.fullmatch(name):
+    if is_a(name, "stopping test"):
         yield TEST
-    if _JOINS.fullmatch(name):
+    if is_a(name, "combining function"):
         yield PRODUCT
     distance = _distance(name)
     # A function of two values next to tensors is most often a distance.
@@ -89,7 +82,7 @@ def others(function: Any, name: str) -> Iterator[Any]:
         return
     # A squared distance, or a product, doubles a slope that a plain one has: the name tells them apart, or a factor 2
     # would be excused.
-    joins = (PRODUCT, SUM) if _JOINS.fullmatch(name.lower()) else ()
+    joins = (PRODUCT, SUM) if is_a(name, "combining function") else ()
     for other in (*UNARY, CONTRACTION, ITSELF, _distance(name.lower()), *joins, MIXED):
         yield other.as_tuple() if isinstance(function, Written) and function.tupled else other
 

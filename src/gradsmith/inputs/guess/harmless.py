@@ -9,6 +9,8 @@ import inspect
 import sys
 from types import ModuleType
 
+from gradsmith.source.lexicon import is_a
+
 # Everything else that is imported may reach for files, the network or other processes.
 _NUMERIC = frozenset(
     ("torch", "numpy", "math", "cmath", "einops", "functools", "itertools", "operator", "typing", "copy")
@@ -16,12 +18,6 @@ _NUMERIC = frozenset(
 _BUILTINS = frozenset(dir(builtins)) - {
     "open", "print", "input", "exit", "quit", "exec", "eval", "compile", "__import__", "breakpoint", "setattr", "delattr",
 }  # fmt: skip
-# Methods of tensors, modules and files that leave traces: training, writing, communicating.
-_ACTIVE = frozenset(
-    ("backward", "step", "save", "load", "dump", "write", "write_text", "write_bytes", "unlink", "rmdir", "mkdir", "touch",
-     "system", "run", "spawn", "send", "recv", "post", "all_reduce", "all_gather", "broadcast_", "save_for_backward",
-     "load_state_dict", "load_inline", "init_process_group", "tofile", "savez", "savetxt", "memmap", "set_default_dtype", "manual_seed", "share_memory_")
-)  # fmt: skip
 
 
 @functools.lru_cache(maxsize=8)
@@ -62,7 +58,8 @@ def _imports_more(node: ast.AST) -> bool:
 
 
 def _is_harmless(called: ast.expr, module: str) -> bool:
-    if isinstance(called, ast.Attribute) and called.attr in _ACTIVE:
+    # Methods of tensors, modules and files that leave traces: training, writing, communicating.
+    if isinstance(called, ast.Attribute) and is_a(called.attr, "action"):
         return False
     root = called
     while isinstance(root, (ast.Attribute, ast.Call, ast.Subscript)):

@@ -11,18 +11,15 @@ from types import TracebackType
 from typing import Any
 
 from gradsmith.inputs.guess.proposals import Proposal, ranked
+from gradsmith.lab import torch_says
 
 _SQUARES = frozenset({"d d", "batch d d", "lead lead", "o o"})
-_WANTED: tuple[tuple[str, str, Callable[[Proposal], bool]], ...] = (
-    ("square", r"\bsquare\b", lambda p: p.form in _SQUARES),
-    (
-        "integer",
-        r"used as indices|must be (a )?(long|int)|expected .*\b(Long|Int|int64)\b|integer tensor|not implemented for '(Float|Double)'",
-        lambda p: p.kind in ("integer", "integers"),
-    ),
-    ("channels", r"shape '\[1, (?!1\b)\d+(, 1)+\]' is invalid for input", lambda p: p.form == "channels"),
-    ("bool", r"must be (a )?bool|expected .*\bBool\b|bool(ean)? (tensor|mask)", lambda p: p.kind == "bool"),
-)
+_WANTED: dict[torch_says.Wanted, Callable[[Proposal], bool]] = {
+    "square": lambda p: p.form in _SQUARES,
+    "integer": lambda p: p.kind in ("integer", "integers"),
+    "channels": lambda p: p.form == "channels",
+    "bool": lambda p: p.kind == "bool",
+}
 _DEMOTED = 1.5
 
 
@@ -54,17 +51,15 @@ def hints(
     """What the error suggests; `blamed` are the inputs of the operation that raised it."""
     found = [Hint(i, "given", _given) for i in missing(error, names, values)]
     text = str(error)
-    asked = re.split(r"\bbut (?:got|found)\b|[,;] got\b", text)[0]  # not what there was, but what it should have been
     named = [i for i, name in enumerate(names) if re.search(rf"\b{re.escape(name)}\b", text)]
-    for what, pattern, wanted in _WANTED:
-        if not re.search(pattern, asked):
-            continue
+    what = torch_says.wanted_instead(text)
+    if what is not None:
+        wanted = _WANTED[what]
         places = named or sorted(blamed) or _mentioned(error, names)
         # An input with a gradient cannot hold integers.
         open_ = [i for i in places if chosen[i].is_tensor and not wanted(chosen[i])]
         kept = open_ if what in ("square", "channels") else [i for i in open_ if not chosen[i].gradient] or open_[-1:]
         found += [Hint(i, what, wanted) for i in kept]
-        break
     return found
 
 

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from gradsmith.inputs.guess.proposals import FRAMES, Frame
+from gradsmith.source.lexicon import INPUT_WIDTHS
 
 TIME = 12  # steps: an error that grows or fades with time is visible, a check stays fast
-_SIZES = ("in_features", "input_size", "embedding_dim", "embed_dim", "num_features", "normalized_shape", "in_channels")
 
 
 def frames_of(module: nn.Module) -> list[Frame]:
@@ -16,7 +16,7 @@ def frames_of(module: nn.Module) -> list[Frame]:
     sizes: list[int] = []
     channels: list[int] = []
     for part in module.modules():
-        for name in _SIZES:
+        for name in INPUT_WIDTHS:
             value = getattr(part, name, None)
             value = value[-1] if isinstance(value, tuple) and value else value
             if isinstance(value, int):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,17 @@ from gradsmith.inputs.guess.hints import Hint, hints
 from gradsmith.inputs.guess.layers import frames_of, precision_of
 from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, made
 from gradsmith.inputs.guess.subclasses import classes_of, with_subclasses
-from gradsmith.inputs.guess.trial import Outcome, alike, improve, improved_for_backward, outcome, split, without_warning
+from gradsmith.inputs.guess.trial import (
+    NO_GRADIENT,
+    Outcome,
+    alike,
+    improve,
+    improved_for_backward,
+    outcome,
+    split,
+    without_warning,
+)
+from gradsmith.lab import torch_says
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.code import as_code, sayable
 from gradsmith.lab.eager import uncompiled
@@ -35,15 +44,7 @@ _FRAME_COST = 1.6
 _TUPLE_COST = 1.0  # functions that answer with a tuple
 _RESCUES = 6
 _HOPELESS = 40  # attempts that fail in a way which does not depend on the inputs
-_NO_INPUT_HELPS = re.compile(r"incorrect number of gradients|returns no gradient at all|NotImplementedError")
-_REAL = re.compile(r"non-complex dtypes|only supported for complex")
 _STARRED = (2, 1, 3, 0)  # how many values to try for *args
-
-# The shapes are right, the values are not: worth other values before other shapes.
-_VALUES = re.compile(
-    r"LinAlg|PSD|(positive|negative|semi).?definite|singular|invertible|must be positive|symmetric|is out of bounds for",
-    re.I,
-)
 
 
 @dataclass
@@ -102,7 +103,7 @@ def guess(target: Target, *, seed: int = 0, seconds: float = SECONDS, device: An
     with preserved():
         _look(search, found)
         settled = search.best is not None and (search.best.good or search.refused >= _HOPELESS)
-        if not settled and any(_precision(e) for e in search.errors):
+        if not settled and any(torch_says.speaks_of_dtype(e) for e in search.errors):
             search.dtype, search.seconds = torch.float32, seconds / 2
             search.tried.clear()
             _look(search, found)
@@ -260,14 +261,18 @@ def _attempt(
         said = str(error).strip().replace(f"'{Written.__name__}'", "'function'")
         text = f"{type(error).__name__}: {said.splitlines()[0] if said else ''}"
         search.errors[text] = search.errors.get(text, 0) + 1
-        if _REAL.search(text) and (wider := _complex(search, frame, chosen, blame.origins)):
+        if torch_says.wants_complex(text) and (wider := _complex(search, frame, chosen, blame.origins)):
             return _attempt(search, frame, *wider, names)
-        if not _VALUES.search(text):
+        if not torch_says.values_do_not_suit(text):
             return _Failure(blame.origins, hints(error, names, args, chosen, blame.origins))
     with uncompiled():
         tried = outcome(search.target, frame, chosen, search.dtype, args, search.seed, search.keywords)
-    search.refused += tried.rank == 1 and bool(_NO_INPUT_HELPS.search(tried.trouble))
-    if tried.rank == 1 and _VALUES.search(tried.trouble) and (search.best is None or search.best.rank < 2):
+    search.refused += tried.rank == 1 and _no_input_helps(tried.trouble)
+    if (
+        tried.rank == 1
+        and torch_says.values_do_not_suit(tried.trouble)
+        and (search.best is None or search.best.rank < 2)
+    ):
         tried = improve(search.target, tried, search.seed, search.keywords)
     elif tried.rank == 1 and search.rescues < _RESCUES:
         search.rescues += 1
@@ -294,8 +299,10 @@ def _complex(
     return (wider, args) if args is not None else None
 
 
-def _precision(error: str) -> bool:
-    return any(word in error for word in ("Float", "Double", "dtype", "float", "double", "Half"))
+def _no_input_helps(trouble: str) -> bool:
+    """The wrong number of gradients, none at all, or none yet: that does not depend on the inputs."""
+    miscounted = torch_says.gradients_returned(trouble) is not None
+    return miscounted or NO_GRADIENT in trouble or NotImplementedError.__name__ in trouble
 
 
 __all__ = ["Guess", "guess"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from torch.utils import _pytree as pytree
 
 from gradsmith.inputs.guess.paste import value_code
 from gradsmith.inputs.guess.proposals import FLAVOURS, Frame, Proposal, made
+from gradsmith.lab import torch_says
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.memory import whole
 from gradsmith.lab.run import Run, forward
@@ -23,13 +23,6 @@ from gradsmith.lab.uses import looked_at
 from gradsmith.lab.watching import Guard
 from gradsmith.lab.wrapped import Wrapped
 
-# Values that an iteration or a factorisation cannot cope with.
-_NUMERICAL = re.compile(
-    r"converge|residual|ill.?condition|singular|definite|symmetric|overflow|underflow|invalid value|tolerance|\bNaN\b",
-    re.I,
-)
-_CALLED = re.compile(r"'(\w+)' object is not callable")
-_ONE_NUMBER = re.compile(r"invalid gradient at index \d+ - got \[[1, ]*\] but expected shape compatible with")
 NO_GRADIENT = "backward returns no gradient at all"
 
 
@@ -80,7 +73,7 @@ def outcome(
     except Exception as error:
         return replace(result, trouble=f"forward raises {type(error).__name__}")
     result.args = args
-    result.warning = next((str(w.message) for w in said if _NUMERICAL.search(str(w.message))), "")
+    result.warning = next((str(w.message) for w in said if torch_says.numbers_are_no_good(str(w.message))), "")
     if not run.differentiable:
         return replace(result, rank=1, trouble="no output carries a gradient")
     try:
@@ -104,7 +97,9 @@ def _sums_it_all_up(trouble: str, run: Run) -> bool:
     On a single number that would be right, and nothing would ever be found.
     """
     tensors = [leaf.tensor for leaf in run.arguments.leaves]
-    return bool(_ONE_NUMBER.search(trouble)) and len(tensors) == 1 and run.outputs[0].shape == tensors[0].shape
+    returned = torch_says.gradient_of_shape(trouble)
+    one = returned is not None and all(size == 1 for size in returned[1])
+    return one and len(tensors) == 1 and run.outputs[0].shape == tensors[0].shape
 
 
 def _of_another_kind(error: Exception, run: Run) -> bool:
@@ -116,8 +111,8 @@ def _of_another_kind(error: Exception, run: Run) -> bool:
     if isinstance(error, AttributeError):
         accused = [i for i, value in given.items() if value is not None and value is getattr(error, "obj", None)]
     else:
-        called = _CALLED.search(str(error)) if isinstance(error, TypeError) else None
-        accused = [i for i, v in given.items() if called and v is not None and type(v).__name__ == called[1]]
+        called = torch_says.is_not_callable(error)
+        accused = [i for i, v in given.items() if called and v is not None and type(v).__name__ == called]
     return not looked_at(run.target, run.arguments).issuperset(accused) if accused else False
 
 
@@ -170,13 +165,13 @@ def improved_for_backward(
     target: Target, tried: Outcome, frames: Sequence[Frame], seed: int, keywords: tuple[str, ...] = ()
 ) -> Outcome:
     """The same choices where forward ran and backward did not answer: as complex numbers, other values, other shapes."""
-    if "complex" in tried.trouble:
+    if torch_says.speaks_of_complex(tried.trouble):
         chosen = [replace(p, kind="complex") if p.kind == "floating" and p.gradient else p for p in tried.chosen]
         return _again(target, tried, tried.frame, chosen, seed, keywords)
     if tried.trouble == NO_GRADIENT:
         return improve(target, tried, seed, keywords)
-    if miscount := re.search(r"incorrect number of gradients \(expected (\d+), got (\d+)\)", tried.trouble):
-        return _without_defaults(target, tried, int(miscount[2]), seed) if not keywords else tried
+    if (count := torch_says.gradients_returned(tried.trouble)) is not None:
+        return _without_defaults(target, tried, count, seed) if not keywords else tried
     if not tried.trouble.startswith("backward raises"):
         return tried
     best = tried

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from gradsmith.about import FOLDER
+from gradsmith.lab import torch_says
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.conditions.outcome import (
     Outcome,
@@ -117,16 +118,14 @@ def _in_one_graph_or_many(lab: Lab, backend: str, **options: Any) -> Outcome:
     whole = compared(lab, lambda: compiled_results(lab, backend, fullgraph=True, **options))
     if whole.state == "works" or whole.differs:
         return whole
-    broken = compared(lab, lambda: compiled_results(lab, backend, fullgraph=False, **options), _unsupported)
+    broken = compared(
+        lab, lambda: compiled_results(lab, backend, fullgraph=False, **options), torch_says.compile_refused
+    )
     if broken.state == "not supported":
         return broken
     if broken.state == "works":
         return Outcome("not supported", f"graph break: {whole.detail}")
     return broken
-
-
-def _unsupported(error: BaseException) -> bool:
-    return "not support" in str(error)
 
 
 def python_calls(lab: Lab) -> int:

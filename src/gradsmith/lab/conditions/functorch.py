@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
-from torch.autograd.function import _SingleLevelFunction
 
+from gradsmith.lab import torch_says
 from gradsmith.lab.conditions.compiled import uncompilable, with_own_code
 from gradsmith.lab.conditions.outcome import Outcome, Results, column, compared, examinable, far, plain, words
 from gradsmith.lab.differences import dot
@@ -20,25 +19,6 @@ from gradsmith.lab.state import seed_all
 
 _ROWS = 3
 _MOST_ENTRIES = 50_000  # of a Jacobian
-
-
-@contextlib.contextmanager
-def _without_advice() -> Iterator[None]:
-    """An op without a batching rule runs in a loop; torch advises on stderr to file an issue, which is not our user's."""
-    functorch: Any = torch._C._functorch  # torch's stubs lack the switch
-    functorch._set_vmap_fallback_warning_enabled(False)
-    try:
-        yield
-    finally:
-        functorch._set_vmap_fallback_warning_enabled(True)
-
-
-def refuses(error: BaseException) -> bool:
-    """PyTorch says in words that the Function lacks what this transform needs."""
-    text = str(error)
-    return any(
-        word in text for word in ("setup_context", "generate_vmap_rule", "vmap staticmethod", "forward AD", "jvp")
-    )
 
 
 def pure(lab: Lab) -> tuple[Callable[..., list[Tensor]], list[Tensor]]:
@@ -71,7 +51,7 @@ def unfit(lab: Lab) -> str:
 def func_grad(lab: Lab) -> Outcome:
     if reason := unfit(lab):
         return Outcome("not tried", reason)
-    return compared(lab, lambda: _graded(lab, lambda f, n: torch.func.grad(f, argnums=n)), refuses)
+    return compared(lab, lambda: _graded(lab, lambda f, n: torch.func.grad(f, argnums=n)), torch_says.transform_refused)
 
 
 @column("compiled func.grad")
@@ -124,7 +104,7 @@ def jacrev(lab: Lab) -> Outcome:
 
     def run() -> Results:
         chosen = torch.func.jacrev(lambda *xs: [function(*xs)[o] for o in v], argnums=tuple(range(len(values))))
-        with _without_advice():
+        with torch_says.without_vmap_advice():
             rows = chosen(*values)
         grads = [
             torch.stack([torch.tensordot(g, row[i], g.ndim) for g, row in zip(v.values(), rows)]).sum(0)
@@ -132,7 +112,7 @@ def jacrev(lab: Lab) -> Outcome:
         ]
         return Results(plain(lab).outputs, {x.position: g for x, g in zip(lab.precise[1].differentiable, grads)})
 
-    return compared(lab, run, lambda error: refuses(error) or "vmap" in str(error))
+    return compared(lab, run, lambda error: torch_says.transform_refused(error) or torch_says.vmap_refused(error))
 
 
 @column("vmap")
@@ -151,11 +131,11 @@ def vmap(lab: Lab) -> Outcome:
     except Exception as error:
         return Outcome("not tried", f"the loop itself raises {words(error)}")
     try:
-        with _without_advice():
+        with torch_says.without_vmap_advice():
             got = torch.func.vmap(lambda *xs: tuple(function(*xs)))(*stacked)
             grads = _gradients(lambda *xs: torch.func.vmap(lambda *ys: tuple(function(*ys)))(*xs), stacked)
     except Exception as error:
-        return Outcome("not supported" if refuses(error) else "fails", words(error))
+        return Outcome("not supported" if torch_says.transform_refused(error) else "fails", words(error))
     for name, a, b in zip(lab.baseline.run.output_names, expected, got):
         if not lab.close(a, b):
             return Outcome("fails", f"another {name}", f"the output ({far(a.detach(), b.detach())})")
@@ -179,7 +159,7 @@ def _otherwise_batched(lab: Lab, function: Callable[..., Any], stacked: list[Ten
         loop = [function(*(x[k] if d is not None else x for x, d in zip(rows, dims))) for k in range(_ROWS)]
         moved = [x if d is None else x.movedim(0, d).contiguous() for x, d in zip(rows, dims)]
         try:
-            with _without_advice():
+            with torch_says.without_vmap_advice():
                 got = torch.func.vmap(lambda *xs: tuple(function(*xs)), in_dims=tuple(dims))(*moved)
         except Exception as error:
             return Outcome("fails", f"in_dims={tuple(dims)}: {words(error)}")
@@ -202,7 +182,7 @@ def _gradients(function: Callable[..., Any], values: list[Tensor]) -> tuple[Tens
 def jvp(lab: Lab) -> Outcome:
     """Forward mode where the Function defines it: <v, jvp(u)> against <backward(v), u>."""
     cls = lab.target.function
-    if cls is None or getattr(cls, "jvp", None) is _SingleLevelFunction.jvp:
+    if cls is None or not torch_says.has_own_jvp(cls):
         return Outcome("not tried", "no jvp is defined")
     if reason := unfit(lab):
         return Outcome("not tried", reason)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from gradsmith.lab import torch_says
 from gradsmith.lab.lab import Lab
 
 
@@ -37,10 +38,9 @@ def _filled() -> Iterator[None]:
     settings: Any = torch.utils.deterministic  # its attributes are properties, which torch's stubs do not show
     fill = settings.fill_uninitialized_memory
     settings.fill_uninitialized_memory = True
-    # Not torch.use_deterministic_algorithms: that imports torch._inductor, 2 s.
-    torch._C._set_deterministic_algorithms(True, warn_only=True)
+    torch_says.set_deterministic(True, warn_only=True)
     try:
         yield
     finally:
-        torch._C._set_deterministic_algorithms(mode, warn_only=warn_only)
+        torch_says.set_deterministic(mode, warn_only=warn_only)
         settings.fill_uninitialized_memory = fill

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import torch
@@ -11,15 +10,14 @@ from torch import Tensor
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.variations.asked import asked
 from gradsmith.lab.variations.judging import Variation
-
-# Boundaries of segments: another order is not another example, it is nonsense.
-_NOT_INDICES = re.compile(r"offset|len|ptr|seq|bound|split|size|start|end|shape|num|count|perm|order|rank|class|label")
+from gradsmith.source.lexicon import is_a
 
 
 def variations(lab: Lab) -> Iterator[Variation]:
     arguments = lab.precise[1]
     for leaf in arguments.leaves:
-        if not _is_index(leaf.tensor) or _NOT_INDICES.search(leaf.name.lower()):
+        # Boundaries of segments: another order is not another example, it is nonsense.
+        if not _is_index(leaf.tensor) or is_a(leaf.name, "index with a meaning"):
             continue
         tensor = leaf.tensor.detach()
         sizes = {size for other in arguments.leaves if other is not leaf for size in other.tensor.shape}

@@ -13,12 +13,9 @@ from gradsmith.lab.lab import Lab
 from gradsmith.lab.uses import looked_at
 from gradsmith.lab.variations.asked import asked
 from gradsmith.lab.variations.judging import Variation
+from gradsmith.source.lexicon import is_a
 
 _REDUCTIONS = ("mean", "sum", "none")
-_DIM = {"dim", "axis", "dims"}
-_STEPS = {"stride", "padding", "dilation"}
-# Their purpose is to change what backward returns, not what forward computes.
-_ABOUT_GRADIENTS = ("grad", "detach", "stop", "backward", "train", "inplace", "freeze", "frozen")
 
 
 def variations(lab: Lab) -> Iterator[Variation]:
@@ -52,7 +49,8 @@ def _sentinels(lab: Lab) -> Iterator[Variation]:
 
 def _others(name: str, value: Any, arguments: Arguments, *, fixed: bool) -> Iterator[tuple[Any, str, bool]]:
     if isinstance(value, bool):
-        if not any(word in name.lower() for word in _ABOUT_GRADIENTS):
+        # Some flags are there to change what backward returns, not what forward computes.
+        if not is_a(name, "gradient control"):
             yield not value, f"{name}={not value}", True
     elif isinstance(value, int):
         yield from () if fixed else _integers(name, value, arguments)
@@ -67,12 +65,12 @@ def _others(name: str, value: Any, arguments: Arguments, *, fixed: bool) -> Iter
 
 
 def _integers(name: str, value: int, arguments: Arguments) -> Iterator[tuple[Any, str, bool]]:
-    if name in _DIM:
+    if is_a(name, "the dim"):
         ranks = [leaf.tensor.ndim for leaf in arguments.differentiable[:1]]
         for rank in ranks:
             others = {value - rank if value >= 0 else value + rank, *range(rank)} - {value}
             yield from ((other, f"{name}={other}", False) for other in sorted(others))
-    elif name in _STEPS:
+    elif is_a(name, "convolution option"):
         yield value + 1, f"{name}={value + 1}", False
 
 

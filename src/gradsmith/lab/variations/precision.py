@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gradsmith.lab import torch_says
 from gradsmith.lab.foreign import takes_pointers
 from gradsmith.lab.lab import Lab, _cast_target
 from gradsmith.lab.oracle import OwnForward, own_forward
@@ -65,7 +66,7 @@ def _measured(lab: Lab, dtype: torch.dtype) -> Precision:
     try:
         got = run.gradients(v)
     except Exception as error:
-        missing = isinstance(error, NotImplementedError) or "not implemented for" in str(error)
+        missing = torch_says.kernel_missing(error)
         return Precision(dtype, "rejected" if missing else "raises", _words(error))
     return _compared(lab, dtype, run, v, got)
 

@@ -17,11 +17,11 @@ from gradsmith.lab.lab import Lab
 from gradsmith.lab.target import backward_of
 from gradsmith.lab.variations.halves import uneven
 from gradsmith.lab.variations.judging import Variation, refusal
+from gradsmith.source.lexicon import speaks_of_sides
 
 _INDEX = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 _MOST_DIMENSIONS = 8  # of one size; more are resized only all together
 _MOST_MULTIPLES = 3
-_SIDES = re.compile(r"height|width|\bh\s*,\s*w\b|\b[hw]_(?:in|out)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def _is_an_image(lab: Lab, arguments: Arguments, group: Group) -> bool:
     """Behind batch and channels, in code that tells height from width: oblong images are meant, whatever the example."""
     ranks = {leaf.position: leaf.tensor.ndim for leaf in arguments.leaves}
     behind = all(m.dim >= 2 and ranks[m.position] in (4, 5) for m in group.members)
-    return behind and bool(_SIDES.search(source_of.text(lab.target.function or lab.target.original)))
+    return behind and speaks_of_sides(source_of.text(lab.target.function or lab.target.original))
 
 
 def _are_coordinates(lab: Lab, arguments: Arguments, group: Group) -> bool:

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.source.edits import replace
+from gradsmith.source.lexicon import is_a
 from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
@@ -61,7 +62,6 @@ def square(x):
 gradsmith_inputs = {"Square": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
 """
 GOOD = BAD.replace("Square()(x)", "Square.apply(x)")
-_WITHOUT_GRADIENT = re.compile(r"no_grad|inference_mode|is_grad_enabled|requires_grad|training|jit|onnx|tracing|compil")
 
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
@@ -128,7 +128,7 @@ def _judged(function: FunctionModel, block: ast.stmt, node: ast.Call, made: set[
         first = node.args[0]
         literal = isinstance(first, ast.Constant) and first.value is None
         written = ast.unparse(block)
-        if not literal or _WITHOUT_GRADIENT.search(written) or "test" in function.file.path.lower():
+        if not literal or _needs_no_gradient(block) or "test" in function.file.path.lower():
             return
         if isinstance(block, (ast.FunctionDef, ast.AsyncFunctionDef)) and f"{name}.apply(" in written:
             return  # the caller chooses between the two
@@ -142,3 +142,11 @@ def _takes_no_arguments(function: FunctionModel) -> bool:
     bases = [function.file.dotted(b) or "" for b in getattr(function.node, "bases", ())]
     own = any(isinstance(s, ast.FunctionDef) and s.name in ("__init__", "__new__") for s in function.node.body)
     return not own and all(b.endswith(("autograd.Function", "function.Function")) for b in bases)
+
+
+def _needs_no_gradient(block: ast.AST) -> bool:
+    """The names around the call speak of inference, tracing or export."""
+    names = (
+        getattr(node, field, None) for node in (block, *nodes_under(block)) for field in ("id", "attr", "arg", "name")
+    )
+    return any(is_a(name, "no gradient needed") for name in names if isinstance(name, str))

@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source.lexicon import is_a
 from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
@@ -68,7 +69,6 @@ class Reverse(torch.autograd.Function):  # gradsmith: surrogate[reversal]
 gradsmith_inputs = {"Reverse": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
 """
 # What a gradient that comes from above is called; a loss, a closure or an optimizer is something else.
-_GRADIENT = re.compile(r"\w*grad\w*|g|gy|dy|d_?out\w*|dz|delta|dl_?d\w+|upstream\w*|d[A-Z]\w*", re.IGNORECASE)
 # `layer.backward(dout)`, `super().backward(grad)`: somebody does it by hand. `loss.backward(retain_graph=True)` is autograd's.
 _BY_HAND = re.compile(r"\.backward\((?!\s*(?:\)|retain_graph|gradient\s*=|inputs\s*=|create_graph))")
 
@@ -89,7 +89,7 @@ def _judged(file: FileModel, owner: ast.ClassDef) -> Iterator[Finding]:
         return
     given = [a.arg for a in (*backward.args.posonlyargs, *backward.args.args)][1:]
     returned = [n for n in nodes_under(backward) if isinstance(n, ast.Return) and n.value is not None]
-    if not given or not _GRADIENT.fullmatch(given[0]) or not returned:
+    if not given or not is_a(given[0], "gradient") or not returned:
         return
     yield file.at(
         backward,

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Edit, Finding
 from gradsmith.source.guards import no_tensor
-from gradsmith.source.knowledge import sounds_integer
+from gradsmith.source.lexicon import is_a
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -138,7 +138,7 @@ def _has_no_gradient(write: AttributeWrite) -> bool:
     if write.value is None:
         return True
     value = write.method.value(write.value)
-    return value.elements in ("integer", "bool") or sounds_integer(ast.unparse(write.value))
+    return value.elements in ("integer", "bool") or is_a(ast.unparse(write.value), "integer")
 
 
 def _save_instead(function: FunctionModel, write: AttributeWrite, kept: list[AttributeWrite]) -> list[Edit | None]:

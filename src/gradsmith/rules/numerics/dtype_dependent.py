@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source.lexicon import is_a
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -92,13 +93,9 @@ _PAIRS = re.compile(
 )
 
 
-_PART = re.compile(r"real|imag|(^|_)(re|im|r|i)$", re.IGNORECASE)
-
-
 def _in_pairs(lab: Lab) -> bool:
     from gradsmith.lab import source_of
 
-    apart = {"real" in name or name.endswith(("re", "_r")) for name in lab.target.names if _PART.search(name)}
-    if apart == {True, False}:
+    if all(any(is_a(name, part) for name in lab.target.names) for part in ("real part", "imaginary part")):
         return True  # two inputs: the real parts and the imaginary ones
     return bool(_PAIRS.search(source_of.text(lab.target.function or lab.target.original)))

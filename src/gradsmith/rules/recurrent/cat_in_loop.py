@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
-from gradsmith.source.knowledge import sounds_integer
+from gradsmith.source.lexicon import is_a
 from gradsmith.source.loops import body_nodes, carried
 from gradsmith.source.steps import assignments, is_forward, time_loops
 
@@ -83,7 +83,7 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
             name = node.targets[0].id
             if name not in state or not _joins(loop, node.value, name) or not _only_grows(loop, name):
                 continue
-            certain = _is_long(loop) and is_forward(loop.method) and not sounds_integer(name)
+            certain = _is_long(loop) and is_forward(loop.method) and not is_a(name, "integer")
             yield layer.at(
                 node,
                 f"{layer.name}.{loop.method.name} grows '{name}' with torch.cat in every step: each step copies all steps before "

@@ -27,7 +27,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
-from gradsmith.source.knowledge import CREATION, sounds_integer
+from gradsmith.source.knowledge import CREATION
+from gradsmith.source.lexicon import is_a
 from gradsmith.source.loops import carried, depends_on
 from gradsmith.source.steps import time_loops
 
@@ -83,7 +84,7 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
                 continue
             name, statement = node.value, loop.method.statement(node)
             # The stored-to name is itself a load: `out[t] = h` reads `out`.
-            if loop.method.op(loop.method.resolve(name)) not in CREATION or sounds_integer(name.id):
+            if loop.method.op(loop.method.resolve(name)) not in CREATION or is_a(name.id, "integer"):
                 continue
             if isinstance(statement, ast.Assign) and depends_on(loop, statement.value, state - {name.id}):
                 yield layer.at(

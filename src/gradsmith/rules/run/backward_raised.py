@@ -24,7 +24,6 @@ https://github.com/getkeops/keops/issues/327, https://github.com/huawei-noah/Add
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -62,15 +61,9 @@ gradsmith_inputs = {"Norm": lambda: (torch.randn(4, 3, dtype=torch.float64, requ
 GOOD = BAD.replace("x * (grad_output / length)", "x * (grad_output / length).unsqueeze(1)")
 
 
-NO_DEVICE = re.compile(
-    r"not compiled with CUDA|no NVIDIA driver|No (CUDA|HIP|XPU) (GPUs|devices)|no CUDA-capable|"
-    r"process group has not been initialized",
-    re.I,
-)
-
-
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.findings import one_line
+    from gradsmith.lab import torch_says
     from gradsmith.lab.memory import FreedMemory
 
     run = lab.run()
@@ -79,7 +72,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
     try:
         run.gradients(run.normal(lab.generator()))
     except Exception as error:  # the user's backward may raise anything
-        missing = bool(NO_DEVICE.search(str(error)))
+        missing = torch_says.device_missing(error)
         refuses = lab.target.function is not None and _refuses(lab.target.function)
         told = str(error) if isinstance(error, FreedMemory) else f"raises {one_line(error)}"
         yield lab.finding(

@@ -68,14 +68,13 @@ GOOD = BAD.replace("torch.randn(4, 5", "torch.randn(3, 5")
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.findings import one_line
-    from gradsmith.lab import forward
+    from gradsmith.lab import forward, torch_says
     from gradsmith.lab.memory import FreedMemory
-    from gradsmith.rules.run.backward_raised import NO_DEVICE
 
     try:
         run = forward(lab.target, lab.arguments, seed=lab.settings.seed)
     except Exception as error:  # the user's forward may raise anything
-        missing = bool(NO_DEVICE.search(str(error)))
+        missing = torch_says.device_missing(error)
         told = str(error) if isinstance(error, FreedMemory) else f"raises {one_line(error)}"
         yield lab.finding(
             f"{lab.target.name}.forward {told} (called with {lab.arguments.shapes()}).",

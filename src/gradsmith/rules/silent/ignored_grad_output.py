@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source.lexicon import is_a
 from gradsmith.surrogate_kinds import waives
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     if waives(function.declaration, WAIVED_BY):
         return
     names = {p.name for p in backward.params}
-    if all(name.startswith("_") or any(word in name.lower() for word in _MEANT) for name in names):
+    if all(name.startswith("_") or is_a(name, "unused") for name in names):
         return  # the author says so: a gradient that travels another way
     if any(isinstance(n, ast.Name) and n.id in names for n in backward.nodes):
         return
@@ -89,9 +90,6 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         argument="grad_output",
         severity="warning",
     )
-
-
-_MEANT = ("unused", "dummy", "ignore", "empty", "placeholder")
 
 
 def _computes(value: ast.expr | None) -> bool:

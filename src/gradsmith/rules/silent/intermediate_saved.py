@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.source import recorded
-from gradsmith.source.knowledge import sounds_integer
+from gradsmith.source.lexicon import is_a
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -148,7 +148,7 @@ def _is_intermediate(function: FunctionModel, save: Save, expression: ast.expr) 
     value = save.method.value(expression)
     if value.constant or value.never_tensor or value.elements in ("integer", "bool"):
         return False
-    if sounds_integer(ast.unparse(expression)):
+    if is_a(ast.unparse(expression), "integer"):
         return False
     if function.role_of_saved(save, expression) not in ("intermediate", "view"):
         return False

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
-from gradsmith.source.knowledge import sounds_integer
+from gradsmith.source.lexicon import gradient_names, is_a
 from gradsmith.surrogate_kinds import waives
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _is_template(function: FunctionModel) -> bool:
 
 def _thrown_away(backward: Method, name: str) -> str | None:
     """`dx` or `grad_x` that backward computes for the input `x`, and reads nowhere but to compute it further."""
-    spellings = {text.format(name).lower() for text in _SPELLINGS}
+    spellings = {text.lower() for text in gradient_names(name)}
     for binding in backward.flow.bindings:
         if binding.how not in ("assign", "unpack") or binding.name.lower() not in spellings or _is_none(binding.value):
             continue
@@ -159,9 +159,6 @@ def _thrown_away(backward: Method, name: str) -> str | None:
         if all(id(backward.statement(n)) in own for n in backward.nodes if _reads(n, binding.name)):
             return binding.name
     return None
-
-
-_SPELLINGS = ("d{}", "d_{}", "grad_{}", "{}_grad", "g{}", "g_{}", "grad{}", "{}grad")
 
 
 def _is_none(node: ast.expr | None) -> bool:
@@ -175,13 +172,12 @@ def _reads(node: ast.AST, name: str) -> bool:
 def _is_trained(function: FunctionModel, param: Param) -> bool:
     """A floating tensor with the name of a parameter, in a Function that has nothing to do with quantisation."""
     forward = function.forward
-    if forward is None or param.name.lower() not in _TRAINED or sounds_integer(param.name):
+    if forward is None or not is_a(param.name, "trained") or is_a(param.name, "integer"):
         return False
     value = param.declared
     if value.kind not in ("tensor", "unknown") or value.elements in ("integer", "bool"):
         return False
-    words = " ".join([function.name, *(p.name for p in function.inputs)]).lower()
-    if any(word in words for word in _FROZEN):
+    if any(is_a(name, "frozen") for name in (function.name, *(p.name for p in function.inputs))):
         return False
     uses = [n for n in forward.nodes if isinstance(n, ast.Name) and n.id == param.name]
     return any(
@@ -189,24 +185,6 @@ def _is_trained(function: FunctionModel, param: Param) -> bool:
         for parent in map(forward.file.parents.get, uses)
         if parent is not None
     )
-
-
-_TRAINED = frozenset(("weight", "bias", "gamma", "beta", "weights"))
-_FROZEN = (
-    "quant",
-    "scale",
-    "zero",
-    "absmax",
-    "packed",
-    "bit",
-    "fp8",
-    "float8",
-    "int8",
-    "frozen",
-    "lora",
-    "offload",
-    "nf4",
-)
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

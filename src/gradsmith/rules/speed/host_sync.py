@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
-from gradsmith.source.knowledge import sounds_integer
+from gradsmith.source.lexicon import is_a
 from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _lives_on_device(method: Method, node: ast.expr) -> bool:
     if not value.is_tensor or (value.optional and isinstance(node, ast.Name)):
         return False
     names = [n.id for n in nodes_under(node) if isinstance(n, ast.Name)]
-    return not any(sounds_integer(name) or "cpu" in name for name in names)
+    return not any(is_a(name, "integer") or "cpu" in name for name in names)
 
 
 def _only_checks(method: Method, node: ast.AST) -> bool:

@@ -1,0 +1,188 @@
+"""What PyTorch says and hides: every error text that gradsmith recognises, every private name that it relies on.
+
+Each has a test in tests/test_torch_facts.py that provokes it for real, so that a release which words it differently fails
+there, by name. The recurrent engine, which stands alone, keeps its own (tests/recurrent/test_torch_facts_recurrent.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.autograd.function import _SingleLevelFunction
+
+# --- what comes back from backward ----------------------------------------------------------------------------------
+
+
+def gradients_returned(text: str) -> int | None:
+    """How many gradients backward returned, where PyTorch says that it is the wrong number.
+
+    >>> gradients_returned("function FBackward returned an incorrect number of gradients (expected 2, got 1)")
+    1
+    """
+    match = re.search(r"incorrect number of gradients \(expected \d+, got (\d+)\)", text)
+    return int(match[1]) if match else None
+
+
+def gradient_of_shape(text: str) -> tuple[int, list[int]] | None:
+    """(input, shape of its gradient), where that shape does not fit the input.
+
+    >>> gradient_of_shape("returned an invalid gradient at index 1 - got [2, 3] but expected shape compatible with [3]")
+    (1, [2, 3])
+    """
+    match = re.search(r"invalid gradient at index (\d+) - got \[([\d, ]*)\] but expected shape compatible with", text)
+    return (int(match[1]), [int(n) for n in match[2].split(",") if n.strip()]) if match else None
+
+
+def only_under_backward(error: BaseException) -> bool:
+    """A checkpoint asks `torch.autograd._is_checkpoint_valid()`, and refuses to run under `torch.autograd.grad`."""
+    return ".grad()" in str(error)
+
+
+def written_into_a_leaf(error: BaseException) -> bool:
+    """Forward works in place on what it is given, and was given a leaf."""
+    return "leaf Variable" in str(error)
+
+
+# --- what an operation wants ----------------------------------------------------------------------------------------
+
+Wanted = Literal["square", "integer", "channels", "bool"]
+_WANTED: dict[Wanted, str] = {
+    "square": r"\bsquare\b",
+    "integer": r"used as indices|must be (a )?(long|int)|[Ee]xpected .*\b(Long|Int|int64)\b|integer tensor"
+    r"|index tensor|not implemented for '(Float|Double)'",
+    "channels": r"shape '\[1, (?!1\b)\d+(, 1)+\]' is invalid for input",
+    "bool": r"must be (a )?bool|[Ee]xpected .*\bBool|bool(ean)? (tensor|mask)",
+}
+
+
+def wanted_instead(text: str) -> Wanted | None:
+    """What a tensor should have been, as far as an operation says so.
+
+    >>> wanted_instead("where expected condition to be a boolean tensor, but got a tensor with dtype Float")
+    'bool'
+    """
+    asked = re.split(r"\bbut (?:got|found)\b|[,;] got\b", text)[0]  # not what there was, but what it should have been
+    return next((what for what, pattern in _WANTED.items() if re.search(pattern, asked)), None)
+
+
+def wants_complex(text: str) -> bool:
+    """Real numbers were given to an operation on complex ones."""
+    return re.search(r"non-complex dtypes|only supported for complex", text) is not None
+
+
+def speaks_of_complex(text: str) -> bool:
+    return "complex" in text
+
+
+def dtypes_differ(text: str) -> bool:
+    """Two tensors of different dtypes meet in an operation that converts neither."""
+    return re.search(r"same dtype|expected scalar type|[Ee]xpected .*\bdtype|\bDouble\b", text) is not None
+
+
+def speaks_of_dtype(text: str) -> bool:
+    return any(word in text for word in ("Float", "Double", "dtype", "float", "double", "Half"))
+
+
+def sizes_differ(text: str) -> bool:
+    """Tensors do not fit each other."""
+    pattern = r"shape|size|dimension|index \d+ is out of|must match|broadcast|expand"
+    return re.search(pattern, text, re.IGNORECASE) is not None
+
+
+def values_do_not_suit(text: str) -> bool:
+    """The shapes are right, the values are not: a singular matrix, an index beyond the end."""
+    pattern = r"LinAlg|PSD|(positive|negative|semi).?definite|singular|invertible|must be positive|symmetric|is out of bounds for"
+    return re.search(pattern, text, re.IGNORECASE) is not None
+
+
+def numbers_are_no_good(warning: str) -> bool:
+    """A warning that what comes out is not to be trusted: an iteration that does not converge, an overflow."""
+    pattern = r"converge|residual|ill.?condition|singular|definite|symmetric|overflow|underflow|invalid value|tolerance|\bNaN\b"
+    return re.search(pattern, warning, re.IGNORECASE) is not None
+
+
+def is_not_callable(error: BaseException) -> str | None:
+    """The type of what was called and cannot be (Python says this, not PyTorch)."""
+    match = re.search(r"'(\w+)' object is not callable", str(error)) if isinstance(error, TypeError) else None
+    return match[1] if match else None
+
+
+# --- what is not there ----------------------------------------------------------------------------------------------
+
+
+def kernel_missing(error: BaseException) -> bool:
+    """An operation does not exist for this dtype."""
+    return isinstance(error, NotImplementedError) or "not implemented for" in str(error)
+
+
+def device_missing(error: BaseException) -> bool:
+    """The machine lacks a GPU, its driver, or a process group."""
+    pattern = (
+        r"not compiled with CUDA|no NVIDIA driver|No (CUDA|HIP|XPU) (GPUs|devices)|no CUDA-capable|"
+        r"process group has not been initialized"
+    )
+    return re.search(pattern, str(error), re.IGNORECASE) is not None
+
+
+def out_of_memory(error: BaseException) -> bool:
+    text = str(error).lower()
+    return isinstance(error, MemoryError) or "allocate memory" in text or "out of memory" in text
+
+
+# --- transforms -----------------------------------------------------------------------------------------------------
+
+
+def transform_refused(error: BaseException) -> bool:
+    """The Function lacks what torch.func needs: setup_context, a vmap of its own, a jvp."""
+    words = ("setup_context", "generate_vmap_rule", "vmap staticmethod", "forward AD", "jvp")
+    return any(word in str(error) for word in words)
+
+
+def vmap_refused(error: BaseException) -> bool:
+    """vmap cannot run what the subject does: .item(), an `if` on a tensor, sizes that depend on values."""
+    return "vmap" in str(error)
+
+
+def compile_refused(error: BaseException) -> bool:
+    """torch.compile says that it cannot do this, such as a second derivative."""
+    return re.search(r"not (currently )?support", str(error)) is not None
+
+
+# --- private names --------------------------------------------------------------------------------------------------
+
+
+def forward_class(node: Any) -> type[torch.autograd.Function] | None:
+    """The Function that made a node of the graph; None for PyTorch's own nodes."""
+    found: type[torch.autograd.Function] | None = getattr(node, "_forward_cls", None)
+    return found
+
+
+def has_own_jvp(cls: type) -> bool:
+    """Whether a Function brings a jvp, and not the one that only raises."""
+    return getattr(cls, "jvp", None) is not _SingleLevelFunction.jvp
+
+
+def under_a_transform(tensor: Tensor) -> bool:
+    """Whether torch.func has wrapped it."""
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(tensor))
+
+
+@contextlib.contextmanager
+def without_vmap_advice() -> Iterator[None]:
+    """An op without a batching rule runs in a loop; torch advises on stderr to file an issue, which is not our user's."""
+    functorch: Any = torch._C._functorch  # torch's stubs lack the switch
+    functorch._set_vmap_fallback_warning_enabled(False)
+    try:
+        yield
+    finally:
+        functorch._set_vmap_fallback_warning_enabled(True)
+
+
+def set_deterministic(mode: bool, *, warn_only: bool) -> None:
+    """As torch.use_deterministic_algorithms, without importing torch._inductor (2 s); fills torch.empty with NaN."""
+    torch._C._set_deterministic_algorithms(mode, warn_only=warn_only)
