@@ -11,6 +11,7 @@ from torch import Tensor
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.gradient import Judgement, judge
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.once import once
 from gradsmith.lab.run import flat_outputs, forward
 from gradsmith.lab.target import Target
 
@@ -27,21 +28,17 @@ class SecondOrder:
         return self.judgement is not None and bool(self.judgement.wrong)
 
 
+@once
 def second_order(lab: Lab) -> SecondOrder:
     """Differentiate twice and compare with differences of the first gradient."""
-    cached = lab.__dict__.get("_second_order")
-    if isinstance(cached, SecondOrder):
-        return cached
     target, arguments = _gradient_as_subject(lab)
     settings = replace(lab.settings, reference=None, project=None)
     try:
         run = forward(target, arguments, seed=settings.seed)
         refused = _once_differentiable([out.grad_fn for out in run.outputs])
-        result = SecondOrder(refused=refused) if refused else SecondOrder(judge(target, arguments, settings))
+        return SecondOrder(refused=refused) if refused else SecondOrder(judge(target, arguments, settings))
     except Exception as error:  # once_differentiable and the like refuse with an exception of any kind
-        result = SecondOrder(refused=str(error).splitlines()[0] if str(error) else type(error).__name__)
-    lab.__dict__["_second_order"] = result
-    return result
+        return SecondOrder(refused=str(error).splitlines()[0] if str(error) else type(error).__name__)
 
 
 @dataclass(frozen=True)
