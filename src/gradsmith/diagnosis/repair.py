@@ -18,7 +18,8 @@ import torch
 from gradsmith.diagnosis.case import Case, Fit
 from gradsmith.diagnosis.mutate import candidates
 from gradsmith.lab import Run, forward, source_of, torch_says
-from gradsmith.lab.lab import same
+from gradsmith.lab.lab import Lab, same
+from gradsmith.lab.once import once
 from gradsmith.lab.run import normal_like
 
 # A failing check may take a little longer to say what to write. The limits are work, not time on the clock: a report does
@@ -38,11 +39,11 @@ class Repair:
 
 def repaired(case: Case, kind: str) -> Fit | None:
     """The fit of one kind of repair; the search is done once per case."""
-    found = case.lab.__dict__.setdefault("_repairs", {})
+    repairs = _repairs(case.lab)
     key = (case.pair.leaf.position, case.pair.output)
-    if key not in found:
-        found[key] = _search(case)
-    repair: Repair | None = found[key]
+    if key not in repairs:
+        repairs[key] = _search(case)
+    repair = repairs[key]
     if repair is None or repair.kind != kind:
         return None
     before, after = repair.before, repair.after
@@ -51,6 +52,12 @@ def repaired(case: Case, kind: str) -> Fit | None:
         f"Write `{after}` instead of `{before}` in line {repair.line}.",
         line=repair.line,
     )
+
+
+@once
+def _repairs(lab: Lab) -> dict[tuple[int, int], Repair | None]:
+    """What was found so far, by position of the input and number of the output: a case is made for every cause."""
+    return {}
 
 
 def _search(case: Case) -> Repair | None:

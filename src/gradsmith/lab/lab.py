@@ -55,6 +55,7 @@ class Lab:
     declared_at: tuple[str, int] | None = None  # where the user's module declares these inputs: name and number
     first: bool = True  # of several examples
     conditions: dict[str, str] = field(default_factory=dict)  # what became of each condition, as probes find out
+    answers: dict[Any, dict[Any, Any]] = field(default_factory=dict, repr=False)  # of the questions marked with `@once`
 
     def run(self, arguments: Arguments | None = None, *, seed: int | None = None) -> Run:
         """An observed forward; backward through `Run.gradients` is observed, too."""

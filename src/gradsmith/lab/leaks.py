@@ -7,6 +7,7 @@ import weakref
 from dataclasses import dataclass
 
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.once import once
 from gradsmith.lab.run import forward
 
 _TRIALS = 4
@@ -21,13 +22,11 @@ class Survivors:
     after_collection: int
 
 
+@once
 def survivors(lab: Lab) -> Survivors:
     """Run forward unobserved a few times (an observer would hold references) and count what stays."""
     if lab.target.kind != "function":
         return Survivors(0, 0, 0)
-    cached = lab.__dict__.get("_survivors")
-    if isinstance(cached, Survivors):
-        return cached
     collecting = gc.isenabled()
     gc.disable()
     gc.freeze()  # what existed before is left out of the collection below, which is 100 ms of torch's own objects
@@ -44,5 +43,4 @@ def survivors(lab: Lab) -> Survivors:
         gc.unfreeze()
         if collecting:
             gc.enable()
-    lab.__dict__["_survivors"] = Survivors(_TRIALS, before, after)
     return Survivors(_TRIALS, before, after)

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradsmith.lab.arguments import Arguments, fresh
+from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.copies import copied
 from gradsmith.lab.memory import readable
 from gradsmith.lab.run import Run, flat_outputs
 from gradsmith.lab.seeding import gradients
@@ -58,21 +59,12 @@ class OwnForward:
     """Gradients of `function` by autograd, comparable with those of a `Run` on the same arguments."""
 
     def __init__(self, function: Callable[..., Any], arguments: Arguments, seed: int) -> None:
-        copies: dict[int, tuple[Tensor, Tensor]] = {}
-        self.leaves: dict[int, Tensor] = {}
-        passed: dict[int, Tensor] = {}
-        for leaf in arguments.leaves:
-            if id(leaf.tensor) not in copies:
-                own = fresh(leaf.tensor, requires_grad=leaf.differentiable)
-                copies[id(leaf.tensor)] = (own, own.clone() if leaf.differentiable else own)
-            if leaf.differentiable:
-                self.leaves[leaf.position] = copies[id(leaf.tensor)][0]
-            passed[leaf.position] = copies[id(leaf.tensor)][1]
-        args, kwargs = arguments.with_tensors(passed)
+        given = copied(arguments)
+        self.leaves = given.leaves
         seed_all(seed)
         with torch.enable_grad():
-            self.outputs, _ = flat_outputs(function(*args, **kwargs))
-        for tensor in (*passed.values(), *self.outputs):
+            self.outputs, _ = flat_outputs(function(*given.args, **given.kwargs))
+        for tensor in (*given.passed.values(), *self.outputs):
             readable(tensor, "a tensor")  # the graph holds it
 
     def gradients(self, output: int, grad_output: Tensor) -> dict[int, Tensor]:

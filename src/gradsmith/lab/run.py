@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from gradsmith.lab.arguments import Arguments, fresh
+from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.copies import copied
 from gradsmith.lab.memory import kept, readable
 from gradsmith.lab.observe import Trace, observing
 from gradsmith.lab.seeding import gradients
@@ -81,27 +82,15 @@ def forward(
     plain: bool = False,
 ) -> Run:
     """Call the subject on fresh copies. Tensors passed twice stay one tensor; `plain` skips the graph."""
-    leaves: dict[int, Tensor] = {}
-    passed: dict[int, Tensor] = {}
-    copies: dict[int, tuple[Tensor, Tensor]] = {}
-    for leaf in arguments.leaves:
-        key = id(leaf.tensor)
-        if key not in copies:
-            own = fresh(leaf.tensor, requires_grad=leaf.differentiable and not plain)
-            # Non-leaf: a Function that marks its input dirty may not write into a leaf.
-            copies[key] = (own, own.clone() if own.requires_grad else own)
-        if leaf.differentiable:
-            leaves[leaf.position] = copies[key][0]
-        passed[leaf.position] = copies[key][1]
-    args, kwargs = arguments.with_tensors(passed)
+    given = copied(arguments, plain=plain)
     trace = Trace()
     seed_all(seed)
     with observing(classes, trace):
-        result = target.call(*args, **kwargs)
+        result = target.call(*given.args, **given.kwargs)
     outputs, names = flat_outputs(result)
     for name, output in zip(names, outputs):
         readable(output, name)
-    return Run(target, arguments, leaves, passed, outputs, names, tuple(classes), trace)
+    return Run(target, arguments, given.leaves, given.passed, outputs, names, tuple(classes), trace)
 
 
 def flat_outputs(result: Any) -> tuple[list[Tensor], list[str]]:

@@ -12,6 +12,7 @@ from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.differences import Probe, slopes
 from gradsmith.lab.gradient import Judgement, Mismatch, Pair, Settings, judge, moved, typical_size
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.once import once
 from gradsmith.lab.run import Run, flat_outputs, forward
 from gradsmith.lab.target import Target
 from gradsmith.lab.values import finite
@@ -30,28 +31,22 @@ class SecondOrder:
         return self.judgement is not None and bool(self.judgement.wrong)
 
 
+@once
 def second_order(lab: Lab) -> SecondOrder:
     """Differentiate twice and compare with differences of the first gradient."""
-    cached = lab.__dict__.get("_second_order")
-    if isinstance(cached, SecondOrder):
-        return cached
     target, arguments, names = _gradient_as_subject(lab)
     settings = replace(lab.settings, reference=None, project=None)
     try:
         run = forward(target, arguments, seed=settings.seed)
         refused = _once_differentiable([out.grad_fn for out in run.outputs])
-        without = _without_graph(run, names)
         if refused:
-            result = SecondOrder(refused=refused)
-        else:
-            judged = judge(target, arguments, settings)
-            for pair in judged.pairs:
-                _measure_where_not_finite(target, arguments, settings, pair, judged.run)
-            result = SecondOrder(judged, without_graph=without)
+            return SecondOrder(refused=refused)
+        judged = judge(target, arguments, settings)
+        for pair in judged.pairs:
+            _measure_where_not_finite(target, arguments, settings, pair, judged.run)
+        return SecondOrder(judged, without_graph=_without_graph(run, names))
     except Exception as error:  # once_differentiable and the like refuse with an exception of any kind
-        result = SecondOrder(refused=str(error).splitlines()[0] if str(error) else type(error).__name__)
-    lab.__dict__["_second_order"] = result
-    return result
+        return SecondOrder(refused=str(error).splitlines()[0] if str(error) else type(error).__name__)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from gradsmith.findings import InputsFrom
 from gradsmith.lab import torch_says
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.binding import positional
+from gradsmith.lab.copies import copied
 from gradsmith.lab.run import flat_outputs
 from gradsmith.lab.state import seed_all
 from gradsmith.lab.target import Target
@@ -100,23 +101,13 @@ class Bench:
     def call(self) -> Call:
         """A call on copies; tensors passed twice stay one tensor. Shared copies are new tensors on the same memory."""
         seed_all(self.seed)
-        leaves: list[Tensor] = []
-        passed: dict[int, Tensor] = {}
-        owned: dict[int, Tensor] = {}
-        copies: dict[int, Tensor] = {}
-        named: dict[str, Tensor] = {}
-        for leaf in self.arguments.leaves:
-            key = id(leaf.tensor)
-            if key not in copies:
-                own = owned[key] = self._shared.inputs[key].detach() if self._shared else leaf.tensor.detach().clone()
-                if leaf.differentiable:
-                    leaves.append(own.requires_grad_())
-                copies[key] = own.clone() if leaf.differentiable and self.through_clones else own
-            passed[leaf.position] = named[leaf.name] = copies[key]
-        args, kwargs = self.arguments.with_tensors(passed)
+        shared = self._shared.inputs if self._shared else None
+        given = copied(self.arguments, through=self.through_clones, shared=shared)
+        leaves = [tensor for tensor in given.owned.values() if tensor.requires_grad]
+        named = {leaf.name: given.passed[leaf.position] for leaf in self.arguments.leaves}
         named.update(self.target.module.named_parameters() if self.target.module is not None else ())
         function = self.function if self.function is not None else self.target.call
-        return Call(function, args, kwargs, leaves + self.parameters, self._arriving(), named, owned)
+        return Call(function, given.args, given.kwargs, leaves + self.parameters, self._arriving(), named, given.owned)
 
     def _arriving(self) -> list[Tensor | None]:
         if self._shared is not None:

@@ -20,6 +20,7 @@ from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.conditions.outcome import Outcome, column, examinable, words
 from gradsmith.lab.conditions.ranks import WORKS, Layer, joined
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.once import once
 from gradsmith.lab.run import forward
 from gradsmith.lab.snippet import on_two_ranks
 
@@ -37,16 +38,18 @@ def fsdp(lab: Lab) -> Outcome:
 
 
 def _outcome(lab: Lab, name: str) -> Outcome:
-    found: dict[str, str] | str | None = lab.__dict__.get("_distributed")
-    if found is None:
-        found = unfit(lab) or _launched(lab)
-        lab.__dict__["_distributed"] = found
+    found = _on_two_ranks(lab)
     if isinstance(found, str):
         return Outcome("not tried", found)
     said = found.get(name, "")
     if not said or said.startswith(WORKS):
         return Outcome("works", said.removeprefix(f"{WORKS}: "))
     return Outcome("fails", said, said if said.startswith("another gradient") else "")
+
+
+@once
+def _on_two_ranks(lab: Lab) -> dict[str, str] | str:
+    return unfit(lab) or _launched(lab)
 
 
 def unfit(lab: Lab) -> str:

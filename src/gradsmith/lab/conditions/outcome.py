@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from gradsmith.lab.arguments import fresh
+from gradsmith.lab.copies import copied
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.memory import kept, readable
+from gradsmith.lab.once import once
 from gradsmith.lab.run import flat_outputs
 from gradsmith.lab.seeding import gradients
 from gradsmith.lab.state import seed_all
@@ -36,14 +37,13 @@ def column(name: str) -> Callable[[Callable[[Lab], Outcome]], Callable[[Lab], Ou
     """Run a condition once per Lab, and write its outcome into the row of the matrix."""
 
     def wrap(condition: Callable[[Lab], Outcome]) -> Callable[[Lab], Outcome]:
-        def once(lab: Lab) -> Outcome:
-            store: dict[str, Outcome] = lab.__dict__.setdefault("_outcomes", {})
-            if name not in store:
-                store[name] = condition(lab)
-                lab.conditions[name] = store[name].cell
-            return store[name]
+        @once
+        def written(lab: Lab) -> Outcome:
+            found = condition(lab)
+            lab.conditions[name] = found.cell
+            return found
 
-        return once
+        return written
 
     return wrap
 
@@ -65,23 +65,13 @@ def results(lab: Lab, call: Callable[..., Any] | None = None, **options: Any) ->
     target, arguments = lab.precise
     arguments = options.get("arguments") or arguments
     call = call or target.call
-    copies: dict[int, tuple[Tensor, Tensor]] = {}
-    leaves: dict[int, Tensor] = {}
-    passed: dict[int, Tensor] = {}
-    for leaf in arguments.leaves:
-        if id(leaf.tensor) not in copies:
-            own = fresh(leaf.tensor, requires_grad=leaf.differentiable)
-            copies[id(leaf.tensor)] = (own, own.clone() if own.requires_grad else own)
-        if leaf.differentiable:
-            leaves[leaf.position] = copies[id(leaf.tensor)][0]
-        passed[leaf.position] = copies[id(leaf.tensor)][1]
-    args, kwargs = arguments.with_tensors(passed)
+    given = copied(arguments)
     seed_all(lab.settings.seed)
-    outputs, _ = flat_outputs(call(*args, **kwargs))
+    outputs, _ = flat_outputs(call(*given.args, **given.kwargs))
     backward = options.get("backward", plain_backward)
-    found = backward(outputs, list(leaves.values()), lab.baseline.v)
+    found = backward(outputs, list(given.leaves.values()), lab.baseline.v)
     values = [readable(o, "an output").detach().clone() for o in outputs]
-    return Results(values, {p: kept(g) for p, g in zip(leaves, found)})
+    return Results(values, {p: kept(g) for p, g in zip(given.leaves, found)})
 
 
 def plain_backward(outputs: list[Tensor], leaves: list[Tensor], v: dict[int, Tensor]) -> tuple[Tensor | None, ...]:
@@ -89,13 +79,10 @@ def plain_backward(outputs: list[Tensor], leaves: list[Tensor], v: dict[int, Ten
     return gradients([outputs[o] for o in used], leaves, [v[o].to(outputs[o].dtype, copy=True) for o in used])
 
 
+@once
 def plain(lab: Lab) -> Results:
-    """The subject as it is, once per Lab: what conditions are compared with."""
-    cached: Results | None = lab.__dict__.get("_plain")
-    if cached is None:
-        cached = results(lab)
-        lab.__dict__["_plain"] = cached
-    return cached
+    """The subject as it is: what conditions are compared with."""
+    return results(lab)
 
 
 def difference(lab: Lab, expected: Results, got: Results) -> str:

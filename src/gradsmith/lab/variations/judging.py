@@ -14,6 +14,7 @@ from gradsmith.lab.compressed import digits_saved
 from gradsmith.lab.gradient import Mismatch, Settings, judge
 from gradsmith.lab.implied import implied
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.once import known, once
 from gradsmith.lab.resemblance import surrogate_kind
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
@@ -44,18 +45,15 @@ class Outcome:
     mismatch: Mismatch | None = None
 
 
+@once
 def tried(lab: Lab, kind: str) -> list[Outcome]:
-    """The outcome of every variation of one kind (shapes, options, indices, parameters, thresholds), worked out once per Lab."""
-    store: dict[str, list[Outcome]] = lab.__dict__.setdefault("_variations", {})
-    if kind not in store:
-        store[kind] = [outcome(lab, v) for v in _variations(lab, kind)]
-    return store[kind]
+    """The outcome of every variation of one kind (shapes, options, indices, parameters, thresholds)."""
+    return [outcome(lab, v) for v in _variations(lab, kind)]
 
 
 def rejected(lab: Lab) -> list[str]:
     """Every variation that forward rejected so far, with its exception."""
-    store: dict[str, list[Outcome]] = lab.__dict__.get("_variations", {})
-    return [f"{o.variation.words}: {o.detail}" for found in store.values() for o in found if o.status == "rejected"]
+    return [f"{o.variation.words}: {o.detail}" for found in known(lab, tried) for o in found if o.status == "rejected"]
 
 
 def outcome(lab: Lab, variation: Variation) -> Outcome:
@@ -135,6 +133,7 @@ def _variations(lab: Lab, kind: str) -> Iterable[Variation]:
     return [v for v in found if kind == "shapes" and follows < _resized(lab, v)]
 
 
+@once
 def _implied(lab: Lab) -> set[int]:
     target, arguments = lab.precise
     return set(implied(target, arguments, lab.settings.seed))

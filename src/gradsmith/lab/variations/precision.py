@@ -14,6 +14,7 @@ from torch import Tensor
 from gradsmith.lab import torch_says
 from gradsmith.lab.foreign import takes_pointers
 from gradsmith.lab.lab import Lab, _cast_target
+from gradsmith.lab.once import once
 from gradsmith.lab.oracle import OwnForward, own_forward
 from gradsmith.lab.run import Run, forward
 from gradsmith.lab.values import finite, widened
@@ -37,13 +38,10 @@ class Precision:
         return self.error / torch.finfo(self.dtype).eps
 
 
+@once
 def precisions(lab: Lab) -> list[Precision]:
-    """Every precision of this level, once per Lab."""
-    store: list[Precision] | None = lab.__dict__.get("_precisions")
-    if store is None:
-        store = [_measured(lab, dtype) for dtype in LOW.get(lab.level, ())]
-        lab.__dict__["_precisions"] = store
-    return store
+    """Every precision of this level."""
+    return [_measured(lab, dtype) for dtype in LOW.get(lab.level, ())]
 
 
 def worth_measuring(lab: Lab) -> bool:

@@ -14,6 +14,7 @@ from gradsmith.lab import source_of
 from gradsmith.lab.arguments import Arguments, Leaf
 from gradsmith.lab.foreign import foreign
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.once import once
 from gradsmith.lab.target import backward_of
 from gradsmith.lab.variations.halves import uneven
 from gradsmith.lab.variations.judging import Variation, refusal
@@ -52,23 +53,20 @@ class Group:
     multiples: tuple[Multiple, ...] = ()  # what has to grow and shrink with it
 
 
+@once
 def groups(lab: Lab) -> list[Group]:
     """Which dimensions belong together: equal sizes, resized one set at a time, keeping what forward accepts."""
-    cached: list[Group] | None = lab.__dict__.get("_groups")
-    if cached is None:
-        arguments = lab.precise[1]
-        by_size: dict[int, list[Dimension]] = {}
-        for leaf in arguments.leaves:
-            if leaf.name.startswith("parameters["):
-                continue  # the inside of a module states its sizes elsewhere, too
-            for dim, size in enumerate(leaf.tensor.shape):
-                if size > 1:
-                    by_size.setdefault(size, []).append(Dimension(leaf.position, dim))
-        # A kernel that gets addresses does not reject tensors that no longer fit each other: it reads past their end.
-        split = _together if foreign(lab) else _split
-        cached = [g for size, dims in by_size.items() for g in split(lab, arguments, size, dims)]
-        lab.__dict__["_groups"] = cached
-    return cached
+    arguments = lab.precise[1]
+    by_size: dict[int, list[Dimension]] = {}
+    for leaf in arguments.leaves:
+        if leaf.name.startswith("parameters["):
+            continue  # the inside of a module states its sizes elsewhere, too
+        for dim, size in enumerate(leaf.tensor.shape):
+            if size > 1:
+                by_size.setdefault(size, []).append(Dimension(leaf.position, dim))
+    # A kernel that gets addresses does not reject tensors that no longer fit each other: it reads past their end.
+    split = _together if foreign(lab) else _split
+    return [g for size, dims in by_size.items() for g in split(lab, arguments, size, dims)]
 
 
 def variations(lab: Lab) -> Iterator[Variation]:
