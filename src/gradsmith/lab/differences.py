@@ -3,6 +3,9 @@
 Central differences at three steps give two Richardson extrapolations; their distance is the truncation error, and the
 round-off floor follows from the size of the outputs. Several scales of step are tried, the smallest error wins: large
 steps suit smooth and low-precision functions, small ones step past the corners that a large input always has.
+
+A function that swings many times within a step (the sine of 1e5) looks like noise around a small slope, with a small error.
+So where no step gives a slope that stands out from its own error, finer ones are asked, and they can overrule it.
 """
 
 from __future__ import annotations
@@ -18,12 +21,15 @@ Evaluate = Callable[[float], list[Tensor]]
 
 # In units of the typical size of the input. float64: (1e-3)^4 truncation against 1e-16 / 1e-3 round-off.
 _STEPS = {torch.float64: (1e-3, 1e-5, 1e-6, 1e-2, 1e-1), torch.float32: (3e-2, 1e-1, 1e-2, 3e-1)}
+_FINER = {torch.float64: (1e-7, 1e-8), torch.float32: (1e-3, 1e-4, 1e-5, 1e-6)}
 _GOOD_ENOUGH = 1e-9
+_STANDS_OUT = 0.01  # a slope with an error below this share of itself is no accident
 
 
 @dataclass(frozen=True)
 class Slope:
-    """A measured derivative: the value, and how far off it may be."""
+    """A measured derivative: the value, and how far off it may be (the rounding inside forward is estimated: judges take
+    several times the error)."""
 
     value: float
     error: float
@@ -47,14 +53,97 @@ def dot(a: Tensor, b: Tensor) -> float:
 
 def slopes(evaluate: Evaluate, probes: Sequence[Probe], dtype: torch.dtype = torch.float64) -> list[Slope]:
     """The slope for every probe, each with its best step."""
-    best = [Slope(math.nan, math.inf) for _ in probes]
     eps = torch.finfo(dtype).eps
-    for h in _STEPS[torch.float64 if dtype == torch.float64 else torch.float32]:
-        found = _at_step(evaluate, probes, h, eps)
-        best = [new if new.error < old.error else old for old, new in zip(best, found)]
+    kind = torch.float64 if dtype == torch.float64 else torch.float32
+    found: list[dict[float, _Difference]] = [{} for _ in probes]
+    for h in _STEPS[kind]:
+        _measure(evaluate, probes, h, eps, found)
+        candidates = [_with_errors(of_probe, eps) for of_probe in found]
+        best = [min(of_probe.values(), key=lambda s: s.error) for of_probe in candidates]
         if all(s.error <= _GOOD_ENOUGH * p.scale for s, p in zip(best, probes)):
-            break
-    return best
+            return best
+    if any(_in_doubt(of_probe) for of_probe in candidates):
+        for h in _FINER[kind]:
+            _measure(evaluate, probes, h, eps, found)
+        candidates = [_with_errors(of_probe, eps) for of_probe in found]
+    return [_agreed(of_probe) for of_probe in candidates]
+
+
+@dataclass(frozen=True)
+class _Difference:
+    """A slope at one step: how far two extrapolations are apart, and what a relative rounding of 1 would do to it."""
+
+    value: float
+    spread: float
+    rounding: float
+    eps: float  # of the numbers that came out
+    still: bool
+
+
+def _measure(
+    evaluate: Evaluate, probes: Sequence[Probe], h: float, eps: float, found: list[dict[float, _Difference]]
+) -> None:
+    differences: list[list[float]] = [[] for _ in probes]
+    rounding, coarsest = [0.0] * len(probes), [1.0] * len(probes)
+    still = [True] * len(probes)
+    for step in (h, h / 2, h / 4):
+        plus, minus = evaluate(step), evaluate(-step)
+        for k, probe in enumerate(probes):
+            ahead, behind = plus[probe.output], minus[probe.output]
+            differences[k].append(dot(probe.v, ahead - behind) / (2 * step))
+            rounding[k] = _rounding(probe, ahead, step)
+            coarsest[k] = min(coarsest[k], _eps_of((ahead, behind), eps))
+            still[k] = still[k] and torch.equal(ahead, behind)
+    for k, (d1, d2, d4) in enumerate(differences):
+        coarse, fine = (4 * d2 - d1) / 3, (4 * d4 - d2) / 3
+        found[k][h] = _Difference(fine, abs(fine - coarse), rounding[k], coarsest[k], still[k])
+
+
+def _with_errors(found: dict[float, _Difference], eps: float) -> dict[float, Slope]:
+    """The slope at each step with its error.
+
+    Noise in the outputs is the same at every step: what a finer step shows of it, a coarser one has, over its length. (Two
+    extrapolations may agree by accident; at all steps at once they do not.) So is their precision, if they move at all.
+    """
+    if not all(d.still for d in found.values()):
+        eps = min(d.eps for d in found.values())
+    errors = {h: d.spread + eps * d.rounding for h, d in found.items()}
+    finite = {h: e for h, e in errors.items() if math.isfinite(e) and math.isfinite(found[h].value)}
+    return {
+        h: Slope(d.value, max(e * g / h for g, e in finite.items() if g <= h))
+        if h in finite
+        else Slope(math.nan, math.inf)
+        for h, d in found.items()
+    }
+
+
+def _in_doubt(found: dict[float, Slope]) -> bool:
+    """Whether the slope with the smallest error may be an accident: it does not stand out, or one at a finer step objects."""
+    step, best = min(found.items(), key=lambda item: item[1].error)
+    if not _stands_out(best):
+        return best.value != 0
+    return any(h < step and _stands_out(s) and _apart(s, best) for h, s in found.items())
+
+
+def _stands_out(slope: Slope) -> bool:
+    return slope.error <= _STANDS_OUT * abs(slope.value)
+
+
+def _agreed(found: dict[float, Slope]) -> Slope:
+    """The slope with the smallest error, unless finer steps show that the function swings within its step."""
+    step, best = min(found.items(), key=lambda item: item[1].error)
+    if not _in_doubt(found):
+        return best
+    against = [s for h, s in found.items() if h < step and s.error < abs(s.value) / 3 and _apart(s, best)]
+    # One may be an accident of noise, and then nothing is known; two that agree are not.
+    confirmed = [s for s in against if any(s is not other and not _apart(s, other) for other in against)]
+    if confirmed:
+        return min(confirmed, key=lambda s: s.error)
+    return Slope(best.value, max((abs(s.value - best.value) for s in against), default=best.error))
+
+
+def _apart(a: Slope, b: Slope) -> bool:
+    return abs(a.value - b.value) > 3 * (a.error + b.error)
 
 
 def one_sided(evaluate: Evaluate, probe: Probe, h: float, eps: float) -> tuple[Slope, Slope]:
@@ -65,28 +154,27 @@ def one_sided(evaluate: Evaluate, probe: Probe, h: float, eps: float) -> tuple[S
         d1 = dot(probe.v, evaluate(sign * h)[probe.output] - base) / (sign * h)
         d2 = dot(probe.v, evaluate(sign * h / 2)[probe.output] - base) / (sign * h / 2)
         value = 2 * d2 - d1
-        sides.append(Slope(value, abs(value - d2) / 4 + _round_off(probe, base, h / 2, eps)))
+        sides.append(Slope(value, abs(value - d2) / 4 + eps * _rounding(probe, base, h / 2)))
     return sides[0], sides[1]
 
 
-def _at_step(evaluate: Evaluate, probes: Sequence[Probe], h: float, eps: float) -> list[Slope]:
-    differences: list[list[float]] = [[] for _ in probes]
-    floors = [0.0] * len(probes)
-    for step in (h, h / 2, h / 4):
-        plus, minus = evaluate(step), evaluate(-step)
-        for k, probe in enumerate(probes):
-            change = plus[probe.output] - minus[probe.output]
-            differences[k].append(dot(probe.v, change) / (2 * step))
-            floors[k] = _round_off(probe, plus[probe.output], step, eps)
-    out = []
-    for (d1, d2, d4), floor in zip(differences, floors):
-        coarse, fine = (4 * d2 - d1) / 3, (4 * d4 - d2) / 3
-        error = abs(fine - coarse) + floor
-        out.append(Slope(fine, error) if math.isfinite(fine) and math.isfinite(error) else Slope(math.nan, math.inf))
-    return out
+def _eps_of(outputs: Sequence[Tensor], eps: float) -> float:
+    """The precision the outputs really have: a forward may compute in float32 whatever it is given.
+
+    Such numbers lie on a grid: a small step does not move them, and differences agree exactly that are all equally off.
+    """
+    found = eps
+    for kind in (torch.float32, torch.bfloat16, torch.float16):
+        real = (torch.view_as_real(o) if o.is_complex() else o for o in outputs)
+        if all(torch.equal(o.to(kind).to(o.dtype), o) for o in real):
+            found = max(found, torch.finfo(kind).eps)
+        elif kind is torch.float32:
+            return eps
+    return found
 
 
-def _round_off(probe: Probe, output: Tensor, step: float, eps: float) -> float:
+def _rounding(probe: Probe, output: Tensor, step: float) -> float:
     # 8: outputs are rarely rounded correctly; sums inside forward lose a few more bits than the last rounding.
     weighted = (probe.v.abs() * output.detach().abs()).double()
-    return 8 * eps * float(torch.linalg.vector_norm(weighted)) / step
+    # A step is as long as the input is large, times h: rounding the moved input changes it by eps / h of itself.
+    return (8 * float(torch.linalg.vector_norm(weighted)) + probe.scale / 2) / step

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.lab.arguments import Arguments
-from gradsmith.lab.differences import Probe, Slope, dot, one_sided, slopes
+from gradsmith.lab.differences import Evaluate, Probe, Slope, dot, one_sided, slopes
 from gradsmith.lab.gradient import Mismatch, Pair, Projection, Settings, _effective, moved, typical_size
 from gradsmith.lab.run import normal_like
 from gradsmith.lab.target import Target
@@ -44,10 +44,12 @@ def confirm(
         if verdict == "wrong":
             pair.status, pair.mismatch = suspicion, mismatch
             return
-        if verdict == "right":
+        if verdict == "right" and truth is None:
             break  # the largest disagreement there is lies below what matters
-        if verdict == "unclear" and truth is not None:
+        if verdict in ("right", "unclear"):
             truth = None  # the oracle points at elements that differences do not confirm: trust it no further
+        if verdict == "right":
+            continue
         element = _unravel(index, pair.leaf.tensor)
         if verdict == "corner":
             pair.corners.append(element)
@@ -97,6 +99,8 @@ def _agrees(target: Target, arguments: Arguments, settings: Settings, pair: Pair
     natural = float(torch.linalg.vector_norm((pair.claimed * weight).abs().double()))
     evaluate = moved(target, arguments, pair.leaf, u, settings)
     (slope,) = slopes(evaluate, [Probe(pair.output, pair.v, max(natural, 1e-300))], pair.dtype)
+    if slope.error > 0.01 * max(natural, abs(slope.value), pair.measured):  # noise agrees with anything
+        return False
     return abs(slope.value - dot(pair.claimed, weight)) <= 10 * slope.error + 1e-6 * natural
 
 
@@ -151,12 +155,21 @@ def look_at(
         eps = torch.finfo(pair.dtype).eps
         (slope,) = slopes(evaluate, [probe], pair.dtype)
         true, error = slope.value / size, slope.error / size
-        left, right = one_sided(evaluate, probe, 1e-6 if eps < 1e-15 else 3e-2, eps)
-        sides = sorted((left.value / size, right.value / size))
-        side_error = 4 * (left.error + right.error) / size
+        step = 1e-6 if eps < 1e-15 else 3e-2
+        sides, side_error = _sides(evaluate, probe, step, eps, size)
         off = abs(true - claimed)
         limit = 10 * error + 1e-6 * max(abs(true), abs(claimed))
-        if sides[1] - sides[0] > side_error + 1e-4 * max(abs(sides[0]), abs(sides[1])):
+        gap = sides[1] - sides[0]
+        corner = gap > side_error + 1e-4 * max(abs(sides[0]), abs(sides[1]))
+        if corner:
+            # A corner stays as it is however near one looks; a bend closes, and what swings within a step does neither.
+            nearer, nearer_error = _sides(evaluate, probe, step / 10, eps, size)
+            lasting = (nearer[1] - nearer[0]) / gap
+            if not (nearer_error < gap / 2 and lasting < 2):
+                worst = ("unclear", None)
+                continue
+            corner = lasting > 0.1
+        if corner:
             inside = sides[0] - side_error <= claimed <= sides[1] + side_error
             if inside:
                 worst = ("corner", None)
@@ -174,6 +187,12 @@ def look_at(
     return worst
 
 
+def _sides(evaluate: Evaluate, probe: Probe, step: float, eps: float, size: float) -> tuple[list[float], float]:
+    """The slopes to the left and to the right per unit of the element, the smaller one first, and their error."""
+    left, right = one_sided(evaluate, probe, step, eps)
+    return sorted((left.value / size, right.value / size)), 4 * (left.error + right.error) / size
+
+
 def _settled(
     target: Target,
     arguments: Arguments,
@@ -183,14 +202,15 @@ def _settled(
     generator: torch.Generator,
     size: float,
 ) -> bool:
-    """With the corners left out, does the rest agree?"""
-    u = normal_like(pair.leaf.tensor, generator) * size * live
+    """With the corners left out, does the rest agree? Noise is compared with the whole gradient: the rest may have none."""
+    whole = normal_like(pair.leaf.tensor, generator) * size
+    u = whole * live
     natural = float(torch.linalg.vector_norm((pair.claimed * u).abs().double()))
     evaluate = moved(target, arguments, pair.leaf, u, settings)
     (slope,) = slopes(evaluate, [Probe(pair.output, pair.v, max(natural, 1e-300))], pair.dtype)
-    return abs(slope.value - dot(pair.claimed, u)) <= 10 * slope.error + 1e-6 * max(natural, abs(slope.value)) and (
-        slope.error <= 0.01 * max(natural, abs(slope.value))
-    )
+    scale = max(float(torch.linalg.vector_norm((pair.claimed * whole).abs().double())), abs(slope.value))
+    quiet = slope.value == 0 or slope.error <= 0.01 * scale
+    return quiet and abs(slope.value - dot(pair.claimed, u)) <= 10 * slope.error + 1e-6 * max(natural, abs(slope.value))
 
 
 def _unravel(index: int, tensor: Tensor) -> tuple[int, ...]:
