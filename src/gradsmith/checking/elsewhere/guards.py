@@ -18,8 +18,7 @@ from gradsmith.checking.elsewhere.structure import Elsewhere, is_right
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
-
-_CLAMPS = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})
+from gradsmith.source.knowledge import CLAMPS
 
 
 def where_nothing_is_clamped(
@@ -67,7 +66,7 @@ class _Unclamped(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if getattr(func, "__name__", "").rstrip("_") in _CLAMPS and args and isinstance(args[0], Tensor):
+        if getattr(func, "__name__", "").rstrip("_") in CLAMPS and args and isinstance(args[0], Tensor):
             self.met = True
             return args[0]
         return func(*args, **kwargs)
