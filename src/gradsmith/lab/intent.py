@@ -22,17 +22,8 @@ from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.oracle import OwnForward, plain_forward
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target, backward_of
+from gradsmith.source import knowledge as know
 from gradsmith.source.lexicon import surrogate_words
-
-# What they return does not move with what they are given: a derivative through them is zero, and nobody trains with that.
-_STEPS = frozenset(
-    {
-        *("round", "floor", "ceil", "trunc", "fix", "sign", "sgn", "heaviside", "floor_divide"),
-        *("bernoulli", "multinomial", "argmax", "argmin", "one_hot"),
-        *("fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine"),
-    }
-)
-_CASTS = frozenset({"to", "type", "int", "long", "short", "char", "byte", "type_as"})
 
 
 def said(target: Target) -> str:
@@ -145,13 +136,13 @@ class _Steps(TorchFunctionMode):
         if given and not name.endswith("_like"):
             made = [t for t in pytree.tree_leaves(result) if isinstance(t, Tensor)]
             whole = any(not t.is_floating_point() and not t.is_complex() and t.dtype != torch.bool for t in made)
-            self.found |= name in _STEPS or (name in _CASTS and whole)
+            self.found |= name in know.STEPS_ON_THE_WAY or (name in know.CASTS and whole)
             self.alive.update({id(t): t for t in made})
         return result
 
     def _skipped(self, name: str, args: Any, kwargs: Any, result: Any) -> Any:
         first = args[0] if args and isinstance(args[0], Tensor) else None
-        if name in ("randn", "randn_like"):
+        if name in know.NORMAL_DRAWS and name != "normal":
             self.found = True
             return torch.zeros_like(result)
         if name == "normal" and isinstance(result, Tensor):
@@ -160,7 +151,7 @@ class _Steps(TorchFunctionMode):
             mean = kwargs.get("mean", mean)
             return result.fill_(mean) if result is first else torch.zeros_like(result) + mean
         whole = isinstance(result, Tensor) and not result.is_floating_point() and result.dtype != torch.bool
-        step = name in _STEPS or (name in _CASTS and whole)
+        step = name in know.STEPS_ON_THE_WAY or (name in know.CASTS and whole)
         if step and first is not None and first.is_floating_point() and result.shape == first.shape:
             self.found = True
             return first

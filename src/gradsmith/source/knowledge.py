@@ -1,60 +1,85 @@
-"""What gradsmith knows about torch's operations without importing torch: names, by what they do with memory."""
+"""What gradsmith knows about torch's operations without importing torch: names, by what they do.
+
+The tables of torch_ops.py are generated from torch itself. What is added or taken away here is what they cannot say, each
+with its reason.
+"""
 
 from __future__ import annotations
+
+from gradsmith.source import torch_ops
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Methods and functions whose result shares memory with their first operand.
-VIEWS = _words(
-    """
-    view view_as t transpose swapaxes swapdims permute movedim moveaxis expand expand_as broadcast_to squeeze
-    unsqueeze select narrow diagonal unfold as_strided detach adjoint view_as_real view_as_complex unflatten
-    unbind split chunk tensor_split hsplit vsplit dsplit split_with_sizes numpy from_numpy detach_ alias
-    """
-)
+# Attributes, not calls.
 VIEW_ATTRIBUTES = _words("T mT H mH data real imag")
-# Those that return the operand itself (or a view) when nothing has to be done, and a copy otherwise.
+# Their schemas say that the result may share memory, and it does where nothing has to be done; else it is a copy. Those
+# without a schema are shorthands of `to`, or Python's.
 MAYBE_SAME = _words(
     """
     contiguous reshape reshape_as flatten ravel to float double half bfloat16 type type_as cuda cpu as_tensor
     asarray requires_grad_ rename refine_names resolve_conj resolve_neg conj atleast_1d atleast_2d atleast_3d
     """
 )
+# `values` and `indices` of sparse tensors, and `slice`, are what dicts and Python call something else.
+_NOT_ONLY_TENSORS = _words(
+    "values indices row_indices col_indices crow_indices ccol_indices slice slice_inverse copy coalesce pin_memory"
+)
+# Methods and functions whose result shares memory with their first operand; NumPy's arrays have no schema.
+VIEWS = (
+    torch_ops.ALIASES - MAYBE_SAME - VIEW_ATTRIBUTES - _NOT_ONLY_TENSORS - _words("matrix_H numpy_T positive")
+) | _words("numpy from_numpy detach_")
 # The operand itself, always.
 SAME = _words("requires_grad_ retain_grad_ share_memory_ pin_memory_")
 
-TO_INTEGER = _words(
+# Casts have no operator of their own; the others want integers, or arguments that the script does not try.
+CASTS_TO_INTEGER = _words("long int short char byte")
+TO_INTEGER = (
+    torch_ops.INTEGERS
+    | CASTS_TO_INTEGER
+    | _words(
+        """
+        bincount bucketize multinomial one_hot bitwise_and bitwise_or bitwise_xor bitwise_not randint randint_like
+        randperm tril_indices triu_indices
+        """
+    )
+)
+# `bool` is a cast; `equal` gives back a bool of Python's.
+TO_BOOL = torch_ops.BOOLS | _words("bool equal")
+# The angle of a complex number is no step; a histogram counts.
+STEPS = (torch_ops.STEPS - {"angle"}) | {"histc"}
+# Drawing by a probability, and choosing, are steps for who trains through them; quantisers round inside.
+STEPS_ON_THE_WAY = STEPS | _words(
     """
-    argmax argmin argsort argwhere nonzero searchsorted bucketize bincount randint randint_like randperm
-    count_nonzero long int short char byte multinomial one_hot bitwise_and bitwise_or bitwise_xor bitwise_not
-    tril_indices triu_indices
+    bernoulli multinomial argmax argmin one_hot fake_quantize_per_tensor_affine fake_quantize_per_channel_affine
     """
 )
-TO_BOOL = _words(
+NORMAL_DRAWS = _words("randn randn_like normal")
+# What may turn floating numbers into integers.
+CASTS = CASTS_TO_INTEGER | _words("to type type_as")
+CLAMPS = _words("clamp clip clamp_min clamp_max")
+# Read one triangle of a matrix: who calls them means symmetric matrices.
+OF_SYMMETRIC = _words("eigh eigvalsh cholesky cholesky_ex cholesky_solve cholesky_inverse")
+# Add up what indices point at.
+ACCUMULATE = _words("index_add scatter_add scatter_reduce index_reduce segment_reduce bincount")
+EQUALITIES = _words("eq ne __eq__ __ne__")
+# Python's constructors have no operator.
+CREATION = (torch_ops.CREATION - {"from_file"}) | _words("tensor new_tensor sparse_coo_tensor range")
+# In-place draws are methods of their own; dropout inside a layer of torch's is not the author's draw.
+RANDOM = (
+    torch_ops.RANDOM - _words("gru lstm rnn_relu rnn_tanh scaled_dot_product_attention random uniform exponential")
+) | _words(
     """
-    eq ne lt le gt ge equal isnan isinf isfinite isposinf isneginf isreal signbit logical_and logical_or
-    logical_xor logical_not bool isin isclose any all greater greater_equal less less_equal not_equal
-    """
-)
-# Constant wherever they have a derivative.
-STEPS = _words("sign sgn round floor ceil trunc fix heaviside floor_divide histc")
-CREATION = _words(
-    """
-    zeros ones empty full eye arange linspace logspace tensor zeros_like ones_like empty_like full_like
-    new_zeros new_ones new_empty new_full new_tensor empty_strided new_empty_strided scalar_tensor range
-    hann_window hamming_window tril_indices triu_indices sparse_coo_tensor
-    """
-)
-RANDOM = _words(
-    """
-    rand randn randint randperm rand_like randn_like randint_like bernoulli normal multinomial poisson dropout
-    dropout1d dropout2d dropout3d alpha_dropout feature_dropout bernoulli_ normal_ uniform_ exponential_
-    geometric_ log_normal_ cauchy_ random_ rrelu native_dropout
+    dropout1d dropout2d dropout3d bernoulli_ normal_ uniform_ exponential_ geometric_ log_normal_ cauchy_ random_
     """
 )
+# Their backward needs what forward saved; that of `x + 1` or `x.view(-1)` does not. Batches, kernels and dimensions are
+# arguments that the script does not try.
+SAVES = torch_ops.SAVES | _words("bmm conv1d conv2d conv3d layer_norm logsumexp")
+SAVES_NOTHING = torch_ops.SAVES_NOTHING
+# No tag says so: products and factorisations, whose cost grows faster than their size.
 LINEAR_ALGEBRA = _words(
     """
     matmul mm bmm mv addmm addmv addbmm baddbmm einsum linear bilinear tensordot cdist inner chain_matmul
@@ -65,17 +90,10 @@ LINEAR_ALGEBRA = _words(
     slogdet scaled_dot_product_attention
     """
 )
-# Give back several tensors, or a tensor whose number of parts is not seen in the source.
-TUPLES = _words(
-    """
-    sort topk kthvalue mode split chunk unbind tensor_split hsplit vsplit dsplit split_with_sizes svd eigh eig
-    qr slogdet std_mean var_mean aminmax cummax cummin frexp meshgrid broadcast_tensors lstsq lu lu_factor
-    cholesky_ex triangular_solve unique_consecutive unique native_dropout convolution_backward native_layer_norm
-    native_group_norm native_batch_norm
-    """
-)
-# Give back a tuple when called with a dimension.
-TUPLES_WITH_DIM = _words("max min median nanmedian")
+# Give back several tensors, or a tensor whose number of parts is not seen in the source. `unique` is a Python function.
+TUPLES = torch_ops.SEVERAL | _words("unique convolution_backward")
+# Give back a tuple when called with a dimension; the others of their kind ask for a list, or for a condition alone.
+TUPLES_WITH_DIM = torch_ops.SOMETIMES_SEVERAL - MAYBE_SAME - _words("where dequantize quantize_per_tensor")
 
 # Methods of a tensor whose result is no tensor.
 TO_NUMBER = _words("item")
@@ -107,27 +125,8 @@ OTHER_METHODS = _words(
     """
 )
 
-_ELEMENTWISE = _words(
-    """
-    abs absolute acos acosh add addcdiv addcmul angle arccos arcsin arctan arctan2 asin asinh atan atan2 atanh
-    celu clamp clamp_max clamp_min clip copysign cos cosh deg2rad digamma div divide elu erf erfc erfinv exp
-    exp2 expm1 float_power fmax fmin fmod frac gelu glu hardshrink hardsigmoid hardswish hardtanh hypot i0 ldexp
-    leaky_relu lerp lgamma log log10 log1p log2 logaddexp logaddexp2 logit logsigmoid masked_fill maximum
-    minimum mish mul multiply mvlgamma nan_to_num neg negative pow positive prelu rad2deg reciprocal relu relu6
-    remainder rsqrt rsub selu sigmoid silu sin sinc sinh softplus softshrink softsign sqrt square sub subtract
-    tan tanh tanhshrink threshold true_divide where xlogy
-    """
-)
-_REDUCTIONS = _words(
-    """
-    sum mean prod std var norm logsumexp amax amin max min median nanmean nansum nanmedian cumsum cumprod
-    logcumsumexp dist trace vector_norm matrix_norm softmax log_softmax softmin normalize layer_norm group_norm
-    batch_norm instance_norm rms_norm cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss
-    binary_cross_entropy binary_cross_entropy_with_logits kl_div cosine_similarity pairwise_distance sum_to_size
-    diff nanquantile quantile renorm
-    """
-)
-_SHUFFLES = _words(
+# Move elements and change none, or mix them in one precision: the dtype stays.
+SHUFFLES = _words(
     """
     cat concat concatenate stack hstack vstack dstack gather scatter scatter_add scatter_reduce index_select
     index_add index_copy index_fill index_put masked_select masked_scatter take take_along_dim roll flip fliplr
@@ -138,36 +137,24 @@ _SHUFFLES = _words(
     slice_scatter select_scatter diagonal_scatter nested_tensor
     """
 )
+# Functions of torch that have no operator: written in Python, or in torch.nn.grad.
+_WITHOUT_SCHEMA = _words(
+    "conv1d_input conv1d_weight conv2d_input conv2d_weight conv3d_input conv3d_weight nested_tensor"
+)
 TENSOR_OPS = (
-    _ELEMENTWISE
-    | _REDUCTIONS
-    | _SHUFFLES
+    torch_ops.OPERATIONS
+    | _WITHOUT_SCHEMA
     | LINEAR_ALGEBRA
     | CREATION
     | RANDOM
-    | STEPS
     | TO_BOOL
     | TO_INTEGER
-    | (VIEWS - {"numpy"})
+    | VIEWS
     | MAYBE_SAME
-) - TUPLES
-# Functions of torch that tensors do not have as methods: `self.linear(x)` is a layer, not torch.linear.
-NOT_METHODS = _words(
-    """
-    linear bilinear einsum tensordot cdist cat concat concatenate stack hstack vstack dstack where pad
-    interpolate upsample grid_sample affine_grid embedding embedding_bag normalize layer_norm group_norm
-    batch_norm instance_norm rms_norm cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss
-    binary_cross_entropy binary_cross_entropy_with_logits kl_div cosine_similarity pairwise_distance
-    scaled_dot_product_attention block_diag cartesian_prod combinations complex polar meshgrid broadcast_tensors
-    tensor as_tensor asarray from_numpy zeros ones empty full eye arange linspace logspace rand randn randint
-    randperm zeros_like ones_like empty_like full_like rand_like randn_like randint_like normal pixel_shuffle
-    fold fft rfft ifft irfft fft2 ifft2 gelu silu mish elu celu selu glu hardswish leaky_relu softplus multi_dot
-    solve eigh eig vector_norm matrix_norm nested_tensor solve_triangular inv lstsq one_hot tril_indices
-    triu_indices range scalar_tensor sparse_coo_tensor hann_window hamming_window empty_strided
-    """
-) | frozenset(
-    name for name in LINEAR_ALGEBRA | RANDOM | _SHUFFLES if "conv" in name or "dropout" in name or "pool" in name
-)
+) - (TUPLES | _NOT_ONLY_TENSORS | {"numpy"})
+# Functions of torch that tensors do not have as methods: `self.linear(x)` is a layer, not torch.linear. `eig`, `lstsq`
+# and `solve` are methods that only raise; lists, queues and images have an `index`, a `put` and a `resize`, too.
+NOT_METHODS = ((TENSOR_OPS | TUPLES) - torch_ops.METHODS) | _words("eig lstsq solve where index put resize")
 # Take a list, an equation or a number first.
 FIRST_IS_NO_TENSOR = _words(
     """

@@ -282,7 +282,7 @@ def _elements(op: str, node: ast.Call, receiver: Value | None, method: Method) -
         return ""
     first = receiver or (_of(method, node.args[0]) if node.args else UNKNOWN)
     keeps = (
-        op in know.VIEWS or op in know.MAYBE_SAME or op in know._SHUFFLES or op in ("clone", "amax", "amin", "cumsum")
+        op in know.VIEWS or op in know.MAYBE_SAME or op in know.SHUFFLES or op in ("clone", "amax", "amin", "cumsum")
     )
     return first.elements if keeps and first.is_tensor else ""
 

@@ -19,8 +19,7 @@ from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
 from gradsmith.lab.values import finite
-
-_CLAMPS = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})
+from gradsmith.source.knowledge import CLAMPS
 
 
 def where_nothing_is_clamped(
@@ -68,7 +67,7 @@ class _Unclamped(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if getattr(func, "__name__", "").rstrip("_") in _CLAMPS and args and isinstance(args[0], Tensor):
+        if getattr(func, "__name__", "").rstrip("_") in CLAMPS and args and isinstance(args[0], Tensor):
             self.met = True
             return args[0]
         return func(*args, **kwargs)

@@ -16,9 +16,9 @@ from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
 from gradsmith.lab.values import finite
+from gradsmith.source.knowledge import CLAMPS
 from gradsmith.source.lexicon import is_a
 
-_CLAMPS = frozenset({"clamp", "clip", "clamp_min", "clamp_max"})
 _STOPS = re.compile(r"^\s+(break|while)\b", re.MULTILINE)
 _CONVERGED = 24
 _SMALL = 0.2
@@ -152,7 +152,7 @@ class _Unclamped(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if getattr(func, "__name__", "").rstrip("_") in _CLAMPS and args and isinstance(args[0], Tensor):
+        if getattr(func, "__name__", "").rstrip("_") in CLAMPS and args and isinstance(args[0], Tensor):
             self.met = True
             self.active |= not torch.equal(func(args[0].clone(), *args[1:], **kwargs), args[0])
             return args[0]

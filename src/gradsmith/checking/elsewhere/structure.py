@@ -27,10 +27,9 @@ from gradsmith.lab.gradient import Settings, judge
 from gradsmith.lab.implied import implied
 from gradsmith.lab.target import Target
 from gradsmith.lab.wrapped import Wrapped
+from gradsmith.source.knowledge import OF_SYMMETRIC
 
 _OPERATIONS = 300_000  # on other values an iteration may not converge, and with other functions a loop may not end
-# Operations that read one triangle of a matrix: who calls them means symmetric matrices.
-_OF_SYMMETRIC = frozenset({"eigh", "eigvalsh", "cholesky", "cholesky_ex", "cholesky_solve", "cholesky_inverse"})
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def where_symmetric(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any
         if is_right(target, other, kwargs, seed):
             names = ", ".join(f"'{target.names[i]}'" for i in chosen if i < len(target.names))
             # Where forward calls nothing that takes symmetry for granted, a forgotten transposition looks the same.
-            meant = not _OF_SYMMETRIC.isdisjoint(_called(target))
+            meant = not OF_SYMMETRIC.isdisjoint(_called(target))
             return Elsewhere(other, f"the gradient is right where {names} is symmetric, and only there", meant)
     return None
 

@@ -17,9 +17,7 @@ from torch.overrides import TorchFunctionMode
 from gradsmith.lab.arguments import Leaf
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.run import forward
-
-_COMPARISONS = frozenset({"eq", "ne", "__eq__", "__ne__"})
-_ACCUMULATE = frozenset({"index_add", "scatter_add", "scatter_reduce", "index_reduce", "segment_reduce", "bincount"})
+from gradsmith.source import knowledge as know
 
 
 @dataclass
@@ -54,9 +52,9 @@ class _Listening(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
         values = [*args, *(kwargs or {}).values()]
-        if name in _COMPARISONS and len(args) == 2:
+        if name in know.EQUALITIES and len(args) == 2:
             self._compared(*args)
-        elif name.rstrip("_") in _ACCUMULATE:
+        elif name.rstrip("_") in know.ACCUMULATE:
             self.heard.accumulated.update(p for v in values if (p := self._position(v)) is not None)
         return func(*args, **(kwargs or {}))
 

@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source.knowledge import SAVES_NOTHING
 from gradsmith.source.scalar import is_exact
 
 if TYPE_CHECKING:
@@ -72,7 +73,6 @@ class Bump(torch.autograd.Function):
 
 gradsmith_inputs = {"Bump": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
 """
-_SAVES_NOTHING = frozenset(("add", "sub", "neg", "clone", "contiguous"))
 
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
@@ -123,7 +123,7 @@ def _autograd_saves(forward: Method) -> int | None:
             receiver = [node.func.value] if isinstance(node.func, ast.Attribute) and not torch_function else []
             operands = [o for o in (*receiver, *node.args) if not isinstance(o, ast.Constant)]
             waiting += operands
-            if op not in _SAVES_NOTHING:
+            if op not in SAVES_NOTHING:
                 # The input or the result, one tensor either way; a product keeps both of its factors.
                 kept |= {ast.unparse(forward.resolve(o)) for o in operands}
         else:

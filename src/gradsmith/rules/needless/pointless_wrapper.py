@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.source.scalar import POINTS, UNARY, at, is_exact
+from gradsmith.source.torch_ops import IN_TORCH
 
 if TYPE_CHECKING:
     from gradsmith.source import FunctionModel
@@ -75,7 +76,6 @@ class Half(torch.autograd.Function):
 
 gradsmith_inputs = {"Half": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
 """
-_FUNCTIONAL = frozenset(["silu", "gelu", "mish", "softplus", "logsigmoid", "relu6", "elu", "softsign"])
 
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
@@ -102,7 +102,7 @@ def builtin(function: FunctionModel) -> str | None:
     for op, compute in UNARY.items():
         try:
             if all(abs(compute(p) - value) < 1e-12 * (1 + abs(value)) for p, value in here):
-                return f"torch.nn.functional.{op}" if op in _FUNCTIONAL else f"torch.{op}"
+                return f"torch.{op}" if op in IN_TORCH else f"torch.nn.functional.{op}"
         except (ValueError, ZeroDivisionError, OverflowError):
             continue
     return None

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
-from gradsmith.source.knowledge import LINEAR_ALGEBRA
+from gradsmith.source.knowledge import CREATION, LINEAR_ALGEBRA
 from gradsmith.source.loops import body_nodes, bound_names
 from gradsmith.source.walk import nodes_under
 
@@ -164,9 +164,7 @@ class _Fixed:
 
 
 _STEPS = 4
-_CREATION = frozenset(
-    {"zeros", "ones", "full", "arange", "scalar_tensor", "zeros_like", "ones_like", "empty", "lift_fresh"}
-)
+_CREATION = CREATION | {"lift_fresh"}
 
 
 def profile(profile: Profile) -> Iterator[Finding]:

@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source.knowledge import CASTS_TO_INTEGER
 
 if TYPE_CHECKING:
     from gradsmith.source import FunctionModel, Method
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 CODE = "GS230"
 SEVERITY = "error"
 EXPLAINS = ("undeclared-surrogate", "wrong-gradient")
-_INTEGERS = frozenset({"long", "int", "short", "char", "byte", "argmax", "argmin", "argsort"})
+_INTEGERS = CASTS_TO_INTEGER | {"argmax", "argmin", "argsort"}
 _TYPES = frozenset(f"torch.{t}" for t in ("int8", "int16", "int32", "int64", "uint8", "long", "int", "short"))
 BAD = """
 import torch

@@ -152,13 +152,6 @@ def _in_block(file: FileModel, block: ast.stmt, statements: Sequence[ast.stmt]) 
             freed[name] = statement
 
 
-# Their backward needs what forward saved; that of `x + 1` or `x.view(-1)` does not.
-_SAVES = frozenset(
-    ("matmul", "mm", "bmm", "linear", "tanh", "sigmoid", "exp", "log", "sqrt", "softmax", "log_softmax", "square", "pow", "relu",
-     "gelu", "silu", "layer_norm", "conv1d", "conv2d", "conv3d", "logsumexp", "norm", "abs")
-)  # fmt: skip
-
-
 def _shared(file: FileModel, statements: Sequence[ast.stmt], first: str, second: str) -> str | None:
     """A value of this block that both losses are computed from, and whose own computation saves something."""
     made: dict[str, ast.expr] = {}
@@ -205,7 +198,7 @@ def _saves(file: FileModel, value: ast.expr) -> bool:
     if not (isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)):
         return False
     dotted = file.dotted(value.func)
-    return (know.bare_op(dotted) or value.func.attr) in _SAVES
+    return (know.bare_op(dotted) or value.func.attr) in know.SAVES
 
 
 def _backward(statement: ast.stmt) -> ast.Call | None:
