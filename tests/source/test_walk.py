@@ -36,3 +36,15 @@ def test_every_node_has_its_parent(text: str) -> None:
             # `+` and `and` are single objects that many nodes share.
             shared = isinstance(child, (ast.operator, ast.unaryop, ast.boolop, ast.cmpop))
             assert shared or parents[child] is node
+
+
+def test_what_a_traceback_of_ipython_hangs_on_shared_nodes_is_not_walked() -> None:
+    """`executing`, which IPython uses, sets `.parent` on every node it parses; `+` is one object for all trees."""
+    tree = ast.parse("a + b")
+    sign = tree.body[0].value.op  # type: ignore[attr-defined]
+    sign.parent = tree
+    try:
+        assert children(sign) == []
+        assert len(nodes_under(tree)) == 6
+    finally:
+        del sign.parent

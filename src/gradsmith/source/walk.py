@@ -43,7 +43,8 @@ def nodes_under(root: ast.AST) -> list[ast.AST]:
 def children(node: ast.AST) -> list[ast.AST]:
     """What stands directly under a node, in order."""
     found: list[ast.AST] = []
-    for value in vars(node).values():
+    # The parser shares one `+` among all trees, and IPython's tracebacks hang a parent on it.
+    for value in vars(node).values() if node.__class__ not in LEAVES else ():
         kind = value.__class__
         if kind is list:
             found += [item for item in value if item.__class__ not in ATOMS]
