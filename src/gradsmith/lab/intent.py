@@ -7,27 +7,16 @@ import inspect
 import io
 import re
 import tokenize
-from typing import Any
 
 import torch
-from torch import Tensor
-from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
 
 from gradsmith.lab import source_of
 from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.questions import chooses, steps
 from gradsmith.lab.run import forward
+from gradsmith.lab.tape import OperationTape
 from gradsmith.lab.target import Target, backward_of
 
-# What they return does not move with what they are given: a derivative through them is zero, and nobody trains with that.
-_STEPS = frozenset(
-    {
-        *("round", "floor", "ceil", "trunc", "fix", "sign", "sgn", "heaviside", "floor_divide"),
-        *("bernoulli", "multinomial", "argmax", "argmin", "one_hot"),
-        *("fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine"),
-    }
-)
-_CASTS = frozenset({"to", "type", "int", "long", "short", "char", "byte", "type_as"})
 _SAID = re.compile(
     r"straight[\s_-]*through|surrogate|natural[\s_-]*gradient|pseudo[\s_-]*(?:gradient|derivative)|"
     r"grad(?:ient)?s?[\s_-]*(?:revers|scal|clip)\w*|rev(?:erse[sd]?|ersing)?[\s_-]*(?:the[\s_-]*)?grad\w*|"
@@ -116,36 +105,6 @@ def holds_parts(target: Target) -> bool:
     )
 
 
-def passes_a_step(target: Target, arguments: Arguments, position: int, seed: int) -> bool:
+def passes_a_step(target: Target, tape: OperationTape, position: int) -> bool:
     """Whether forward rounds, or takes the sign of, what it computes from this input."""
-    start = next(leaf.tensor for leaf in arguments.leaves if leaf.position == position)
-    watch = _Steps(start)
-    try:
-        with torch.no_grad(), watch:
-            forward(target, arguments, seed=seed, plain=True)
-    except Exception:  # what ran before still counts
-        pass
-    return watch.found or (watch.chooses and bool(_STEP_NAMED.search(target.name)))
-
-
-class _Steps(TorchFunctionMode):
-    """Follows one tensor through torch's functions until it meets a step."""
-
-    def __init__(self, start: Tensor) -> None:
-        super().__init__()
-        self.found = False
-        self.chooses = False  # between values that do not depend on it, by a comparison that does
-        self.alive = {id(start): start}  # ids are only good while the tensors live
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        given = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, Tensor) and id(t) in self.alive]
-        result = func(*args, **kwargs)
-        name = getattr(func, "__name__", "").rstrip("_")
-        if given and not name.endswith("_like"):
-            self.chooses |= name == "where" and [id(t) for t in given] == [id(args[0])]
-            made = [t for t in pytree.tree_leaves(result) if isinstance(t, Tensor)]
-            whole = any(not t.is_floating_point() and not t.is_complex() and t.dtype != torch.bool for t in made)
-            self.found |= name in _STEPS or (name in _CASTS and whole)
-            self.alive.update({id(t): t for t in made})
-        return result
+    return steps(tape, position) or (chooses(tape, position) and bool(_STEP_NAMED.search(target.name)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from gradsmith.inputs.guess.endless import spend
+from gradsmith.lab.tape import spend
 
 FUNCTION_NAME = re.compile(
     r"(\w*_)?(fn|func|function|f|op|act|activation|run_function|callable|surrogate\w*|subgraph|graph|gm|body|closure)"
