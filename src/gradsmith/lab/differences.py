@@ -18,7 +18,7 @@ Evaluate = Callable[[float], list[Tensor]]
 
 # In units of the typical size of the input. float64: (1e-3)^4 truncation against 1e-16 / 1e-3 round-off.
 _STEPS = {torch.float64: (1e-3, 1e-5, 1e-6, 1e-2, 1e-1), torch.float32: (3e-2, 1e-1, 1e-2, 3e-1)}
-_GOOD_ENOUGH = 1e-9
+GOOD_ENOUGH = 1e-9
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ def slopes(evaluate: Evaluate, probes: Sequence[Probe], dtype: torch.dtype = tor
     best = [Slope(math.nan, math.inf) for _ in probes]
     eps = torch.finfo(dtype).eps
     for h in _STEPS[torch.float64 if dtype == torch.float64 else torch.float32]:
-        found = _at_step(evaluate, probes, h, eps)
+        found = at_step(evaluate, probes, h, eps)
         best = [new if new.error < old.error else old for old, new in zip(best, found)]
-        if all(s.error <= _GOOD_ENOUGH * p.scale for s, p in zip(best, probes)):
+        if all(s.error <= GOOD_ENOUGH * p.scale for s, p in zip(best, probes)):
             break
     return best
 
@@ -69,7 +69,14 @@ def one_sided(evaluate: Evaluate, probe: Probe, h: float, eps: float) -> tuple[S
     return sides[0], sides[1]
 
 
-def _at_step(evaluate: Evaluate, probes: Sequence[Probe], h: float, eps: float) -> list[Slope]:
+def central(evaluate: Evaluate, probes: Sequence[Probe], h: float) -> list[float]:
+    """One central difference for every probe, without a word on its error."""
+    plus, minus = evaluate(h), evaluate(-h)
+    return [dot(p.v, plus[p.output] - minus[p.output]) / (2 * h) for p in probes]
+
+
+def at_step(evaluate: Evaluate, probes: Sequence[Probe], h: float, eps: float) -> list[Slope]:
+    """The slope for every probe from the steps h, h / 2 and h / 4."""
     differences: list[list[float]] = [[] for _ in probes]
     floors = [0.0] * len(probes)
     for step in (h, h / 2, h / 4):

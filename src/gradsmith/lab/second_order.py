@@ -13,6 +13,7 @@ from gradsmith.lab.gradient import Judgement, judge
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.once import once
 from gradsmith.lab.run import flat_outputs, forward
+from gradsmith.lab.screening import is_plainly_right
 from gradsmith.lab.target import Target
 
 
@@ -35,8 +36,11 @@ def second_order(lab: Lab) -> SecondOrder:
     settings = replace(lab.settings, reference=None, project=None)
     try:
         run = forward(target, arguments, seed=settings.seed)
-        refused = _once_differentiable([out.grad_fn for out in run.outputs])
-        return SecondOrder(refused=refused) if refused else SecondOrder(judge(target, arguments, settings))
+        if refused := _once_differentiable([out.grad_fn for out in run.outputs]):
+            return SecondOrder(refused=refused)
+        if run.differentiable and is_plainly_right(run, run.normal(lab.generator(19)), settings):
+            return SecondOrder(Judgement(run, [], None))
+        return SecondOrder(judge(target, arguments, settings))
     except Exception as error:  # once_differentiable and the like refuse with an exception of any kind
         return SecondOrder(refused=str(error).splitlines()[0] if str(error) else type(error).__name__)
 
