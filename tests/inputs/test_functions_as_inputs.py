@@ -9,8 +9,8 @@ import torch
 import gradsmith as gs
 from gradsmith.inputs.guess import guess
 from gradsmith.inputs.guess.clues import clues
-from gradsmith.inputs.guess.endless import NoEnd, Stopped
 from gradsmith.inputs.guess.functions import APPLY, MIXED, PRODUCT, TEST, Written, likely, others
+from gradsmith.lab.tape import NoEnd, stopped_after
 from gradsmith.lab.target import resolve
 
 
@@ -48,7 +48,7 @@ def test_a_function_that_is_called_with_another_one_applies_it():
 
 def test_a_guessed_loop_that_does_not_end_is_stopped():
     endless = Written("lambda x: True", lambda x: True)
-    with pytest.raises(NoEnd), Stopped(100):
+    with pytest.raises(NoEnd), stopped_after(100):
         ops.Loop.apply(endless, MIXED, torch.randn(3))
 
 
@@ -76,6 +76,6 @@ def test_a_stop_leaves_gradients_as_they_were():
                 torch.ones(2).sum()
 
     for limit in range(1, 12):
-        with pytest.raises(NoEnd), Stopped(limit):
+        with pytest.raises(NoEnd), stopped_after(limit):
             without_end()
         assert torch.is_grad_enabled()

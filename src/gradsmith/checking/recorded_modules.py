@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-import torch
-from torch import Tensor
-from torch.overrides import TorchFunctionMode
+from typing import TYPE_CHECKING
 
 from gradsmith.checking.options import Options
 from gradsmith.checking.run import examine
@@ -16,7 +12,9 @@ from gradsmith.findings import Report
 from gradsmith.folding import together
 from gradsmith.inputs.recorded import constructed, of_modules
 from gradsmith.inputs.scaling import elements
+from gradsmith.lab.questions import leaves_the_graph
 from gradsmith.lab.state import preserved
+from gradsmith.lab.tape import OperationTape
 from gradsmith.lab.target import resolve, short_name
 
 if TYPE_CHECKING:
@@ -60,35 +58,11 @@ def _checked(calls: list[ModuleCall], exact: set[str], options: Options) -> Repo
     return report
 
 
-class _Cuts(TorchFunctionMode):
-    """Notes what takes values out of the graph: whoever writes that means another gradient than forward's."""
-
-    def __init__(self) -> None:
-        self.found: list[str] = []
-        super().__init__()
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in _CUTTING:
-            self.found.append(_CUTTING[func])
-        return func(*args, **(kwargs or {}))
-
-
-_CUTTING: dict[Any, str] = {
-    Tensor.detach: "detach",
-    Tensor.detach_: "detach_",
-    torch.detach: "detach",
-    Tensor.data.__get__: ".data",  # type: ignore[attr-defined]
-    Tensor.item: "item",
-    Tensor.tolist: "tolist",
-    Tensor.numpy: "numpy",
-    torch._C._set_grad_enabled: "no_grad",
-}
-
-
 def _cuts(call: ModuleCall) -> str:
-    with preserved(call.args, call.module), _Cuts() as mode, contextlib.suppress(Exception):
+    tape = OperationTape(calls_only=True)
+    with preserved(call.args, call.module), tape, contextlib.suppress(Exception):
         call.module(*call.args, **call.kwargs)
-    return ", ".join(dict.fromkeys(mode.found))
+    return ", ".join(leaves_the_graph(tape))
 
 
 def _by_class(tape: Tape) -> list[list[ModuleCall]]:

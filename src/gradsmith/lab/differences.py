@@ -22,7 +22,7 @@ Evaluate = Callable[[float], list[Tensor]]
 # In units of the typical size of the input. float64: (1e-3)^4 truncation against 1e-16 / 1e-3 round-off.
 _STEPS = {torch.float64: (1e-3, 1e-5, 1e-6, 1e-2, 1e-1), torch.float32: (3e-2, 1e-1, 1e-2, 3e-1)}
 _FINER = {torch.float64: (1e-7, 1e-8), torch.float32: (1e-3, 1e-4, 1e-5, 1e-6)}
-_GOOD_ENOUGH = 1e-9
+GOOD_ENOUGH = 1e-9
 _STANDS_OUT = 0.01  # a slope with an error below this share of itself is no accident
 
 
@@ -60,7 +60,7 @@ def slopes(evaluate: Evaluate, probes: Sequence[Probe], dtype: torch.dtype = tor
         _measure(evaluate, probes, h, eps, found)
         candidates = [_with_errors(of_probe, eps) for of_probe in found]
         best = [min(of_probe.values(), key=lambda s: s.error) for of_probe in candidates]
-        if all(s.error <= _GOOD_ENOUGH * p.scale for s, p in zip(best, probes)):
+        if all(s.error <= GOOD_ENOUGH * p.scale for s, p in zip(best, probes)):
             return best
     if any(_in_doubt(of_probe) for of_probe in candidates):
         for h in _FINER[kind]:
@@ -171,6 +171,19 @@ def _eps_of(outputs: Sequence[Tensor], eps: float) -> float:
         elif kind is torch.float32:
             return eps
     return found
+
+
+def central(evaluate: Evaluate, probes: Sequence[Probe], h: float) -> list[float]:
+    """One central difference for every probe, without a word on its error."""
+    plus, minus = evaluate(h), evaluate(-h)
+    return [dot(p.v, plus[p.output] - minus[p.output]) / (2 * h) for p in probes]
+
+
+def at_step(evaluate: Evaluate, probes: Sequence[Probe], h: float, eps: float) -> list[Slope]:
+    """The slope for every probe from the steps h, h / 2 and h / 4."""
+    found: list[dict[float, _Difference]] = [{} for _ in probes]
+    _measure(evaluate, probes, h, eps, found)
+    return [_with_errors(of_probe, eps)[h] for of_probe in found]
 
 
 def _rounding(probe: Probe, output: Tensor, step: float) -> float:

@@ -5,7 +5,7 @@ the disagreement is traced to one element, which is then measured on its own bef
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -23,7 +23,7 @@ Projection = Callable[[Tensor], Tensor]
 Status = Literal["right", "wrong", "noisy", "missing"]
 
 _NOISE_LIMIT = 0.01  # noise wider than this share of the gradient proves nothing
-_FLOOR = 4e-9  # disagreement below this share of the gradient is rounding, in float64
+FLOOR = 4e-9  # disagreement below this share of the gradient is rounding, in float64
 _MOST_CORNERS = 24
 _DIRECTIONS = 2
 _REAL = {torch.complex128: torch.float64, torch.complex64: torch.float32, torch.complex32: torch.float16}
@@ -119,8 +119,8 @@ def judge(target: Target, arguments: Arguments, settings: Settings, *, until_wro
     oracle = own_forward(target, run, settings.seed, settings.reference)
     pairs: list[Pair] = []
     vs = [_finite_only(run.normal(generator), run) for _ in range(_DIRECTIONS)]
-    claims = [{o: _claims(target, arguments, settings, v, o) for o in run.differentiable} for v in vs]
-    for leaf in _distinct(arguments.differentiable):
+    claims = [{o: claims_of(target, arguments, settings, v, o) for o in run.differentiable} for v in vs]
+    for leaf in distinct(arguments.differentiable):
         found = [Pair(leaf, o, vs[0][o], *_claim(claims[0][o][leaf.position], leaf)) for o in run.differentiable]
         dtype = working_dtype(arguments, [run.outputs[o] for o in run.differentiable])
         for pair in found:
@@ -134,7 +134,7 @@ def judge(target: Target, arguments: Arguments, settings: Settings, *, until_wro
     return Judgement(run, pairs, oracle)
 
 
-def _claims(
+def claims_of(
     target: Target, arguments: Arguments, settings: Settings, v: dict[int, Tensor], output: int
 ) -> dict[int, Tensor | None]:
     """What backward says about one output, each time on a fresh graph: an earlier backward may have spoiled it.
@@ -154,19 +154,28 @@ class NotNearby(Exception):
 
 def moved(target: Target, arguments: Arguments, leaf: Leaf, u: Tensor, settings: Settings) -> Evaluate:
     """t -> the outputs at x + t u (projected back onto the domain, if there is one)."""
-    shared = [x.position for x in arguments.leaves if x.tensor is leaf.tensor]
-    base = leaf.tensor.detach()
+    return moved_together(target, arguments, [(leaf, u)], settings)
+
+
+def moved_together(
+    target: Target, arguments: Arguments, directions: Sequence[tuple[Leaf, Tensor]], settings: Settings
+) -> Evaluate:
+    """t -> the outputs where every one of these inputs has moved by t along its direction."""
+    names = " and ".join(f"'{leaf.name}'" for leaf, _ in directions)
 
     def evaluate(t: float) -> list[Tensor]:
-        x = base + t * u if t else base.clone()
-        x = settings.project(x) if settings.project is not None else x
-        near = arguments.replaced(dict.fromkeys(shared, x))
+        tensors: dict[int, Tensor] = {}
+        for leaf, u in directions:
+            base = leaf.tensor.detach()
+            x = base + t * u if t else base.clone()
+            x = settings.project(x) if settings.project is not None else x
+            tensors.update({other.position: x for other in arguments.leaves if other.tensor is leaf.tensor})
         try:
             with torch.no_grad():
-                outputs = forward(target, near, seed=settings.seed, plain=True).outputs
+                outputs = forward(target, arguments.replaced(tensors), seed=settings.seed, plain=True).outputs
         except Exception as error:
             # It ran on the inputs themselves: their values are indices, labels, or on the edge of what it takes.
-            raise NotNearby(f"forward raises a step away from '{leaf.name}': {one_line(error)}") from error
+            raise NotNearby(f"forward raises a step away from {names}: {one_line(error)}") from error
         return [o.detach().to(torch.complex128 if o.is_complex() else torch.float64) for o in outputs]
 
     return evaluate
@@ -232,7 +241,7 @@ def _measure_pairs(
 
 
 def _tolerance(slope: Slope, scale: float, dtype: torch.dtype, settings: Settings) -> float:
-    floor = _FLOOR if dtype == torch.float64 else 64 * torch.finfo(dtype).eps
+    floor = FLOOR if dtype == torch.float64 else 64 * torch.finfo(dtype).eps
     return 10 * slope.error + max(floor, settings.rtol or 0.0) * scale + (settings.atol or 0.0)
 
 
@@ -334,7 +343,7 @@ def _finite_only(v: dict[int, Tensor], run: Run) -> dict[int, Tensor]:
     return {o: torch.where(torch.isfinite(run.outputs[o].detach()), g, torch.zeros_like(g)) for o, g in v.items()}
 
 
-def _distinct(leaves: list[Leaf]) -> list[Leaf]:
+def distinct(leaves: list[Leaf]) -> list[Leaf]:
     """A tensor passed twice has one gradient: judge it once, under its first name."""
     seen: dict[int, Leaf] = {}
     for leaf in leaves:

@@ -14,13 +14,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
 
 from gradsmith.lab import source_of
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.oracle import OwnForward, plain_forward
-from gradsmith.lab.run import forward
+from gradsmith.lab.questions import steps
+from gradsmith.lab.tape import OperationTape
 from gradsmith.lab.target import Target, backward_of
 from gradsmith.source import knowledge as know
 from gradsmith.source.lexicon import surrogate_words
@@ -87,16 +86,9 @@ def holds_parts(target: Target) -> bool:
     )
 
 
-def passes_a_step(target: Target, arguments: Arguments, position: int, seed: int) -> bool:
+def passes_a_step(tape: OperationTape, position: int) -> bool:
     """Whether forward rounds, or takes the sign of, what it computes from this input."""
-    start = next(leaf.tensor for leaf in arguments.leaves if leaf.position == position)
-    watch = _Steps(start)
-    try:
-        with torch.no_grad(), watch:
-            forward(target, arguments, seed=seed, plain=True)
-    except Exception:  # what ran before still counts
-        pass
-    return watch.found
+    return steps(tape, position)
 
 
 def without_steps(target: Target, arguments: Arguments, seed: int) -> OwnForward | None:
@@ -105,54 +97,36 @@ def without_steps(target: Target, arguments: Arguments, seed: int) -> OwnForward
     None where forward has neither, or cannot be run so.
     """
     function = plain_forward(target)
-    skipping = _Steps(None)
+    smoothing = _Smoothing()
     if function is None:
         return None
     try:
-        with skipping:
+        with OperationTape(calls_only=True, keep=False, instead=smoothing):
             smooth = OwnForward(function, arguments, seed)
     except Exception:  # the user's code on values that its own operations would not have given it
         return None
-    return smooth if skipping.found else None
+    return smooth if smoothing.met else None
 
 
-class _Steps(TorchFunctionMode):
-    """Follows one tensor through torch's functions until it meets a step; without a tensor to follow, takes every step
-    for the identity, and every normal draw for its mean."""
+class _Smoothing:
+    """What a call hands on: for a step what it was given, for a normal draw its mean."""
 
-    def __init__(self, start: Tensor | None) -> None:
-        super().__init__()
-        self.found = False
-        self.following = start is not None
-        self.alive = {id(start): start}  # ids are only good while the tensors live
+    def __init__(self) -> None:
+        self.met = False
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        given = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, Tensor) and id(t) in self.alive]
-        result = func(*args, **kwargs)
-        name = getattr(func, "__name__", "").rstrip("_")
-        if not self.following:
-            return self._skipped(name, args, kwargs, result)
-        if given and not name.endswith("_like"):
-            made = [t for t in pytree.tree_leaves(result) if isinstance(t, Tensor)]
-            whole = any(not t.is_floating_point() and not t.is_complex() and t.dtype != torch.bool for t in made)
-            self.found |= name in know.STEPS_ON_THE_WAY or (name in know.CASTS and whole)
-            self.alive.update({id(t): t for t in made})
-        return result
-
-    def _skipped(self, name: str, args: Any, kwargs: Any, result: Any) -> Any:
+    def __call__(self, name: str, args: Any, kwargs: Any, result: Any) -> Any:
         first = args[0] if args and isinstance(args[0], Tensor) else None
         if name in know.NORMAL_DRAWS and name != "normal":
-            self.found = True
+            self.met = True
             return torch.zeros_like(result)
         if name == "normal" and isinstance(result, Tensor):
-            self.found = True
+            self.met = True
             mean = args[1] if result is first and len(args) > 1 else args[0] if result is not first else 0.0
             mean = kwargs.get("mean", mean)
-            return result.fill_(mean) if result is first else torch.zeros_like(result) + mean
+            return result.fill_(mean) if first is result else torch.zeros_like(result) + mean
         whole = isinstance(result, Tensor) and not result.is_floating_point() and result.dtype != torch.bool
         step = name in know.STEPS_ON_THE_WAY or (name in know.CASTS and whole)
         if step and first is not None and first.is_floating_point() and result.shape == first.shape:
-            self.found = True
+            self.met = True
             return first
         return result

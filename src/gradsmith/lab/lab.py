@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from gradsmith.findings import Finding, Severity
 from gradsmith.lab.arguments import Arguments, Leaf
 from gradsmith.lab.gradient import Judgement, Settings, judge, typical_size
-from gradsmith.lab.run import Run, forward
+from gradsmith.lab.run import Run, forward, recorded
+from gradsmith.lab.tape import OperationTape
 from gradsmith.lab.target import Target, functions_behind, resolve
 from gradsmith.lab.values import widened
 from gradsmith.lab.watching import Guard, Watched, watched
@@ -103,6 +104,12 @@ class Lab:
         except Exception:  # it runs under the seed of the settings: what raises under another one depends on chance
             return True
         return not all(self.close(a, b) for a, b in zip(*outputs))
+
+    @cached_property
+    def tape(self) -> OperationTape:
+        """Every operation of one forward and one backward on the example; `lab/questions.py` reads it."""
+        target, arguments = self.precise
+        return recorded(target, arguments, self.settings.seed, backward=True)
 
     @cached_property
     def tolerance(self) -> Tolerance:

@@ -12,6 +12,7 @@ from torch import Tensor
 from gradsmith.lab.arguments import parameter_names
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.observe import BackwardCall, ForwardCall, Trace
+from gradsmith.lab.once import once
 from gradsmith.lab.target import has_setup_context, short_name
 
 
@@ -27,6 +28,7 @@ class RawPair:
     needed: bool
 
 
+@once
 def observed_trace(lab: Lab) -> Trace:
     """A forward and a backward as they are, in the user's own precision; a backward that raises still leaves a trace."""
     run = lab.run()

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gradsmith.lab.gradient import Judgement, Pair, Settings, moved, typical_size
 from gradsmith.lab.intent import holds_parts, passes_a_step, tests_grad_output, without_steps
-from gradsmith.lab.run import normal_like
+from gradsmith.lab.run import Run, normal_like, recorded
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def resemblance(judgement: Judgement, settings: Settings) -> Resemblance | None:
     if any(pair.missing for pair in pairs):
         return None
     run = judgement.run
-    if all(p.flat or passes_a_step(run.target, run.arguments, p.leaf.position, settings.seed) for p in pairs):
+    if _all_pass_a_step(run, [p for p in pairs if not p.flat], settings.seed):
         return Resemblance("straight-through", _ROUNDED)
     if holds_parts(run.target) and all(_is_recorded(judgement, pair) for pair in pairs):
         return Resemblance("custom", HELD)
@@ -61,6 +61,13 @@ def resemblance(judgement: Judgement, settings: Settings) -> Resemblance | None:
     if all(_smooths(judgement, pair) for pair in pairs):
         return Resemblance("custom", _SMOOTH)
     return None
+
+
+def _all_pass_a_step(run: Run, pairs: list[Pair], seed: int) -> bool:
+    if not pairs:
+        return True
+    tape = recorded(run.target, run.arguments, seed)
+    return all(passes_a_step(tape, p.leaf.position) for p in pairs)
 
 
 def _is_recorded(judgement: Judgement, pair: Pair) -> bool:

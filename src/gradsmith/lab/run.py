@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from gradsmith.lab.memory import kept, readable
 from gradsmith.lab.observe import Trace, observing
 from gradsmith.lab.seeding import gradients
 from gradsmith.lab.state import seed_all
+from gradsmith.lab.tape import OperationTape
 from gradsmith.lab.target import Target
 from gradsmith.lab.values import computable
 from gradsmith.lab.wrapped import plain_gradient, taken_apart
@@ -80,17 +82,39 @@ def forward(
     seed: int = 0,
     classes: Sequence[type[torch.autograd.Function]] = (),
     plain: bool = False,
+    tape: OperationTape | None = None,
 ) -> Run:
-    """Call the subject on fresh copies. Tensors passed twice stay one tensor; `plain` skips the graph."""
+    """Call the subject on fresh copies. `plain` skips the graph; a tape hears the subject alone, not the copying."""
     given = copied(arguments, plain=plain)
+    if tape is not None:
+        tape.follow(given.passed)
     trace = Trace()
     seed_all(seed)
-    with observing(classes, trace):
+    with observing(classes, trace), tape if tape is not None else contextlib.nullcontext():
         result = target.call(*given.args, **given.kwargs)
     outputs, names = flat_outputs(result)
     for name, output in zip(names, outputs):
         readable(output, name)
     return Run(target, arguments, given.leaves, given.passed, outputs, names, tuple(classes), trace)
+
+
+def recorded(target: Target, arguments: Arguments, seed: int, *, backward: bool = False) -> OperationTape:
+    """The tape of one forward, and of one backward if asked for; where they raise, of what ran until then."""
+    tape = OperationTape(path=target.path)
+    try:
+        run = forward(target, arguments, seed=seed, tape=tape)
+    except Exception as error:  # user code, under a mode it may not bear below the level of calls
+        tape = OperationTape(path=target.path, calls_only=True)
+        tape.failed = error
+        with contextlib.suppress(Exception):
+            forward(target, arguments, seed=seed, tape=tape)
+        return tape
+    if backward and run.differentiable:
+        tape.phase = "backward"
+        v = run.normal(torch.Generator().manual_seed(seed))
+        with tape, contextlib.suppress(Exception):
+            run.gradients(v)
+    return tape
 
 
 def flat_outputs(result: Any) -> tuple[list[Tensor], list[str]]:

@@ -14,6 +14,7 @@ from gradsmith.lab.gradient import Judgement, Mismatch, Pair, Settings, judge, m
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.once import once
 from gradsmith.lab.run import Run, flat_outputs, forward
+from gradsmith.lab.screening import is_plainly_right
 from gradsmith.lab.target import Target
 from gradsmith.lab.values import finite
 
@@ -38,13 +39,15 @@ def second_order(lab: Lab) -> SecondOrder:
     settings = replace(lab.settings, reference=None, project=None)
     try:
         run = forward(target, arguments, seed=settings.seed)
-        refused = _once_differentiable([out.grad_fn for out in run.outputs])
-        if refused:
+        if refused := _once_differentiable([out.grad_fn for out in run.outputs]):
             return SecondOrder(refused=refused)
+        without = _without_graph(run, names)
+        if run.differentiable and is_plainly_right(run, run.normal(lab.generator(19)), settings):
+            return SecondOrder(Judgement(run, [], None), without_graph=without)
         judged = judge(target, arguments, settings)
         for pair in judged.pairs:
             _measure_where_not_finite(target, arguments, settings, pair, judged.run)
-        return SecondOrder(judged, without_graph=_without_graph(run, names))
+        return SecondOrder(judged, without_graph=without)
     except Exception as error:  # once_differentiable and the like refuse with an exception of any kind
         return SecondOrder(refused=str(error).splitlines()[0] if str(error) else type(error).__name__)
 

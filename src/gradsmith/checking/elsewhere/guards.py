@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from gradsmith.checking.elsewhere.structure import Elsewhere, is_right
 from gradsmith.lab.arguments import Arguments
+from gradsmith.lab.questions import clamps, clamps_something
 from gradsmith.lab.run import forward
+from gradsmith.lab.tape import OperationTape
 from gradsmith.lab.target import Target
 from gradsmith.lab.values import finite
 from gradsmith.source.knowledge import CLAMPS
@@ -50,24 +52,23 @@ def _inside(like: Tensor, seed: int) -> Iterator[Tensor]:
 
 def _finite_unclamped(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> bool | None:
     """Whether forward is finite without its clamps; None where it has none, or where it raises."""
-    unclamped = _Unclamped()
-    with torch.no_grad(), unclamped, contextlib.suppress(Exception):  # user code on values it was not asked about
-        run = forward(target, Arguments.of(args, kwargs, target.names), seed=seed, plain=True)
-        if unclamped.met:
-            return all(finite(out) for out in run.outputs)
+    found = unclamped(target, args, kwargs, seed)
+    return found.finite if found is not None else None
+
+
+@dataclass(frozen=True)
+class Unclamped:
+    """A forward whose clamps hand everything through: whether its outputs are finite, and whether a clamp would have acted."""
+
+    finite: bool
+    active: bool
+
+
+def unclamped(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Unclamped | None:
+    """None where forward has no clamp, or raises."""
+    tape = OperationTape(through=CLAMPS, calls_only=True)
+    with torch.no_grad(), contextlib.suppress(Exception):  # user code on values it was not asked about
+        run = forward(target, Arguments.of(args, kwargs, target.names), seed=seed, plain=True, tape=tape)
+        if clamps(tape):
+            return Unclamped(all(finite(out) for out in run.outputs), clamps_something(tape))
     return None
-
-
-class _Unclamped(TorchFunctionMode):
-    """Hands tensors through the clamps as they are."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.met = False
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if getattr(func, "__name__", "").rstrip("_") in CLAMPS and args and isinstance(args[0], Tensor):
-            self.met = True
-            return args[0]
-        return func(*args, **kwargs)

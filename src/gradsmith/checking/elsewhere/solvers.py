@@ -9,14 +9,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
+from gradsmith.checking.elsewhere.guards import unclamped
 from gradsmith.checking.elsewhere.structure import Elsewhere, is_right, text_of
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
-from gradsmith.lab.values import finite
-from gradsmith.source.knowledge import CLAMPS
 from gradsmith.source.lexicon import is_a
 
 _STOPS = re.compile(r"^\s+(break|while)\b", re.MULTILINE)
@@ -30,12 +28,12 @@ def where_no_norm_is_clamped(
     """Points of a ball: forward clamps their norms, because it is not finite beyond; inside, the gradient is right."""
     places = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.is_floating_point() and a.requires_grad]
     inside = _scaled(args, places, _SMALL)
-    met = _Unclamped.over(target, inside, kwargs, seed)
+    met = unclamped(target, inside, kwargs, seed)
     if not places or met is None or met.active or not met.finite:
         return None
     # That a clamp is a guard shows where forward without it fails: here, with one point inside and the other outside.
     beyond = [args, *(_scaled(args, [i], _SMALL) for i in places), _scaled(args, places, 1 / _SMALL)]
-    failed = [found for other in beyond if (found := _Unclamped.over(target, other, kwargs, seed)) and found.active]
+    failed = [found for other in beyond if (found := unclamped(target, other, kwargs, seed)) and found.active]
     if all(found.finite for found in failed) or not is_right(target, inside, kwargs, seed):
         return None
     names = " and ".join(f"'{target.names[i]}'" for i in places if i < len(target.names))
@@ -131,32 +129,6 @@ def _scaled(args: tuple[Any, ...], places: list[int], factor: float) -> tuple[An
 
 def _name(target: Target, position: int) -> str:
     return target.names[position] if position < len(target.names) else f"input {position + 1}"
-
-
-class _Unclamped(TorchFunctionMode):
-    """Hands tensors through the clamps as they are, and notes whether a clamp would have changed them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.met = self.active = self.finite = False
-
-    @classmethod
-    def over(cls, target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> _Unclamped | None:
-        """One forward; None where it has no clamp, or raises."""
-        mode = cls()
-        with torch.no_grad(), mode, contextlib.suppress(Exception):  # user code on values it was not asked about
-            run = forward(target, Arguments.of(args, kwargs, target.names), seed=seed, plain=True)
-            mode.finite = all(finite(out) for out in run.outputs)
-            return mode if mode.met else None
-        return None
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        if getattr(func, "__name__", "").rstrip("_") in CLAMPS and args and isinstance(args[0], Tensor):
-            self.met = True
-            self.active |= not torch.equal(func(args[0].clone(), *args[1:], **kwargs), args[0])
-            return args[0]
-        return func(*args, **kwargs)
 
 
 def where_inputs_are_vectors(

@@ -19,12 +19,12 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from gradsmith.inputs.guess.endless import Stopped
 from gradsmith.inputs.guess.functions import Written, others
 from gradsmith.lab import source_of
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.gradient import Settings, judge
 from gradsmith.lab.implied import implied
+from gradsmith.lab.tape import stopped_after
 from gradsmith.lab.target import Target
 from gradsmith.lab.wrapped import Wrapped
 from gradsmith.source.knowledge import OF_SYMMETRIC
@@ -211,7 +211,7 @@ def _judged(
 ) -> bool | None:
     """Whether every gradient is right there (and none of them only zero, if `reached`); None where they cannot be had."""
     try:
-        with Stopped(_OPERATIONS):
+        with stopped_after(_OPERATIONS):
             arguments = Arguments.of(args, kwargs, target.names)
             judgement = judge(target, arguments, Settings(seed=seed), until_wrong=True)
     except Exception:  # user code on values it was not asked about

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from gradsmith.inputs.guess.endless import spend
+from gradsmith.lab.tape import spend
 from gradsmith.source.lexicon import is_a
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from gradsmith.inputs.guess.blame import Blame
 from gradsmith.inputs.guess.callers import overheard
 from gradsmith.inputs.guess.candidates import Sizes, candidates, written_frames
 from gradsmith.inputs.guess.cheapest import cheapest
@@ -33,7 +32,9 @@ from gradsmith.lab import torch_says
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.code import as_code, sayable
 from gradsmith.lab.eager import uncompiled
+from gradsmith.lab.questions import blamed
 from gradsmith.lab.state import preserved, seed_all
+from gradsmith.lab.tape import OPERATIONS, OperationTape
 from gradsmith.lab.target import Target
 from gradsmith.lab.wrapped import put_together
 
@@ -251,20 +252,22 @@ def _attempt(
 ) -> _Failure:
     """One forward, and where it runs one backward."""
     search.attempts += 1
-    blame = Blame(args)
+    tape = OperationTape(limit=OPERATIONS, calls_only=True)
+    tape.follow(dict(enumerate(args)))
     seed_all(search.seed)
     try:
-        with torch.no_grad(), uncompiled(), blame:
+        with torch.no_grad(), uncompiled(), tape:
             given, named = split(args, search.keywords)
             search.target.call(*put_together(given), **named)
     except Exception as error:  # whatever the user's code thinks of a wrong guess
         said = str(error).strip().replace(f"'{Written.__name__}'", "'function'")
         text = f"{type(error).__name__}: {said.splitlines()[0] if said else ''}"
         search.errors[text] = search.errors.get(text, 0) + 1
-        if torch_says.wants_complex(text) and (wider := _complex(search, frame, chosen, blame.origins)):
+        accused = blamed(tape)
+        if torch_says.wants_complex(text) and (wider := _complex(search, frame, chosen, accused)):
             return _attempt(search, frame, *wider, names)
         if not torch_says.values_do_not_suit(text):
-            return _Failure(blame.origins, hints(error, names, args, chosen, blame.origins))
+            return _Failure(accused, hints(error, names, args, chosen, accused))
     with uncompiled():
         tried = outcome(search.target, frame, chosen, search.dtype, args, search.seed, search.keywords)
     search.refused += tried.rank == 1 and _no_input_helps(tried.trouble)

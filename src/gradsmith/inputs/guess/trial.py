@@ -17,9 +17,9 @@ from gradsmith.inputs.guess.proposals import FLAVOURS, Frame, Proposal, made
 from gradsmith.lab import torch_says
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.memory import whole
-from gradsmith.lab.run import Run, forward
+from gradsmith.lab.questions import looked_at
+from gradsmith.lab.run import Run, forward, recorded
 from gradsmith.lab.target import Target
-from gradsmith.lab.uses import looked_at
 from gradsmith.lab.watching import Guard
 from gradsmith.lab.wrapped import Wrapped
 
@@ -81,7 +81,7 @@ def outcome(
             grads = run.gradients(run.normal(torch.Generator().manual_seed(seed)))
     except Exception as error:
         trouble = f"backward raises {type(error).__name__}: {error}"
-        if _of_another_kind(error, run):
+        if _of_another_kind(error, run, seed):
             return replace(result, args=None, trouble=trouble)
         return replace(result, rank=3 if _sums_it_all_up(trouble, run) else 1, trouble=trouble)
     judged = _judged(result, grads, arguments)
@@ -102,7 +102,7 @@ def _sums_it_all_up(trouble: str, run: Run) -> bool:
     return one and len(tensors) == 1 and run.outputs[0].shape == tensors[0].shape
 
 
-def _of_another_kind(error: Exception, run: Run) -> bool:
+def _of_another_kind(error: Exception, run: Run, seed: int) -> bool:
     """Does backward use a given value as what it is not, and did forward let it pass without looking at it?
 
     None is what an author may forget in backward, so that it speaks against nobody but the author.
@@ -113,7 +113,7 @@ def _of_another_kind(error: Exception, run: Run) -> bool:
     else:
         called = torch_says.is_not_callable(error)
         accused = [i for i, v in given.items() if called and v is not None and type(v).__name__ == called]
-    return not looked_at(run.target, run.arguments).issuperset(accused) if accused else False
+    return bool(accused) and not looked_at(recorded(run.target, run.arguments, seed)).issuperset(accused)
 
 
 def split(args: tuple[Any, ...], keywords: tuple[str, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:

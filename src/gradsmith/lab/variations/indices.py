@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.lab.lab import Lab
-from gradsmith.lab.variations.asked import asked
+from gradsmith.lab.questions import compared
 from gradsmith.lab.variations.judging import Variation
 from gradsmith.source.lexicon import is_a
 
@@ -21,7 +21,7 @@ def variations(lab: Lab) -> Iterator[Variation]:
             continue
         tensor = leaf.tensor.detach()
         sizes = {size for other in arguments.leaves if other is not leaf for size in other.tensor.shape}
-        free = leaf.position in asked(lab).accumulated or not _is_permutation(tensor, sizes)
+        free = leaf.position in compared(lab.tape, arguments.leaves).accumulated or not _is_permutation(tensor, sizes)
         if free and tensor.unique().numel() == tensor.numel():
             repeated = tensor.clone(memory_format=torch.contiguous_format)
             repeated.view(-1)[1] = repeated.view(-1)[0]

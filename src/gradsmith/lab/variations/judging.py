@@ -11,12 +11,13 @@ from torch import Tensor
 
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.compressed import digits_saved
-from gradsmith.lab.gradient import Mismatch, Settings, judge
+from gradsmith.lab.gradient import Judgement, Mismatch, Settings, distinct, judge
 from gradsmith.lab.implied import implied
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.once import known, once
 from gradsmith.lab.resemblance import surrogate_kind
 from gradsmith.lab.run import forward
+from gradsmith.lab.screening import is_plainly_right
 from gradsmith.lab.target import Target
 from gradsmith.lab.values import finite
 
@@ -59,28 +60,42 @@ def rejected(lab: Lab) -> list[str]:
 def outcome(lab: Lab, variation: Variation) -> Outcome:
     """Judge one variation in the precision in which the subject itself was judged."""
     target, arguments = lab.precise[0], variation.arguments
-    if refused := refusal(target, arguments, lab.settings.seed):
-        return Outcome(variation, "rejected", refused)
-    run = forward(target, arguments, seed=lab.settings.seed)
+    try:
+        run = forward(target, arguments, seed=lab.settings.seed)
+    except Exception as error:
+        return Outcome(variation, "rejected", _said(error))
     defined = all(finite(o) for o in run.outputs if o.is_floating_point() or o.is_complex())
     if not defined or not run.differentiable:
         return Outcome(variation, "unjudged", "its outputs are not finite" if not defined else "it has no gradient")
+    v = run.normal(lab.generator(7))
     try:
-        grads = run.gradients(run.normal(lab.generator(7)))
+        grads = run.gradients(v)
     except Exception as error:  # the user's backward, on inputs that forward took
-        return Outcome(variation, "raises", f"{type(error).__name__}: {_first_line(error)}")
+        return Outcome(variation, "raises", _said(error))
     if variation.empty and (spoilt := _not_finite(arguments, grads)):
         # No difference quotient shows it: nothing moves, and nothing is compared with NaN.
         return Outcome(variation, "wrong", f"the gradient of '{spoilt}' is NaN or infinite, where it has to be 0")
     if lab.surrogate or lab.approximate:
         return Outcome(variation, "unjudged", "the gradient is not meant to be the derivative")
-    judged = judge(target, arguments, _settings(lab))
+    if is_plainly_right(run, v, _settings(lab), grads):
+        return Outcome(variation, "right")
+    # What excuses a gradient has to excuse all that is wrong: where it does not excuse the first, the rest need not be seen.
+    judged = judge(target, arguments, _settings(lab), until_wrong=True)
+    found = _judged(lab, variation, judged)
+    seen = {pair.leaf.position for pair in judged.pairs}
+    if found.status == "wrong" or seen.issuperset(x.position for x in distinct(arguments.differentiable)):
+        return found
+    return _judged(lab, variation, judge(target, arguments, _settings(lab)))
+
+
+def _judged(lab: Lab, variation: Variation, judged: Judgement) -> Outcome:
     wrong = [p for p in judged.wrong if p.mismatch is not None]
     if not wrong:
         return Outcome(variation, "unjudged" if judged.noisy else "right")
     if surrogate_kind(judged, lab.settings) is not None:
         return Outcome(variation, "unjudged", "the gradient looks like a surrogate")
-    if all(pair.off <= digits_saved(lab, arguments) for pair in wrong):
+    digits = digits_saved(lab, variation.arguments)
+    if all(pair.off <= digits for pair in wrong):
         return Outcome(variation, "unjudged", "it keeps fewer digits for backward")
     return Outcome(variation, "wrong", mismatch=wrong[0].mismatch)
 
@@ -105,7 +120,7 @@ def refusal(target: Target, arguments: Arguments, seed: int) -> str:
     try:
         forward(target, arguments, seed=seed)
     except Exception as error:
-        return f"{type(error).__name__}: {_first_line(error)}"
+        return _said(error)
     return ""
 
 
@@ -144,5 +159,6 @@ def _resized(lab: Lab, variation: Variation) -> set[int]:
     return {x.position for x in variation.arguments.leaves if x.tensor.shape != before[x.position]}
 
 
-def _first_line(error: BaseException) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+def _said(error: BaseException) -> str:
+    line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {line}"

@@ -10,8 +10,7 @@ from torch import Tensor
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.foreign import foreign
 from gradsmith.lab.lab import Lab
-from gradsmith.lab.uses import looked_at
-from gradsmith.lab.variations.asked import asked
+from gradsmith.lab.questions import compared, looked_at
 from gradsmith.lab.variations.judging import Variation
 from gradsmith.source.lexicon import is_a
 
@@ -23,7 +22,7 @@ def variations(lab: Lab) -> Iterator[Variation]:
     names = dict(_named(lab, arguments))
     fixed = foreign(lab)  # other dims and strides make a kernel read elsewhere, which nothing checks
     # A forward that only keeps an input for backward takes None for it, too, and means nothing by it.
-    kept = {leaf.position for leaf in arguments.leaves} - looked_at(lab.target, arguments)
+    kept = {leaf.position for leaf in arguments.leaves} - looked_at(lab.tape)
     for i, value in enumerate(arguments.flat):
         name = names.get(i)
         if name is None or i in kept:
@@ -37,9 +36,10 @@ def variations(lab: Lab) -> Iterator[Variation]:
 def _sentinels(lab: Lab) -> Iterator[Variation]:
     """A label that is to be ignored, a row that is padding: forward compares with it, and the example has none."""
     arguments = lab.precise[1]
+    numbers = compared(lab.tape, arguments.leaves).numbers
     for leaf in arguments.leaves:
         present = leaf.tensor.detach()
-        for number in asked(lab).compared.get(leaf.position, []):
+        for number in numbers.get(leaf.position, []):
             if number < 0 and not bool((present == number).any()):
                 flat = present.reshape(-1).clone()
                 flat[-1] = number

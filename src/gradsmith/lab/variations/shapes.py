@@ -15,8 +15,9 @@ from gradsmith.lab.arguments import Arguments, Leaf
 from gradsmith.lab.foreign import foreign
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.once import once
+from gradsmith.lab.questions import cuts, uneven
+from gradsmith.lab.run import recorded
 from gradsmith.lab.target import backward_of
-from gradsmith.lab.variations.halves import uneven
 from gradsmith.lab.variations.judging import Variation, refusal
 from gradsmith.source.lexicon import speaks_of_sides
 
@@ -72,13 +73,13 @@ def groups(lab: Lab) -> list[Group]:
 def variations(lab: Lab) -> Iterator[Variation]:
     arguments = lab.precise[1]
     learned = groups(lab)
-    even = not uneven(lab, arguments)
+    even = cuts(lab.tape) and not uneven(lab.tape)
     for group in learned:
         if _only_a_prefix(lab, arguments, group) or not _grows(lab, arguments, group):
             continue
         for size in _sizes(group.size):
             variation = _variation(lab, arguments, group, size)
-            if _repeats_indices(arguments, variation.arguments) or (even and uneven(lab, variation.arguments)):
+            if _repeats_indices(arguments, variation.arguments) or (even and _cut_unevenly(lab, variation.arguments)):
                 continue
             yield variation
     if not foreign(lab) and (wider := _extra_dimension(arguments)):
@@ -87,6 +88,10 @@ def variations(lab: Lab) -> Iterator[Variation]:
         # A number that happens to equal the size (a bound of 3 beside 3 columns) may not follow it to 0.
         free = [group for group in learned if not group.numbers and not _points_into(arguments, group)]
         yield from (_emptied(lab, arguments, group) for group in free)
+
+
+def _cut_unevenly(lab: Lab, arguments: Arguments) -> bool:
+    return uneven(recorded(lab.precise[0], arguments, lab.settings.seed))
 
 
 def resized(arguments: Arguments, group: Group, size: int) -> Arguments:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradsmith.lab.arguments import Leaf
 from gradsmith.lab.lab import Lab
-from gradsmith.lab.run import forward
+from gradsmith.lab.tape import OperationTape, Seen
 from gradsmith.lab.variations.judging import Variation
 
-_aten = torch.ops.aten
+# Where their bounds stand among the arguments of aten's operations; those of the others are always the same.
 _BOUNDS = {
-    _aten.clamp: (1, 2), _aten.clamp_: (1, 2), _aten.clamp_min: (1,), _aten.clamp_max: (1,), _aten.hardtanh: (1, 2),
-    _aten.threshold: (1,), _aten.gt: (1,), _aten.ge: (1,), _aten.lt: (1,), _aten.le: (1,), _aten.softplus: (2,),
+    "clamp": (1, 2), "clamp_min": (1,), "clamp_max": (1,), "hardtanh": (1, 2), "threshold": (1,),
+    "gt": (1,), "ge": (1,), "lt": (1,), "le": (1,), "softplus": (2,),
 }  # fmt: skip
-_FIXED = {
-    _aten.hardsigmoid: (-3.0, 3.0), _aten.hardswish: (-3.0, 3.0), _aten.relu6: (0.0, 6.0), _aten.relu: (0.0,), _aten.relu_: (0.0,),
-}  # fmt: skip
+_FIXED = {"hardsigmoid": (-3.0, 3.0), "hardswish": (-3.0, 3.0), "relu6": (0.0, 6.0), "relu": (0.0,)}
 # Below: an epsilon against division by 0. Above: a guard against overflow (`exp(x.clamp(max=15))` in many a renderer), whose
 # author may want the slope to go on.
 _SMALLEST, _LARGEST = 1e-2, 10.0
@@ -40,32 +36,28 @@ class Bound:
     value: float
 
 
-class _Comparisons(TorchDispatchMode):
+def bounds(tape: OperationTape, leaves: Iterable[Leaf]) -> list[Bound]:
     """The numbers with which forward compares an input, or `a * input + b`, element by element."""
-
-    def __init__(self, leaves: list[Leaf]) -> None:
-        super().__init__()
-        self.leaves = leaves
-        self.found: dict[tuple[int, float], Bound] = {}
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        packet = func.overloadpacket
-        if packet in _BOUNDS or packet in _FIXED:
-            numbers = _FIXED.get(packet) or [_number(args[i]) for i in _BOUNDS[packet] if i < len(args)]
-            self._note(args[0], [*numbers, *(_number((kwargs or {}).get(name)) for name in ("min", "max"))])
-        return func(*args, **(kwargs or {}))
-
-    def _note(self, compared: Any, numbers: list[float | None]) -> None:
-        if not isinstance(compared, Tensor) or not compared.is_floating_point() or not compared.numel():
-            return
-        for leaf in self.leaves:
-            line = _line(leaf.tensor.detach(), compared.detach()) if leaf.tensor.shape == compared.shape else None
-            if line is None:
-                continue
+    found: dict[tuple[int, float], Bound] = {}
+    watched = [leaf for leaf in leaves if leaf.tensor.is_floating_point()]
+    for op in tape.aten({*_BOUNDS, *_FIXED}):
+        numbers = _FIXED.get(op.name) or [_number(op.args[i]) for i in _BOUNDS[op.name] if i < len(op.args)]
+        numbers = [*numbers, *(_number(op.kwargs.get(name)) for name in ("min", "max"))]
+        for leaf, line in _lines(op.args[0], watched):
             for number in numbers:
                 bound = None if number is None else line.back(number)
                 if bound is not None and _is_unreached(leaf.tensor.detach(), bound):
-                    self.found[leaf.position, bound] = Bound(leaf, bound)
+                    found[leaf.position, bound] = Bound(leaf, bound)
+    return list(found.values())
+
+
+def _lines(seen: Any, leaves: list[Leaf]) -> Iterator[tuple[Leaf, _Line]]:
+    values = seen.values if isinstance(seen, Seen) and seen.dtype.is_floating_point else None
+    if values is None or not values.numel():
+        return
+    for leaf in leaves:
+        if leaf.tensor.shape == values.shape and (line := _line(leaf.tensor.detach(), values)):
+            yield leaf, line
 
 
 class _Line(NamedTuple):
@@ -97,8 +89,8 @@ def _line(x: Tensor, y: Tensor) -> _Line | None:
 
 
 def _number(value: Any) -> float | None:
-    if isinstance(value, Tensor):
-        value = value.item() if value.numel() == 1 else None
+    if isinstance(value, Seen):
+        value = value.values.item() if value.values is not None and value.values.numel() == 1 else None
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
@@ -111,11 +103,8 @@ def _is_unreached(x: Tensor, bound: float) -> bool:
 
 
 def variations(lab: Lab) -> Iterator[Variation]:
-    target, arguments = lab.precise
-    seen = _Comparisons([leaf for leaf in arguments.differentiable if leaf.tensor.is_floating_point()])
-    with seen, contextlib.suppress(Exception):  # user code under a mode it was not asked about
-        forward(target, arguments, seed=lab.settings.seed)
-    for bound in list(seen.found.values())[:_MOST]:
+    arguments = lab.precise[1]
+    for bound in bounds(lab.tape, arguments.differentiable)[:_MOST]:
         x = bound.leaf.tensor.detach()
         below = bool((x < bound.value).all())
         beyond = torch.rand(x.shape, generator=lab.generator(13), dtype=torch.float64).to(x) * 0.5 + 0.1
