@@ -11,11 +11,13 @@ in their folder (and those of other packages by entry point): finding is not imp
 from __future__ import annotations
 
 import ast
+import builtins
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent / "src" / "gradsmith"
@@ -135,15 +137,71 @@ class House:
         ]
 
     def lists_of_names(self) -> list[Place]:
-        """Patterns over the names that users give: outside source/lexicon.py there are none."""
+        """Lists of the names that users give, and patterns over them: outside source/lexicon.py there are none.
+
+        A list is one of names if half of its words have a role there and fewer than half are words of somebody else:
+        operations and attributes of torch, builtins, modules, our own kinds and fields.
+        """
+        from gradsmith.source.lexicon import roles
+
         found = []
-        for path, node in self._outside_rules(ast.Assign, also_rules=True):
-            if path == "source/lexicon.py" or not isinstance(node.value, ast.Call):
+        for path, line, words, pattern in self._word_lists():
+            if path in ("source/lexicon.py", "lab/torch_says.py"):
                 continue
-            text = ast.unparse(node.value)
-            if text.startswith("re.compile(") and text.count("|") >= 2 and not set("<>{}=:;,/") & set(text) - {","}:
-                found.append(Place(path, node.lineno, ast.unparse(node.targets[0])))
+            # A single letter may be anything, and what is no dimension in a docstring is a common word.
+            named = sum(len(word) > 1 and bool(roles(word) - {"no dimension"}) for word in words)
+            # Our own words are never alternatives of a pattern.
+            others = _libraries() if pattern else _libraries() | self._own_words
+            foreign = sum(word in others or not word.islower() for word in words)
+            if 2 * named >= len(words) >= 2 * foreign and len(words) > 2:
+                found.append(Place(path, line, " ".join(words)))
         return found
+
+    def lists_of_operations(self) -> list[Place]:
+        """Lists of torch's operations outside source/: the table is generated, and what is added stands in knowledge.py."""
+        return [
+            Place(path, line, " ".join(words))
+            for path, line, words, pattern in self._word_lists()
+            if not pattern
+            and not path.startswith(("source/", "recurrent/", "lab/torch_says.py"))
+            and 3 * sum(word.rstrip("_") in _operations() for word in words) >= 2 * len(words) > 6
+        ]
+
+    def _word_lists(self) -> Iterator[tuple[str, int, list[str], bool]]:
+        """(path, line, words, whether they are alternatives of a pattern) of every literal list of three or more."""
+        for path, tree in self.trees.items():
+            typed = {id(n) for a in ast.walk(tree) if _is_literal_type(a) for n in ast.walk(a)}
+            for node in ast.walk(tree):
+                if isinstance(node, (ast.Set, ast.Tuple, ast.List)) and id(node) not in typed:
+                    words = [e.value for e in node.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
+                    if len(words) == len(node.elts) > 2 and all(re.fullmatch(r"\w+", word) for word in words):
+                        yield path, node.lineno, words, False
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    # A pattern, wherever it is compiled: alternatives that are words, and nothing of Python's syntax.
+                    bare = re.sub(r"\\[a-zA-Z]|[(){}\[\]^$?*+\\:]", "", node.value)
+                    if re.fullmatch(r"[\w|.]+", bare) and bare.count("|") > 1:
+                        yield path, node.lineno, [word for word in re.split(r"[|.]", bare) if len(word) > 1], True
+
+    @cached_property
+    def _own_words(self) -> set[str]:
+        """Names of fields, kinds and functions of this house."""
+        fields = {
+            node.target.id
+            for _, node in self._outside_rules(ast.AnnAssign, also_rules=True)
+            if isinstance(node.target, ast.Name)
+        }
+        kinds = {
+            constant.value
+            for tree in self.trees.values()
+            for node in ast.walk(tree)
+            if _is_literal_type(node)
+            for constant in ast.walk(node)
+            if isinstance(constant, ast.Constant)
+        }
+        defined = {
+            n.name for t in self.trees.values() for n in ast.walk(t) if isinstance(n, (ast.FunctionDef, ast.ClassDef))
+        }
+        return {*fields, *kinds, *defined}
 
     def verdicts(self) -> list[Place]:
         """Places that give a subject its verdict."""
@@ -179,6 +237,46 @@ def _reachable(start: str, edges: dict[str, dict[str, list[Place]]]) -> set[str]
     return seen
 
 
+def _is_literal_type(node: ast.AST) -> bool:
+    return isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Literal"
+
+
+@cache
+def _libraries() -> set[str]:
+    """Names that Python and torch have given: a list of them is not one of names that users give."""
+    import inspect
+    import keyword
+    import typing
+
+    import torch
+
+    holders = [builtins, typing, list, dict, torch, torch.jit, torch.library, torch.autograd, torch.autograd.function]
+    holders += [
+        torch.autograd.graph,
+        torch.nn.Module,
+        torch.nn.Linear(1, 1),
+        torch.nn.LSTMCell(1, 1),
+        torch.autograd.Function,
+    ]
+    options = inspect.signature(torch.autograd.gradcheck).parameters
+    names = {name for holder in holders for name in dir(holder)}
+    return names | {*keyword.kwlist, *keyword.softkwlist, *sys.stdlib_module_names, *options, *_operations()}
+
+
+@cache
+def _operations() -> set[str]:
+    """Operations, methods and attributes of torch."""
+    from gradsmith.source import knowledge, torch_ops
+
+    return {
+        *torch_ops.OPERATIONS,
+        *torch_ops.METHODS,
+        *knowledge.MEASURED,
+        *knowledge.TENSOR_OPS,
+        *knowledge.OTHER_METHODS,
+    }
+
+
 def _is_docstring(tree: ast.Module, node: ast.Constant) -> bool:
     return any(
         isinstance(holder, (ast.Module, ast.ClassDef, ast.FunctionDef))
@@ -197,6 +295,7 @@ def main() -> None:
         ("files that read user source outside source/", sorted({p.path for p in house.readers()})),
         ("torch modes outside profiling/ and recurrent/", list(house.modes())),
         ("lists of names outside source/lexicon.py", list(house.lists_of_names())),
+        ("lists of torch operations outside source/", list(house.lists_of_operations())),
         ("files that set a verdict", sorted({p.path for p in house.verdicts()})),
     ]
     for what, found in rows:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import itertools
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -88,11 +89,15 @@ def written(folder: Path, name: str = "Square", x: str = "x", **said: str) -> ty
         text = text.replace(f"{{{place}}}", said.get(place, "Nothing."))
     path = folder / f"words_{next(NUMBER)}.py"
     path.write_text(text, encoding="utf-8")
+    return getattr(loaded(path), name)
+
+
+def loaded(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return getattr(module, name)
+    return module
 
 
 def verdict(function: type[torch.autograd.Function], *inputs: torch.Tensor) -> tuple[str, list[tuple[str, str]]]:
@@ -132,6 +137,35 @@ def test_a_wrong_square_is_refuted_whatever_its_input_is_called(x: str, tmp_path
 
 def test_a_wrong_square_is_refuted_on_guessed_inputs_too(tmp_path: Path) -> None:
     assert verdict(written(tmp_path, "STE", **dict.fromkeys(PLACES, " ".join(TEXTS)))) == WRONG
+
+
+LOSS = '''
+import torch
+
+
+class Loss(torch.autograd.Function):
+    """{docstring}"""
+
+    @staticmethod
+    def forward(ctx, prediction, other):
+        ctx.save_for_backward(prediction, other)
+        return prediction * prediction * other * other
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        prediction, other = ctx.saved_tensors
+        return grad_output * 2 * prediction * other, None  # lost a square: right for zeros and ones alone
+'''
+
+
+def test_a_formula_in_a_docstring_does_not_make_labels_of_an_input(tmp_path: Path) -> None:
+    verdicts = {}
+    for name, docstring in (("silent", "A loss."), ("speaking", "other * log(p) + (1 - other) * log(1 - p)")):
+        path = tmp_path / f"{name}_loss.py"
+        path.write_text(LOSS.replace("{docstring}", docstring), encoding="utf-8")
+        verdicts[name] = verdict(loaded(path).Loss)
+    assert verdicts["speaking"] == verdicts["silent"]
+    assert verdicts["silent"][0] == "refuted"
 
 
 def test_a_declaration_is_no_word(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gradsmith.source import knowledge as know
+
 _SWAPS: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
     ast.Add: (ast.Sub,),
     ast.Sub: (ast.Add,),
@@ -27,7 +29,6 @@ _FUNCTIONS = {
     "sigmoid": "tanh", "tanh": "sigmoid", "maximum": "minimum", "minimum": "maximum", "sqrt": "rsqrt", "rsqrt": "sqrt",
     "amax": "amin", "amin": "amax", "sinh": "cosh", "cosh": "sinh",
 }  # fmt: skip
-_TRANSPOSES = {"t", "T", "mT", "transpose"}
 
 
 @dataclass(frozen=True)
@@ -198,9 +199,9 @@ def _names(tree: ast.FunctionDef) -> list[str]:
 
 
 def _turned(node: ast.expr) -> ast.expr:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _TRANSPOSES:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in know.TRANSPOSES:
         return node.func.value
-    if isinstance(node, ast.Attribute) and node.attr in _TRANSPOSES:
+    if isinstance(node, ast.Attribute) and node.attr in know.TRANSPOSES:
         return node.value
     return ast.Attribute(node, "mT", ast.Load())
 

@@ -13,18 +13,7 @@ from functools import cached_property
 
 from gradsmith.profiling.events import Access, Event, Phase, Recording
 from gradsmith.profiling.lines import Loop
-
-# A loop that only adds, joins or compares onto what it has so far can be done in one operation (sum, cat, amax).
-GATHERING = frozenset(
-    {"add", "add_", "sub", "sub_", "cat", "stack", "maximum", "minimum", "copy_", "index_put_", "index_add_"}
-)
-OVERWRITES = frozenset({"copy_", "fill_", "zero_", "index_put_", "masked_fill_", "_index_put_impl_", "set_"})
-MATRIX = frozenset({"mm", "addmm", "bmm", "baddbmm", "addmv", "mv", "convolution", "linear", "_addmm_activation"})
-RANDOM = frozenset(
-    {"rand", "randn", "randint", "bernoulli", "bernoulli_", "native_dropout", "uniform_", "normal_", "exponential_"}
-    | {"rand_like", "randn_like", "multinomial", "randperm", "normal", "empty", "empty_like", "empty_strided"}
-    | {"new_empty", "new_empty_strided", "randint_like"}
-)
+from gradsmith.source import knowledge as know
 
 
 @dataclass
@@ -45,7 +34,7 @@ class LoopUse:
     @property
     def recurrent(self) -> bool:
         """Whether iterations must run one after the other."""
-        return any(not (a in GATHERING and b in GATHERING) for a, b in self.carriers)
+        return any(not (a in know.GATHERING and b in know.GATHERING) for a, b in self.carriers)
 
     @property
     def work(self) -> list[Event]:
@@ -67,7 +56,7 @@ class Flow:
             read = tuple(_seen(a, numbers.get(a.storage, a.storage)) for a in event.reads)
             dtypes = tuple(a.dtype for a in event.outputs)
             key: Hashable = (event.op, read, event.arguments, dtypes)
-            number = hash((key, event.index)) if event.op in RANDOM else hash(key)
+            number = hash((key, event.index)) if event.op in know.NEVER_THE_SAME else hash(key)
             for i, storage in enumerate(event.fresh):
                 numbers[storage] = hash((number, i))
             for storage in event.mutated:
@@ -112,7 +101,7 @@ class Flow:
             now = event.iterations[use.loop]
             tainted = False
             for access in event.reads:
-                if access.storage not in written or (event.op in OVERWRITES and access.storage in event.mutated):
+                if access.storage not in written or (event.op in know.OVERWRITES and access.storage in event.mutated):
                     continue
                 when, writer, past = written[access.storage]
                 tainted |= past
@@ -123,7 +112,7 @@ class Flow:
             if not tainted and now != first and not event.is_view:
                 use.hoistable.append(event)
             for storage in (*event.fresh, *event.mutated):
-                if event.op in OVERWRITES and storage in written and written[storage][2]:
+                if event.op in know.OVERWRITES and storage in written and written[storage][2]:
                     tainted = True
                 written[storage] = (now, event.op, tainted)
             # Views of what an earlier iteration wrote are read through: the view's storage is the writer's.

@@ -8,12 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from gradsmith.profiling.events import Event
 from gradsmith.profiling.machine import Machine
+from gradsmith.source import knowledge as know
 
-# Operations that exist only because there is a loop: cutting slices out, and putting results together.
-_LOOP_ONLY = frozenset(
-    {"copy_", "select_backward", "slice_backward", "index_put_", "stack", "cat", "zeros", "empty", "new_zeros"}
-    | {"_local_scalar_dense", "zeros_like", "lift_fresh", "scalar_tensor", "fill_", "detach"}
-)
 # Nodes that put the gradients of the parts together: fill, copy and add, all of it gone with the loop.
 _LOOP_NODES = ("SelectBackward", "SliceBackward", "torch::autograd::CopySlices", "CopySlices", "StackBackward")
 # Measured on torch 2.13, one thread, 16,384 float32: how many times longer than copying the same bytes.
@@ -61,7 +57,7 @@ def together(machine: Machine, events: Iterable[Event], kernels: Sequence[float]
     """
     groups: dict[tuple[object, ...], list[Event]] = defaultdict(list)
     for e in events:
-        if e.op not in _LOOP_ONLY and not e.node.startswith(_LOOP_NODES):
+        if e.op not in know.LOOP_ONLY and not e.node.startswith(_LOOP_NODES):
             groups[e.op, e.phase, e.site].append(e)
     total = low = high = 0.0
     for (op, _, _), group in groups.items():

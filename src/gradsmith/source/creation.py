@@ -12,12 +12,7 @@ from gradsmith.source import knowledge as know
 if TYPE_CHECKING:
     from gradsmith.source.method import Method
 
-# Made from numbers alone, so nothing tells them where to live. `*_like` and `new_*` take their place from a tensor.
-FACTORIES = frozenset(
-    ("zeros", "ones", "empty", "full", "eye", "arange", "linspace", "logspace", "rand", "randn", "randint", "randperm")
-)
 _COUNTING = frozenset(("arange", "randint", "randperm"))
-_MOVES = frozenset(("to", "cuda", "type_as", "cpu", "xpu", "mps", "numpy", "tolist", "item"))
 
 
 class Creation(NamedTuple):
@@ -40,7 +35,7 @@ def creations(method: Method) -> Iterator[Creation]:
         if not isinstance(node, ast.Call):
             continue
         op = know.bare_op(method.dotted(node.func))
-        if op not in FACTORIES or _is_placeholder(node):
+        if op not in know.FACTORIES or _is_placeholder(node):
             continue
         options = {k.arg for k in node.keywords}
         if options & {"device", "out", None} or _is_moved(method, node):
@@ -76,7 +71,7 @@ def _is_moved(method: Method, node: ast.expr) -> bool:
     while True:
         parent = parents.get(current)
         if isinstance(parent, ast.Attribute) and parent.value is current:
-            if parent.attr in _MOVES:
+            if parent.attr in know.MOVES:
                 return True
             current = parents.get(parent, parent)
             continue
@@ -86,7 +81,7 @@ def _is_moved(method: Method, node: ast.expr) -> bool:
         return False
     name = statement.targets[0].id
     return any(
-        isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == name and n.attr in _MOVES
+        isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == name and n.attr in know.MOVES
         for n in method.nodes
     )
 

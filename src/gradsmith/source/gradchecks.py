@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from gradsmith.source.file import FileModel
 
 _NAMES = frozenset(("gradcheck", "gradgradcheck"))
-# Random or constant tensors in float32 unless they say otherwise.
-_FLOAT_FACTORIES = frozenset(("rand", "randn", "zeros", "ones", "full", "linspace", "eye", "empty"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +71,7 @@ def made(check: Gradcheck, node: ast.expr) -> Made | None:
     """`torch.randn(3, dtype=torch.double, requires_grad=True)`, also with `.double()` or `.requires_grad_()` after it."""
     dtype, requires_grad = "", False
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if know.bare_op(check.method.dotted(node.func)) in _FLOAT_FACTORIES:
+        if know.bare_op(check.method.dotted(node.func)) in know.FLOAT_FACTORIES:
             given = next((k.value for k in node.keywords if k.arg == "dtype"), None)
             if any(k.arg is None for k in node.keywords):
                 return None

@@ -228,3 +228,94 @@ INPLACE_DUNDERS = _words(
     __iadd__ __isub__ __imul__ __itruediv__ __setitem__ __ipow__ __iand__ __ior__ __ixor__
     """
 )
+
+# --- groups by what a rule asks; no schema knows them ---
+
+# What a loop puts together step by step and one operation could do at once (sum, cat, amax).
+GATHERING = _words("add add_ sub sub_ cat stack maximum minimum copy_ index_put_ index_add_")
+# Leave nothing of what was there before.
+OVERWRITES = _words("copy_ fill_ zero_ index_put_ masked_fill_ _index_put_impl_ set_")
+# Products, as the profiler meets them.
+MATRIX_OPERATORS = _words("mm addmm bmm baddbmm addmv mv convolution linear _addmm_activation")
+# Give other values at every call: draws, and memory that nobody has filled.
+NEVER_THE_SAME = RANDOM | _words("empty empty_like empty_strided new_empty new_empty_strided")
+# Exist only because there is a loop: cutting slices out, and putting results together.
+LOOP_ONLY = _words(
+    """
+    copy_ select_backward slice_backward index_put_ stack cat zeros empty new_zeros _local_scalar_dense zeros_like
+    lift_fresh scalar_tensor fill_ detach
+    """
+)
+# Quicker to do again than to keep.
+CHEAP = _words("mul add sub neg gt lt ge le eq ne abs relu clamp sign square")
+# All operands must live on one device.
+ON_ONE_DEVICE = LINEAR_ALGEBRA | _words("mul add sub div where maximum minimum index_add scatter_add gather")
+# `grad.scatter_(-1, index, g)`: the receiver has to be where its arguments are.
+FILLED = _words(
+    """
+    scatter scatter_add scatter_reduce index_add index_copy masked_scatter addmm
+    """
+)
+# The result lives where the operand does.
+SAME_PLACE = _words("float double half long int bool floor round abs neg")
+# Copy all that there is so far.
+JOINS = _words("cat concat concatenate stack hstack vstack")
+# Worth doing once instead of at every step.
+WORTH_HOISTING = LINEAR_ALGEBRA | _words(
+    """
+    t cat stack exp log softmax sigmoid tanh softplus tril triu eye arange diag outer
+    """
+)
+# Take a part out, whose gradient is padded with zeros.
+CUTS = _words("select slice index index_select")
+# Make a tensor out of numbers or an array.
+FROM_ARRAYS = _words("from_numpy tensor as_tensor asarray Tensor FloatTensor")
+# NumPy functions whose result is an index, a count or a draw: nothing to differentiate.
+NUMPY_WITHOUT_DERIVATIVE = _words(
+    """
+    argmax argmin argsort argwhere argpartition nonzero searchsorted digitize unique where sign round rint floor
+    ceil isnan isfinite histogram bincount choice astype
+    """
+)
+# Choose among elements by an operand that needs no gradient.
+SELECTS = _words("gather index_select embedding where masked_fill scatter take_along_dim")
+# Methods that wait for the device, and bring numbers to the host.
+TO_HOST = _words("item tolist cpu numpy")
+# Operators that wait for the device: what comes next depends on a value.
+WAITING = _words("_local_scalar_dense is_nonzero nonzero masked_select equal _unique2")
+# Use up a dimension.
+SUMMING = _words("sum mean norm linalg_vector_norm amax amin logsumexp max min")
+# May stand between a broadcast and its sum.
+BETWEEN_BROADCAST_AND_SUM = _words("pow square abs mul neg exp div relu")
+# Copy values and change none.
+COPIES = _words("clone copy_ _to_copy lift_fresh_copy contiguous")
+# Raise on strides that do not suit them.
+NEEDS_LAYOUT = _words("view _unsafe_view as_strided view_as_complex view_as_real")
+# Filled with one number.
+FILLED_NOT_COMPUTED = _words("zeros_like ones_like full_like new_zeros new_ones new_full")
+# Made from numbers alone, so nothing tells them where to live. `*_like` and `new_*` take their place from a tensor.
+FACTORIES = _words(
+    """
+    zeros ones empty full eye arange linspace logspace rand randn randint randperm
+    """
+)
+# Say where the result lives, or leave torch.
+MOVES = _words("to cuda type_as cpu xpu mps numpy tolist item")
+# Random or constant tensors in float32 unless they say otherwise.
+FLOAT_FACTORIES = _words("rand randn zeros ones full linspace eye empty")
+# The same numbers.
+SAME_VALUES = _words("clone contiguous float double to type_as detach")
+# Ask how a tensor lies in memory.
+LAYOUT = _words("stride strides contiguous is_contiguous")
+# Whatever has one of these is a tensor, most likely.
+TENSOR_SIGNS = MEASURED | _words(
+    "size dim numel stride is_cuda is_sparse data T mT new_zeros new_empty unbind transpose permute"
+)
+# No graph goes through there.
+OUT_OF_THE_GRAPH = _words("detach data shape size item device dtype numel")
+# Broadcast two operands.
+BROADCASTING = _words("add sub mul div where maximum minimum")
+PRODUCTS = _words("matmul mm bmm einsum linear addmm mv")
+TRANSPOSES = _words("t T mT transpose")
+# Choose a precision, or ask which one is chosen.
+ABOUT_PRECISION = _words("to type type_as float half bfloat16 double is_autocast_enabled get_autocast_dtype autocast")

@@ -96,7 +96,7 @@ ROLES: dict[str, Role] = {
     "left out": Role(r"group|pg|process_group|generator|out|config|options|name"),
     "gradient control": _part(r"grad|detach|stop|backward|train|inplace|freeze|frozen"),
     "no gradient needed": _part(
-        r"no_grad|inference_mode|is_grad_enabled|requires_grad|training|jit|onnx|tracing|compil"
+        r"no_grad|inference_mode|is_grad_enabled|requires_grad|training|jit|onnx|export|tracing|compil"
     ),
     # What constructors of layers call their sizes.
     "input size": Role(

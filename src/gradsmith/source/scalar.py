@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from gradsmith.source import knowledge as know
+
 if TYPE_CHECKING:
     from gradsmith.source.method import Method
     from gradsmith.source.model import FunctionModel
@@ -46,7 +48,6 @@ _OPERATORS: Mapping[type[ast.operator], str] = {
 _COMPARES: Mapping[type[ast.cmpop], Callable[[float, float], bool]] = {
     ast.Gt: lambda a, b: a > b, ast.GtE: lambda a, b: a >= b, ast.Lt: lambda a, b: a < b, ast.LtE: lambda a, b: a <= b,
 }  # fmt: skip
-_SAME = frozenset(("clone", "contiguous", "float", "double", "to", "type_as", "detach"))
 
 
 class Evaluation:
@@ -150,7 +151,7 @@ class Evaluation:
         receiver = [node.func.value] if isinstance(node.func, ast.Attribute) and not torch_function else []
         operands = [*receiver, *node.args]
         options = {k.arg: k.value for k in node.keywords}
-        if op in _SAME and receiver:
+        if op in know.SAME_VALUES and receiver:
             return self.value(method, receiver[0], depth + 1)
         if op is not None and op in UNARY and len(operands) == 1 and not options:
             return UNARY[op](self.value(method, operands[0], depth + 1))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.checking.elsewhere.guards import unclamped
-from gradsmith.checking.elsewhere.structure import Elsewhere, is_right, text_of
+from gradsmith.checking.elsewhere.structure import Elsewhere, code_of, is_right
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
@@ -75,7 +75,7 @@ def where_tolerances_are_small(
     try:
         for name, value in kept.items():
             setattr(owner, name, max(value * 1e-6, 1e-13))
-        meant = _STOPS.search(text_of(target)) or (places and _same_outputs(target, args, tight, kwargs, seed))
+        meant = _STOPS.search(code_of(target)) or (places and _same_outputs(target, args, tight, kwargs, seed))
         if not meant or not is_right(target, tight, kwargs, seed):
             return None
     finally:

@@ -192,13 +192,16 @@ def _called(target: Target) -> set[str]:
     return {ast.unparse(func).rpartition(".")[2] for func in calls}
 
 
-def text_of(target: Target) -> str:
-    """The source of the subject, or what it says of itself."""
-    subject = target.function or target.original
+def code_of(target: Target) -> str:
+    """What the subject does, as code: without comments and docstrings, which say what they like."""
     try:
-        return inspect.getsource(subject)
-    except (OSError, TypeError):
-        return str(inspect.getdoc(subject) or "")
+        tree = ast.parse(source_of.text(target.function or target.original))
+    except SyntaxError:
+        return ""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node) is not None:
+            node.body[0] = ast.Pass()
+    return ast.unparse(tree)
 
 
 def is_right(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> bool:

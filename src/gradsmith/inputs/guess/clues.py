@@ -15,27 +15,10 @@ from gradsmith.inputs.guess.counts import counts, counts_some
 from gradsmith.inputs.guess.documented import documented
 from gradsmith.inputs.guess.equations import equations
 from gradsmith.lab.target import Target, backward_of, has_setup_context
+from gradsmith.source import knowledge as know
 from gradsmith.source.knowledge import METHODS
 from gradsmith.source.lexicon import is_a
 
-_SHAPE_USES = frozenset(
-    {
-        "shape",
-        "size",
-        "ndim",
-        "dim",
-        "dtype",
-        "device",
-        "numel",
-        "is_cuda",
-        "stride",
-        "requires_grad",
-        "is_sparse",
-        "data",
-        "T",
-        "mT",
-    }
-)
 NOTHING = object()
 
 
@@ -181,7 +164,7 @@ def _binds(node: ast.Assign, name: str) -> bool:
 def _read_uses(named: dict[str, Clue], body: ast.FunctionDef) -> None:
     for node in ast.walk(body):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in named:
-            if node.attr in METHODS or node.attr in _SHAPE_USES:
+            if node.attr in METHODS or node.attr in know.TENSOR_SIGNS:
                 named[node.value.id].tensor = True
         elif isinstance(node, ast.Call):
             if isinstance(node.func, ast.Name) and node.func.id in named:

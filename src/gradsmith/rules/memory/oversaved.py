@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source import knowledge as know
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -79,9 +80,6 @@ gradsmith_inputs = {"ReLU": lambda: (torch.randn(64, 64, dtype=torch.float64, re
 """
 
 _LEAST = 1024  # bytes
-_CHEAP = frozenset(
-    {"mul", "add", "sub", "neg", "gt", "lt", "ge", "le", "eq", "ne", "abs", "relu", "clamp", "sign", "square"}
-)
 
 
 def profile(profile: Profile) -> Iterator[Finding]:
@@ -124,7 +122,7 @@ def _excess(saved: Saved, maker: Event, kept: set[int]) -> tuple[str, int, str]:
         why = f"of which only {saved.bytes:,} are used: a slice keeps the whole tensor alive"
         return why, saved.storage_bytes - saved.bytes, "Save `slice.clone()`."
     reads = {a.storage for a in maker.reads if a.numel > 1}
-    if maker.op in _CHEAP and reads and reads <= kept - {saved.storage}:
+    if maker.op in know.CHEAP and reads and reads <= kept - {saved.storage}:
         return (
             f"though `{maker.op}` of what else it saves gives it back",
             saved.storage_bytes,

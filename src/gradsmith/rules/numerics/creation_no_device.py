@@ -30,8 +30,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source import knowledge as know
 from gradsmith.source.creation import Creation, creations, with_options
-from gradsmith.source.knowledge import LINEAR_ALGEBRA
 from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
@@ -73,17 +73,6 @@ class AddIdentity(torch.autograd.Function):
 
 gradsmith_inputs = {"AddIdentity": lambda: (torch.randn(3, 3, dtype=torch.float64, requires_grad=True),)}
 """
-
-
-# Operations whose operands must all live on one device.
-_TOGETHER = LINEAR_ALGEBRA | frozenset(
-    ["mul", "add", "sub", "div", "where", "maximum", "minimum", "index_add", "scatter_add", "gather"]
-)
-
-# `grad.scatter_(-1, index, g)`: the receiver has to be where its arguments are.
-_FILLED = frozenset(["scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "masked_scatter", "addmm"])
-_SAME_PLACE = frozenset(["float", "double", "half", "long", "int", "bool", "floor", "round", "abs", "neg"])
-_TENSOR_SIGNS = frozenset(["shape", "size", "device", "dtype", "ndim", "dim", "new_zeros", "new_empty"])
 
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
@@ -140,7 +129,7 @@ def _is_tensor(method: Method, name: str) -> bool:
         if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
             continue
         around = method.file.parents.get(node)
-        if method.value(node).is_tensor or (isinstance(around, ast.Attribute) and around.attr in _TENSOR_SIGNS):
+        if method.value(node).is_tensor or (isinstance(around, ast.Attribute) and around.attr in know.TENSOR_SIGNS):
             return True
     return False
 
@@ -163,12 +152,12 @@ def _meets(function: FunctionModel, method: Method, creation: Creation) -> str |
             other = parent.right if parent.left is use else parent.left
             if _comes_from_caller(method, other):
                 return f"combines it with '{ast.unparse(other)}'"
-        if isinstance(parent, ast.Call) and use in parent.args and method.op(parent) in _TOGETHER:
+        if isinstance(parent, ast.Call) and use in parent.args and method.op(parent) in know.ON_ONE_DEVICE:
             others = [a for a in _operands(parent) if a is not use]
             if met := next((a for a in others if _comes_from_caller(method, a)), None):
                 return f"combines it with '{ast.unparse(met)}'"
         into = method.file.parents.get(parent) if isinstance(parent, ast.Attribute) else None
-        filled = isinstance(parent, ast.Attribute) and parent.attr.rstrip("_") in _FILLED
+        filled = isinstance(parent, ast.Attribute) and parent.attr.rstrip("_") in know.FILLED
         if filled and isinstance(into, ast.Call) and into.func is parent:
             given = [*into.args, *(k.value for k in into.keywords)]
             if met := next((a for a in given if _comes_from_caller(method, a)), None):
@@ -181,7 +170,7 @@ def _carried(method: Method, node: ast.expr) -> Iterator[ast.expr]:
     yield node
     for _ in range(4):
         above = method.file.parents.get(node)
-        if isinstance(above, ast.Attribute) and above.attr in _SAME_PLACE:
+        if isinstance(above, ast.Attribute) and above.attr in know.SAME_PLACE:
             above = method.file.parents.get(above)
             if not (isinstance(above, ast.Call) and not above.args and not above.keywords):
                 return

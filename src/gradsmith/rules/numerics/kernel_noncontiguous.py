@@ -30,6 +30,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source import knowledge as know
 from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def _layout_considered(method: Method, name: str) -> bool:
     for node in method.nodes:
         if isinstance(node, ast.Call) and "contig" in ast.unparse(node.func).lower():
             return True
-        layout = isinstance(node, ast.Attribute) and node.attr in ("stride", "is_contiguous", "contiguous", "strides")
+        layout = isinstance(node, ast.Attribute) and node.attr in know.LAYOUT
         if layout and any(isinstance(n, ast.Name) and n.id == name for n in nodes_under(node)):
             return True
     return False

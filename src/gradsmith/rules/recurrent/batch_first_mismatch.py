@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source import knowledge as know
 from gradsmith.source.layer import LayerModel, from_class
 from gradsmith.source.walk import nodes_under
 
@@ -147,11 +148,7 @@ def _state(layer: LayerModel, method: Method, node: ast.Call, batch_first: bool)
             and made.func.attr in ("to", "cuda", "type_as")
         ):
             made = made.func.value
-        sizes = (
-            made.args
-            if isinstance(made, ast.Call) and method.op(made) in ("zeros", "new_zeros", "randn", "ones")
-            else []
-        )
+        sizes = made.args if isinstance(made, ast.Call) and method.op(made) in know.CREATION | know.RANDOM else []
         if len(sizes) == 1 and isinstance(sizes[0], ast.Tuple):
             sizes = sizes[0].elts
         if len(sizes) != 3:

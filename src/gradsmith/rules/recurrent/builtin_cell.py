@@ -355,8 +355,8 @@ def profile(profile: Profile) -> Iterator[Finding]:
 
 def _foretold(profile: Profile, name: str, steps: int) -> float:
     """From the attribution alone: calls get cheaper, projections run at once, and x[t] goes."""
-    from gradsmith.profiling.flow import MATRIX
     from gradsmith.profiling.whatif import Estimate
+    from gradsmith.source.knowledge import MATRIX_OPERATORS
 
     events = profile.recording.events
     work = [e for e in events if not e.is_view]
@@ -367,7 +367,7 @@ def _foretold(profile: Profile, name: str, steps: int) -> float:
         return profile.gain(profile.total_s, least.plus(8 * steps * profile.machine.op_s))
     calls = len(work) * profile.machine.op_s * (1 - _CALL_FROM_C)
     cuts = [e for e in events if e.node.startswith(("SelectBackward", "SliceBackward"))]
-    products = [e for u in profile.loops for e in u.hoistable if e.op in MATRIX]
+    products = [e for u in profile.loops for e in u.hoistable if e.op in MATRIX_OPERATORS]
     hoisted = profile.with_backward(products)
     gone = max(0.0, profile.seconds(hoisted) - profile.together(hoisted)) + profile.seconds(cuts)
     return profile.gain(min(0.8 * profile.total_s, calls + gone))

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source import knowledge as know
 from gradsmith.source.lexicon import is_a
 from gradsmith.source.loops import body_nodes, carried
 from gradsmith.source.steps import assignments, is_forward, time_loops
@@ -71,7 +72,6 @@ class Smooth(nn.Module):
 
 gradsmith_inputs = {"Smooth": lambda: (torch.randn(6, 2, 4, dtype=torch.float64, requires_grad=True),)}
 """
-_JOINS = ("cat", "concat", "concatenate", "stack", "hstack", "vstack")
 
 
 def lint_layer(layer: LayerModel) -> Iterator[Finding]:
@@ -95,7 +95,7 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
 
 
 def _joins(loop: Loop, node: ast.expr, name: str) -> bool:
-    if not (isinstance(node, ast.Call) and loop.method.op(node) in _JOINS and node.args):
+    if not (isinstance(node, ast.Call) and loop.method.op(node) in know.JOINS and node.args):
         return False
     parts = node.args[0].elts if isinstance(node.args[0], (ast.List, ast.Tuple)) else []
     return any(isinstance(p, ast.Name) and p.id == name for p in parts)

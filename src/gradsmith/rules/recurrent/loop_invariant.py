@@ -27,7 +27,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
-from gradsmith.source.knowledge import CREATION, LINEAR_ALGEBRA
+from gradsmith.source import knowledge as know
+from gradsmith.source.knowledge import CREATION
 from gradsmith.source.loops import body_nodes, bound_names
 from gradsmith.source.walk import nodes_under
 
@@ -82,25 +83,6 @@ class Decay(nn.Module):
 
 gradsmith_inputs = {"Decay": lambda: (torch.randn(6, 2, 4, dtype=torch.float64, requires_grad=True),)}
 """
-_WORTH = LINEAR_ALGEBRA | frozenset(
-    (
-        "t",
-        "cat",
-        "stack",
-        "exp",
-        "log",
-        "softmax",
-        "sigmoid",
-        "tanh",
-        "softplus",
-        "tril",
-        "triu",
-        "eye",
-        "arange",
-        "diag",
-        "outer",
-    )
-)
 
 _GROWS = ("append", "extend", "insert", "pop", "appendleft", "popleft", "remove", "clear", "update")
 
@@ -112,7 +94,7 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
         fixed = _Fixed(loop)
         reported: set[ast.AST] = set()
         for node in body_nodes(loop):
-            if not isinstance(node, (ast.Call, ast.BinOp)) or loop.method.op(node) not in _WORTH:
+            if not isinstance(node, (ast.Call, ast.BinOp)) or loop.method.op(node) not in know.WORTH_HOISTING:
                 continue
             if any(a in reported for a in loop.method.ancestors(node)) or not fixed.holds(node):
                 continue

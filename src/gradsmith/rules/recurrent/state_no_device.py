@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source import knowledge as know
 from gradsmith.source.creation import creations, with_options
 from gradsmith.source.loops import carried
 
@@ -97,8 +98,6 @@ def _tensor_at_hand(method: Method) -> str | None:
     asked = {
         n.value.id
         for n in method.nodes
-        if isinstance(n, ast.Attribute)
-        and n.attr in ("shape", "size", "device", "dtype", "dim", "ndim", "unbind", "transpose", "permute")
-        and isinstance(n.value, ast.Name)
+        if isinstance(n, ast.Attribute) and n.attr in know.TENSOR_SIGNS and isinstance(n.value, ast.Name)
     }
     return next((p.name for p in method.positional if p.name in asked), None)

@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Edit, Finding
+from gradsmith.source import knowledge as know
 from gradsmith.source.loops import body_nodes
 from gradsmith.source.steps import TimeIndex, is_forward, is_recurrent, is_tracked, time_indices, time_loops
 
@@ -127,12 +128,11 @@ def _unbound(loop: Loop, name: str, dimension: int, places: list[TimeIndex]) -> 
 
 
 _NODES = ("SelectBackward", "SliceBackward", "IndexBackward", "IndexSelectBackward")
-_CUTS = frozenset({"select", "slice", "index", "index_select"})
 
 
 def profile(profile: Profile) -> Iterator[Finding]:
     events = profile.recording.events
-    cuts = [e for e in events if e.phase == "forward" and e.op in _CUTS and e.iterations and e.reads and e.outputs]
+    cuts = [e for e in events if e.phase == "forward" and e.op in know.CUTS and e.iterations and e.reads and e.outputs]
     for site in dict.fromkeys(e.site for e in cuts if e.site is not None):
         mine = [e for e in cuts if e.site == site]
         back = [e for e in profile.with_backward(mine) if e.phase == "backward" and e.node.startswith(_NODES)]

@@ -126,13 +126,13 @@ _STEPS = 4
 
 
 def profile(profile: Profile) -> Iterator[Finding]:
-    from gradsmith.profiling.flow import MATRIX
+    from gradsmith.source.knowledge import MATRIX_OPERATORS
 
     for use in profile.loops:
         if not use.recurrent or use.iterations < _STEPS:
             continue
         invariant = {e.index for e in use.invariant}
-        products = [e for e in use.hoistable if e.op in MATRIX and e.index not in invariant]
+        products = [e for e in use.hoistable if e.op in MATRIX_OPERATORS and e.index not in invariant]
         for site in dict.fromkeys(e.sites for e in products):
             mine = [e for e in products if e.sites == site]
             if len(mine) < use.iterations - 1:

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Finding
 from gradsmith.source import Method
 from gradsmith.source import knowledge as know
+from gradsmith.source.lexicon import is_a
 from gradsmith.source.method import read_params
 from gradsmith.source.model import decorator_names
 from gradsmith.source.walk import nodes_under
@@ -62,12 +63,6 @@ gradsmith_inputs = {"LogLinear": lambda: (torch.randn(4, 3, dtype=torch.float64,
 GOOD = BAD.replace("torch.from_numpy(np.log(hidden.detach().numpy()))", "hidden.log()").replace(
     "import numpy as np\n", ""
 )
-_BACK = frozenset(("from_numpy", "tensor", "as_tensor", "asarray", "Tensor", "FloatTensor"))
-# NumPy functions whose result is an index, a count or a draw: nothing to differentiate.
-_NO_DERIVATIVE = frozenset(
-    ("argmax", "argmin", "argsort", "argwhere", "argpartition", "nonzero", "searchsorted", "digitize", "unique", "where",
-     "sign", "round", "rint", "floor", "ceil", "isnan", "isfinite", "histogram", "bincount", "choice", "astype")
-)  # fmt: skip
 
 
 def lint_file(file: FileModel) -> Iterator[Finding]:
@@ -126,17 +121,14 @@ def _returned_wraps(method: Method, node: ast.expr | None) -> list[ast.Call]:
         seen.add(node)
         if isinstance(node, ast.Call):
             op = method.op(node) or (method.dotted(node.func) or "").removeprefix("torch.")
-            if op in _BACK:
+            if op in know.FROM_ARRAYS:
                 found.append(node)
-            elif op in know.TENSOR_OPS and not (op in know.TO_INTEGER or op in know.TO_BOOL or op in _SELECTS):
+            elif op in know.TENSOR_OPS and not (op in know.TO_INTEGER or op in know.TO_BOOL or op in know.SELECTS):
                 stack += [a for a in node.args if not isinstance(a, ast.Starred)]
                 stack += [node.func.value] if isinstance(node.func, ast.Attribute) else []
         else:
             stack += _parts(method, node)
     return found
-
-
-_SELECTS = frozenset(("gather", "index_select", "embedding", "where", "masked_fill", "scatter", "take_along_dim"))
 
 
 def _parts(method: Method, node: ast.expr) -> list[ast.expr]:
@@ -165,7 +157,7 @@ def _left_at(method: Method, node: ast.expr) -> ast.expr | None:
                 tensor = node.func.value
                 if _from_layer(method, tensor):
                     return tensor
-            elif node.func.attr not in _NO_DERIVATIVE and (method.dotted(node.func) or "").startswith(
+            elif node.func.attr not in know.NUMPY_WITHOUT_DERIVATIVE and (method.dotted(node.func) or "").startswith(
                 ("numpy.", "scipy.")
             ):
                 stack += [a for a in node.args if not isinstance(a, ast.Starred)]
@@ -205,7 +197,8 @@ def _is_off(method: Method, node: ast.AST) -> bool:
             "no_grad" in ast.unparse(i) or "inference" in ast.unparse(i) for i in parent.items
         ):
             return True
-    return any(w in ast.unparse(g.test) for g in method.guards(node) for w in ("training", "grad", "export", "tracing"))
+    tests = [ast.unparse(guard.test) for guard in method.guards(node)]
+    return any(is_a(test, role) for test in tests for role in ("gradient control", "no gradient needed"))
 
 
 def _rewrapped(file: FileModel, block: ast.stmt) -> Iterator[Finding]:

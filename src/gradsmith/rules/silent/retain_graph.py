@@ -187,7 +187,7 @@ def _is_cut(file: FileModel, root: ast.AST | None, name: ast.Name) -> bool:
     """`hidden.detach()`, `hidden.shape`: no graph goes through there."""
     parent = file.parents.get(name)
     if isinstance(parent, ast.Attribute):
-        return parent.attr in ("detach", "data", "shape", "size", "item", "device", "dtype", "numel")
+        return parent.attr in know.OUT_OF_THE_GRAPH
     # What happens in somebody else's function is not known.
     return isinstance(parent, ast.Call) and know.bare_op(file.dotted(parent.func)) is None
 

@@ -5,14 +5,13 @@ What it finds
 forward is locally constant (sign, a spike, a mask), the identity, or rounds on the way, and backward returns something
 else than the derivative. That is the mark of a surrogate gradient: straight-through, reversal, scaling, clipping. So is
 a backward that looks at the value of grad_output, one that smooths the slopes 0 and 1 of forward or passes every gradient
-through its bounds, and a source that speaks of it (`straight-through`, `STE`, `surrogate`).
+through its bounds, and one that returns the gradient of forward without its noise. What counts is what forward and
+backward do: no name, comment or docstring makes a surrogate.
 
 Why it matters
 --------------
 gradsmith cannot tell a surrogate from a mistake, and neither can the next reader. One comment on the class line says it,
 and from then on everything else about the Function (shapes, dtypes, mutation, repeatability) is verified.
-
-Where the name, a comment or the docstring of the Function already says so in words, this is a remark.
 
 Known problems
 --------------

@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source import knowledge as know
 from gradsmith.source.lexicon import is_a
 from gradsmith.source.walk import nodes_under
 
@@ -73,7 +74,6 @@ class ScaleByMax(torch.autograd.Function):
 
 gradsmith_inputs = {"ScaleByMax": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
 """
-_WAITING = frozenset(("item", "tolist", "cpu", "numpy"))
 
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
@@ -95,7 +95,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
 
 def _waits(method: Method, node: ast.AST) -> str | None:
     if isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Attribute) and node.func.attr in _WAITING and not node.args:
+        if isinstance(node.func, ast.Attribute) and node.func.attr in know.TO_HOST and not node.args:
             return f"`.{node.func.attr}()`" if _lives_on_device(method, node.func.value) else None
         if isinstance(node.func, ast.Name) and node.func.id in ("float", "int", "bool") and len(node.args) == 1:
             return f"`{node.func.id}(...)`" if _lives_on_device(method, node.args[0]) else None
@@ -131,12 +131,9 @@ def _only_checks(method: Method, node: ast.AST) -> bool:
     return any(isinstance(s, ast.Raise) for t in tests[:1] for s in t.body)
 
 
-_WAITS = frozenset({"_local_scalar_dense", "is_nonzero", "nonzero", "masked_select", "equal", "_unique2"})
-
-
 def profile(profile: Profile) -> Iterator[Finding]:
     events = profile.recording.events
-    waits = [e for e in events if e.op in _WAITS and e.own_frames and e.site is not None]
+    waits = [e for e in events if e.op in know.WAITING and e.own_frames and e.site is not None]
     for site in dict.fromkeys(e.site for e in waits if e.site is not None):
         mine = [e for e in waits if e.site == site]
         # What was computed on that line was computed for the answer.

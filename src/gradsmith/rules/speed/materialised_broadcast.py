@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source import knowledge as know
 
 if TYPE_CHECKING:
     from gradsmith.profiling import Profile
@@ -66,8 +67,6 @@ gradsmith_inputs = {
 """
 
 _TIMES = 4
-_SUMS = frozenset({"sum", "mean", "norm", "linalg_vector_norm", "amax", "amin", "logsumexp", "max", "min"})
-_BETWEEN = frozenset({"pow", "square", "abs", "mul", "neg", "exp", "div", "relu"})
 
 
 def profile(profile: Profile) -> Iterator[Finding]:
@@ -117,9 +116,9 @@ def _reduced(profile: Profile, event: Event) -> list[Event]:
         if len({e.index for e in following}) != 1 or not following[0].outputs:
             return []
         chain.append(following[0])
-        if following[0].op in _SUMS:
+        if following[0].op in know.SUMMING:
             return chain if following[0].outputs[0].numel * _TIMES <= size else []
-        if following[0].op not in _BETWEEN:
+        if following[0].op not in know.BETWEEN_BROADCAST_AND_SUM:
             return []
     return []
 
@@ -134,7 +133,7 @@ def _as_large(profile: Profile, event: Event) -> list[Event]:
 def _pointwise(profile: Profile, event: Event) -> list[Event]:
     """The operations that read a repeated tensor, if all of them would broadcast."""
     following = [e for e in profile.flow.consumers(event) if e.phase == "forward"]
-    ok = following and all(e.op in {"add", "sub", "mul", "div", "where", "maximum", "minimum"} for e in following)
+    ok = following and all(e.op in know.BROADCASTING for e in following)
     return following[:1] if ok else []
 
 

@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source import knowledge as know
 
 if TYPE_CHECKING:
     from gradsmith.profiling import Profile
@@ -85,8 +86,6 @@ gradsmith_inputs = {
 """
 
 _WORDS = (".clone(", ".contiguous(", "deepcopy(", "torch.clone(", "torch.tensor(", "ascontiguous")
-_COPIES = frozenset({"clone", "copy_", "_to_copy", "lift_fresh_copy", "contiguous"})
-_NEEDS_LAYOUT = frozenset({"view", "_unsafe_view", "as_strided", "view_as_complex", "view_as_real"})
 
 
 def profile(profile: Profile) -> Iterator[Finding]:
@@ -94,7 +93,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
     found: dict[tuple[str, int], list[Event]] = {}
     for event in recording.events:
         site = event.site
-        if event.op not in _COPIES or not event.own_frames or site is None or len(event.fresh) != 1:
+        if event.op not in know.COPIES or not event.own_frames or site is None or len(event.fresh) != 1:
             continue
         if not event.reads or not any(word in site.text for word in _WORDS):
             continue
@@ -109,7 +108,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
             continue
         written = [i for s in (copy, source.storage) for i in flow.mutations[s] if i > event.index]
         saved = any(s.storage == copy for s in profile.saved)
-        if written or not (later or saved) or any(e.op in _NEEDS_LAYOUT for e in later):
+        if written or not (later or saved) or any(e.op in know.NEEDS_LAYOUT for e in later):
             continue
         found.setdefault((site.path, site.line), []).append(event)
     for events in found.values():

@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source import knowledge as know
 
 if TYPE_CHECKING:
     from gradsmith.profiling import Profile
@@ -76,9 +77,6 @@ class Sigmoid(torch.autograd.Function):
 gradsmith_inputs = {"Sigmoid": lambda: (torch.randn(256, 256, dtype=torch.float64, requires_grad=True),)}
 """
 
-_CREATION = frozenset(
-    {"zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"}
-)  # filled, not computed
 _NO_MORE = 1.1  # times the bytes saved now; the results may bring a small one along
 _SMALL = 64  # elements; below, one operation more or less is not worth a sentence
 
@@ -123,7 +121,9 @@ def profile(profile: Profile) -> Iterator[Finding]:
 def _computed_again(profile: Profile) -> tuple[list[Event], dict[int, Event]]:
     """Operations of the user's backward whose value forward had, and that value's operation in forward."""
     values, events = profile.flow.values, profile.recording.events
-    computed = [e for e in events if e.phase == "forward" and e.reads and e.fresh and e.op not in _CREATION]
+    computed = [
+        e for e in events if e.phase == "forward" and e.reads and e.fresh and e.op not in know.FILLED_NOT_COMPUTED
+    ]
     had = {values[e.index]: e for e in computed if not e.is_view}
     mine = [e for e in events if e.phase == "backward" and e.own_frames and not e.is_view]
     return [e for e in mine if values[e.index] in had and sum(a.numel for a in e.outputs) >= _SMALL], had

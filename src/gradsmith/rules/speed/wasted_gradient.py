@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from gradsmith.findings import Finding
+from gradsmith.source import knowledge as know
 from gradsmith.source.knowledge import LINEAR_ALGEBRA
 from gradsmith.source.walk import nodes_under
 
@@ -129,7 +130,7 @@ def _what(method: Method, node: ast.AST) -> str:
     op = method.op(node) or ""
     if "conv" in op:
         return "convolution"
-    return "matrix product" if op in ("matmul", "mm", "bmm", "einsum", "linear", "addmm", "mv") else f"`{op}`"
+    return "matrix product" if op in know.PRODUCTS else f"`{op}`"
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

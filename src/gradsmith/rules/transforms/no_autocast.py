@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source import knowledge as know
 from gradsmith.source.knowledge import LINEAR_ALGEBRA
 
 if TYPE_CHECKING:
@@ -69,20 +70,6 @@ GOOD = (
     .replace("import torch\n", "import torch\nfrom torch.amp import custom_bwd, custom_fwd\n", 1)
 )
 _AUTOCAST = r"\bautocast\("
-_CASTS = frozenset(
-    [
-        "to",
-        "type",
-        "type_as",
-        "float",
-        "half",
-        "bfloat16",
-        "double",
-        "is_autocast_enabled",
-        "get_autocast_dtype",
-        "autocast",
-    ]
-)
 
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
@@ -118,7 +105,10 @@ def _is_prepared(method: Method) -> bool:
         return True
     if any(isinstance(n, ast.Attribute) and n.attr in ("dtype", "autocast") for n in method.nodes):
         return True
-    return any(c.op in _CASTS or (c.dotted or "").rpartition(".")[2] in _CASTS for c in method.calls)
+    return any(
+        c.op in know.ABOUT_PRECISION or (c.dotted or "").rpartition(".")[2] in know.ABOUT_PRECISION
+        for c in method.calls
+    )
 
 
 def _is_returned(forward: Method, product: ast.AST) -> bool:
