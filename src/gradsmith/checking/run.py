@@ -299,13 +299,13 @@ def _source_findings(target: Target, options: Options) -> list[Finding]:
     """What the source lens says of this Function, where its source can be read."""
     if target.function is None or target.path is None:
         return []
-    from gradsmith.lab.cells import cell_text
     from gradsmith.linting import lint, lint_source
+    from gradsmith.source.loaded import cell_named
 
-    cell = cell_text(target.path)
+    cell = cell_named(target.path)
     try:
-        if cell:
-            report = lint_source(cell, target.path, select=options.select, ignore=options.ignore)
+        if cell is not None:
+            report = lint_source(cell.text, target.path, select=options.select, ignore=options.ignore)
         else:
             report = lint([target.path], select=options.select, ignore=options.ignore)
     except GradsmithError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import linecache
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,6 +16,7 @@ from gradsmith.lab.arguments import Arguments, Leaf
 from gradsmith.lab.gradient import Judgement, Settings, judge, typical_size
 from gradsmith.lab.run import Run, forward
 from gradsmith.lab.target import Target, functions_behind, resolve
+from gradsmith.source.loaded import line_of
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class Lab:
         line: int | None = None,
     ) -> Finding:
         """A finding about this subject, placed at its class line unless the probe, or the source lens, knows better."""
-        text = linecache.getline(self.target.path, line) if line is not None and self.target.path else ""
+        text = line_of(self.target.path, line)
         return Finding(
             message=message,
             function=function or self.target.name,

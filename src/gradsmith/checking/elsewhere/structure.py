@@ -26,6 +26,7 @@ from gradsmith.lab.gradient import Settings, judge
 from gradsmith.lab.implied import implied
 from gradsmith.lab.target import Target
 from gradsmith.lab.wrapped import Wrapped
+from gradsmith.source.loaded import text_of as source_text
 
 _OPERATIONS = 300_000  # on other values an iteration may not converge, and with other functions a loop may not end
 # What forwards of symmetric matrices say or call.
@@ -191,10 +192,7 @@ def _calls(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], place:
 def text_of(target: Target) -> str:
     """The source of the subject, or what it says of itself."""
     subject = target.function or target.original
-    try:
-        return inspect.getsource(subject)
-    except (OSError, TypeError):
-        return str(inspect.getdoc(subject) or "")
+    return source_text(subject) or str(inspect.getdoc(subject) or "")
 
 
 def is_right(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> bool:

@@ -96,9 +96,9 @@ _PART = re.compile(r"real|imag|(^|_)(re|im|r|i)$", re.IGNORECASE)
 
 
 def _in_pairs(lab: Lab) -> bool:
-    from gradsmith.lab import source_of
+    from gradsmith.source.loaded import text_of
 
     apart = {"real" in name or name.endswith(("re", "_r")) for name in lab.target.names if _PART.search(name)}
     if apart == {True, False}:
         return True  # two inputs: the real parts and the imaginary ones
-    return bool(_PAIRS.search(source_of.text(lab.target.function or lab.target.original)))
+    return bool(_PAIRS.search(text_of(lab.target.function or lab.target.original)))
