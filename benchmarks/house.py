@@ -25,6 +25,13 @@ ROOT = Path(__file__).resolve().parent.parent / "src" / "gradsmith"
 OWN_MODES = ("profiling/", "recurrent/")
 
 
+# What reads source: by inspect, by linecache, by the parser, by the tokenizer.
+_READING = ("linecache.", "tokenize.", "ast.parse")
+_READING_NAMES = ("getsource", "getsourcelines", "getsourcefile", "findsource", "getcomments", "getblock")
+# What a pattern holds that looks for Python: `class X`, `def f`, `import m`, `Fn.apply`.
+_SYNTAX = ("class\\s", "def\\s", "import", "\\.apply")
+
+
 @dataclass(frozen=True)
 class Place:
     """Where something stands: `lab/run.py:12 what`."""
@@ -115,14 +122,21 @@ class House:
         ]
 
     def readers(self) -> list[Place]:
-        """Calls that read or parse the source of user code, outside source/."""
-        reading = {"getsource", "getsourcelines", "getsourcefile", "ast.parse", "findsource"}
-        return [
-            Place(path, node.lineno, ast.unparse(node.func))
-            for path, node in self._outside_rules(ast.Call, also_rules=True)
-            if not path.startswith("source/")
-            and (ast.unparse(node.func) in reading or ast.unparse(node.func).rpartition(".")[2] in reading)
-        ]
+        """Calls that read or parse the source of user code, and patterns of Python's syntax, outside source/."""
+        found = []
+        for path, tree in self.trees.items():
+            if path.startswith("source/"):
+                continue
+            read_as_data = _inside_calls(tree, ("loads",))
+            for node in ast.walk(tree):
+                if not isinstance(node, ast.Call):
+                    continue
+                called = ast.unparse(node.func)
+                text = called.endswith(".read_text") and node not in read_as_data
+                reads = called.startswith(_READING) or called.rpartition(".")[2] in _READING_NAMES
+                if reads or (text and "/proc/" not in called) or (called.startswith("re.") and _is_syntax(node)):
+                    found.append(Place(path, node.lineno, called))
+        return found
 
     def modes(self) -> list[Place]:
         """Classes that watch torch's operations, outside those rooms whose job it is."""
@@ -219,6 +233,18 @@ class House:
         for path, tree in self.trees.items():
             if also_rules or not path.startswith("rules/"):
                 yield from ((path, node) for node in ast.walk(tree) if isinstance(node, kind))
+
+
+def _inside_calls(tree: ast.Module, names: tuple[str, ...]) -> set[ast.AST]:
+    """Every node among the arguments of calls of these names: `json.loads(...)`, `tomllib.loads(...)`."""
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func).rpartition(".")[2] in names]
+    return {inner for call in calls for arg in call.args for inner in ast.walk(arg)}
+
+
+def _is_syntax(call: ast.Call) -> bool:
+    """Whether a pattern, as far as it is written in the call, looks for Python's own syntax."""
+    written = [n.value for a in call.args[:1] for n in ast.walk(a) if isinstance(n, ast.Constant)]
+    return any(isinstance(part, str) and mark in part for part in written for mark in _SYNTAX)
 
 
 def _package(path: str) -> str:

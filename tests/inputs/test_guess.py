@@ -9,7 +9,6 @@ from torch import Tensor
 
 import gradsmith as gs
 from gradsmith.inputs.guess import guess
-from gradsmith.inputs.guess.annotations import declared_kind
 from gradsmith.inputs.guess.clues import clues
 from gradsmith.lab.target import resolve
 
@@ -56,23 +55,6 @@ def test_the_rank_the_body_unpacks_is_respected():
 def test_no_gradient_is_asked_for_where_backward_returns_none():
     found = {clue.name: clue.gradient for clue in clues(resolve(ops.Reduce))}
     assert found == {"x": True, "dim": False, "mode": False}
-
-
-@pytest.mark.parametrize(
-    ("annotation", "kind", "elements"),
-    [
-        ("torch.Tensor", "tensor", ""),
-        ("Optional[Tensor]", "tensor", ""),
-        ("list[Tensor]", "tensors", ""),
-        ("Tuple[int, int]", "shape", ""),
-        ("Callable[[Tensor], Tensor]", "callable", ""),
-        ("Int[Tensor, 'n']", "tensor", "integer"),
-        ("float | None", "float", ""),
-    ],
-)
-def test_annotations_in_text(annotation, kind, elements):
-    declared = declared_kind(annotation, {})
-    assert (declared.kind, declared.elements) == (kind, elements)
 
 
 def test_the_report_says_guessed_and_gives_code_that_runs():

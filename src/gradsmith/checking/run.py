@@ -324,13 +324,13 @@ def _source_findings(target: Target, options: Options) -> list[Finding]:
     """What the source lens says of this Function, where its source can be read."""
     if target.function is None or target.path is None:
         return []
-    from gradsmith.lab.cells import cell_text
     from gradsmith.linting import lint, lint_source
+    from gradsmith.source.loaded import cell_named
 
-    cell = cell_text(target.path)
+    cell = cell_named(target.path)
     chosen: dict[str, Any] = {"select": options.select, "ignore": options.ignore, "preview": options.preview}
     try:
-        report = lint_source(cell, target.path, **chosen) if cell else lint([target.path], **chosen)
+        report = lint_source(cell.text, target.path, **chosen) if cell is not None else lint([target.path], **chosen)
     except GradsmithError:
         return []
     kind = _declared(target, options).surrogate

@@ -5,16 +5,17 @@ Reads source only; the modules are imported later, in a process of their own.
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gradsmith.catalog import nearest
 from gradsmith.findings import GradsmithError
 from gradsmith.source import FileModel, FunctionModel, project, scan
+from gradsmith.source.applied import aliases, applied_in
 from gradsmith.source.encoding import decoded
+from gradsmith.source.loaded import file_named
 
 Named = tuple[str, int | None]
 
@@ -68,18 +69,14 @@ def _everything(path: str) -> list[Wanted]:
     for function in functions_in([path]):
         by_file.setdefault(function.file.path, []).append(function)
     found = [_in_call_order(file, functions) for file, functions in by_file.items()]
-    if not found and Path(path).is_file() and _declares(Path(path)):
+    if not found and (file := file_named(path)) is not None and file.mentions("gradsmith_inputs"):
         found.append(Wanted(path, None, (), True))
     return found
 
 
 def _in_call_order(path: str, functions: list[FunctionModel]) -> Wanted:
     """Subjects of one file, those that are called before those that call them."""
-    text = {f.qualname: ast.unparse(f.node) for f in functions}
-    calls = {
-        caller: tuple(name for name in text if name != caller and re.search(rf"\b{re.escape(name)}\.apply\b", body))
-        for caller, body in text.items()
-    }
+    calls = {f.qualname: tuple(_applied_by(f, functions)) for f in functions}
     lines = {f.qualname: f.node.lineno for f in functions}
     ordered: dict[str, None] = {}
 
@@ -89,9 +86,18 @@ def _in_call_order(path: str, functions: list[FunctionModel]) -> Wanted:
                 visit(callee, (*above, name))
         ordered[name] = None
 
-    for name in text:
+    for name in calls:
         visit(name, ())
     return Wanted(path, None, tuple((name, lines[name]) for name in ordered), True, calls)
+
+
+def _applied_by(caller: FunctionModel, functions: Iterable[FunctionModel]) -> Iterator[str]:
+    """The other subjects of a file that one of them applies."""
+    for callee in functions:
+        if callee.qualname != caller.qualname and applied_in(
+            caller.node, callee.name, aliases(caller.file, callee.name)
+        ):
+            yield callee.qualname
 
 
 def calls_of(jobs: Iterable[Wanted]) -> dict[str, tuple[str, ...]]:
@@ -104,7 +110,8 @@ def _singled_out(path: str, name: str) -> Wanted:
     short = {qualname.rpartition(".")[2]: qualname for qualname in known}
     qualname = name if name in known else short.get(name)
     if qualname is None:
-        if re.search(rf"\b{re.escape(name)}\b", Path(path).read_text(encoding="utf-8", errors="replace")):
+        file = file_named(path)
+        if file is not None and file.uses(name):
             return Wanted(path, None, ((name, None),), False)  # a module, a custom op or a callable
         raise GradsmithError(f"{path} has no {name!r}; {_offer(name, known)}")
     return Wanted(path, None, ((qualname, known[qualname]),), False)
@@ -123,7 +130,3 @@ def _existing(path: str) -> str:
 
 def _is_dotted(target: str) -> bool:
     return re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*", target) is not None and not Path(target).exists()
-
-
-def _declares(path: Path) -> bool:
-    return b"gradsmith_inputs" in path.read_bytes()

@@ -32,6 +32,7 @@ def cause_page(path: str) -> str:
 
     from gradsmith.catalog import find, nearest
     from gradsmith.findings import GradsmithError
+    from gradsmith.source.loaded import file_named
 
     name, _, cause = path.partition("/")
     rule = find(name)
@@ -39,17 +40,13 @@ def cause_page(path: str) -> str:
     folder = find_spec(rule.causes) if rule.causes else None
     if folder is None or folder.origin is None:
         raise GradsmithError(f"{rule.name} has no causes of its own; write: gradsmith explain {rule.name}")
-    pages: dict[str, ast.Module] = {}
-    for file in sorted(Path(folder.origin).parent.glob("*.py")):
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        names = {t.id for n in tree.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
-        if {"RANK", "BAD"} <= names:
-            pages[file.stem.replace("_", "-")] = tree
+    files = {each.stem.replace("_", "-"): file_named(str(each)) for each in Path(folder.origin).parent.glob("*.py")}
+    pages = {name: file for name, file in sorted(files.items()) if file is not None and {"RANK", "BAD"} <= {*file.tops}}
     if cause not in pages:
         raise GradsmithError(f"no cause is called {path!r}; {nearest(cause, pages)}")
-    tree = pages[cause]
-    bad = next(n.value for n in tree.body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "BAD")
-    title, _, text = (ast.get_docstring(tree) or "").partition("\n")
+    bad = pages[cause].value_of("BAD")
+    assert bad is not None
+    title, _, text = (ast.get_docstring(pages[cause].tree) or "").partition("\n")
     return "\n".join(
         [
             f"{rule.name}/{cause}",

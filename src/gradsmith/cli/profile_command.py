@@ -111,13 +111,12 @@ def _task(wishes: dict[str, Any], trace: str | None) -> dict[str, Any]:
 
 def _declared(path: str | None) -> list[str]:
     """Names that a file without any Function declares inputs for; read from its text, never by running it here."""
-    from gradsmith.source import FileModel
-
-    if path is None:
-        return []
     import ast
 
-    table = FileModel(path, Path(path).read_text(encoding="utf-8")).value_of("gradsmith_inputs")
+    from gradsmith.source.loaded import file_named
+
+    file = file_named(path) if path is not None else None
+    table = file.value_of("gradsmith_inputs") if file is not None else None
     if not isinstance(table, ast.Dict):
         return []
     return [key.value for key in table.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]

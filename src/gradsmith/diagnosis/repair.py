@@ -7,6 +7,7 @@ grad_outputs. The user's file is not touched.
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 import time
 from collections.abc import Callable
@@ -17,10 +18,11 @@ import torch
 
 from gradsmith.diagnosis.case import Case, Fit
 from gradsmith.diagnosis.mutate import candidates
-from gradsmith.lab import Run, forward, source_of, torch_says
+from gradsmith.lab import Run, forward, torch_says
 from gradsmith.lab.lab import Lab, same
 from gradsmith.lab.once import once
 from gradsmith.lab.run import normal_like
+from gradsmith.source.loaded import definition_of
 
 # A failing check may take a little longer to say what to write. The limits are work, not time on the clock: a report does
 # not depend on what else the machine is doing, nor on the number of jobs.
@@ -66,7 +68,7 @@ def _search(case: Case) -> Repair | None:
         return None
     name = "backward" if "backward" in vars(cls) or not hasattr(cls, "vjp") else "vjp"
     original = inspect.unwrap(getattr(cls, name))
-    tree = source_of.definition(original)
+    tree = copy.deepcopy(definition_of(original))
     if tree is None:
         return None
     tree.decorator_list = []

@@ -8,13 +8,14 @@ the class uses come from their defaults, from a call in the same module, or are 
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, ModuleType
 from typing import Any
 
-from gradsmith.lab import source_of
+from gradsmith.source.loaded import definition_of, file_of
 
 _BINDING = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 _OPEN = (ast.If, ast.With, ast.Try)
@@ -69,10 +70,7 @@ def lift(outer: Callable[..., Any], name: str) -> Any:
     kept = _needed(outer, node, name)
     used = {read for statement in kept for read in _reads(outer, statement)}
     values, guessed = _parameters(outer, node, used)
-    pruned = ast.parse(f"def {node.name}({', '.join(values)}): return {name}").body[0]
-    assert isinstance(pruned, ast.FunctionDef)
-    pruned.body[:0] = kept
-    tree = ast.fix_missing_locations(ast.Module([ast.copy_location(pruned, node)], []))
+    tree = ast.fix_missing_locations(ast.Module([_pruned(node, kept, name, list(values))], []))
     here: dict[str, Any] = {}
     exec(compile(tree, outer.__code__.co_filename, "exec"), outer.__globals__, here)
     try:
@@ -85,8 +83,18 @@ def lift(outer: Callable[..., Any], name: str) -> Any:
     return found
 
 
+def _pruned(node: ast.FunctionDef, kept: list[ast.stmt], name: str, parameters: list[str]) -> ast.FunctionDef:
+    """The function with these statements and parameters only, that returns `name`."""
+    pruned = copy.copy(node)  # the syntax belongs to the file's model
+    given = [ast.arg(parameter) for parameter in parameters]
+    pruned.args = ast.arguments(posonlyargs=[], args=given, kwonlyargs=[], kw_defaults=[], defaults=[])
+    pruned.body = [*kept, ast.Return(ast.Name(name, ast.Load()))]
+    pruned.decorator_list, pruned.returns = [], None
+    return pruned
+
+
 def _definition(outer: Callable[..., Any]) -> ast.FunctionDef:
-    node = source_of.definition(outer)
+    node = definition_of(outer)
     if node is None:
         raise NotLiftable(f"{getattr(outer, '__name__', outer)} is no plain function whose source can be read")
     return node
@@ -177,19 +185,15 @@ def _parameters(
 
 def _said(outer: Callable[..., Any]) -> dict[str, Any]:
     """`quantise(8)`, `surrogate_of(torch.tanh)` elsewhere in the module: what its callers pass that needs no running."""
-    module = inspect.getmodule(outer)
-    try:
-        tree = ast.parse(inspect.getsource(module)) if module is not None else None
-    except (OSError, TypeError, SyntaxError):
-        tree = None
+    file = file_of(outer)
     names = list(inspect.signature(outer).parameters)
     best: dict[str, Any] = {}
-    for call, hidden in _calls_in(tree, outer.__name__, frozenset()) if tree is not None else ():
+    for call, hidden in _calls_in(file.tree, outer.__name__, frozenset()) if file is not None else ():
         said: dict[str, Any] = {}
         for name, node in [*zip(names, call.args), *((k.arg or "", k.value) for k in call.keywords)]:
             if isinstance(node, ast.Constant):
                 said[name] = node.value
-            elif callable(value := _global(node, vars(module), hidden)):
+            elif callable(value := _global(node, outer.__globals__, hidden)):
                 said[name] = value
         # From one call only: a function and its derivative have to fit each other.
         best = said if len(said) > len(best) else best

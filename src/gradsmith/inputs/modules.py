@@ -85,7 +85,7 @@ def _size_of(clue: Clue) -> tuple[int, ...]:
 
 def _values(clue: Clue) -> list[Any]:
     sizes = list(_size_of(clue))
-    if clue.declared.kind == "float":
+    if clue.declared.kind in ("float", "number"):
         return [0.5, 1.0]
     if clue.declared.kind == "bool":
         return [True, False]

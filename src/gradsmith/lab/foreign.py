@@ -5,35 +5,32 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import os
-import re
 import sys
-from functools import lru_cache
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.target import Target
+from gradsmith.source.loaded import file_named
 
 _KERNELS = ("InterpretedFunction", "JITFunction")
-_TRITON = re.compile(r"^\s*(?:import|from)\s+triton\b", re.MULTILINE)
 INTERPRETER = "triton interpreter"  # its column of the compatibility matrix
 
 
 def takes_pointers(lab: Lab) -> bool:
     """Code that hands bare pointers to a library reads past the end of a tensor of a narrower type."""
-    text = _text(lab.target.path)
-    return "data_ptr" in text or "ctypes" in text
+    return _mentions(lab.target.path, "data_ptr", "ctypes")
 
 
 def foreign(lab: Lab) -> bool:
     """Whether the subject gives addresses away: to a library, to an extension, to a Triton kernel."""
-    return takes_pointers(lab) or "cpp_extension" in _text(lab.target.path) or uses_triton(lab.target)
+    return takes_pointers(lab) or _mentions(lab.target.path, "cpp_extension") or uses_triton(lab.target)
 
 
 def uses_triton(target: Target) -> bool:
     """Whether the subject's file, or what it imports from, holds Triton kernels."""
-    if _TRITON.search(_text(target.path)):
+    file = file_named(target.path) if target.path is not None else None
+    if file is not None and file.imports.module("triton"):
         return True
     home = sys.modules.get(getattr(target.function or target.original, "__module__", None) or "")
     return any(_is_kernel(value) for value in _reachable(vars(home) if home is not None else {}))
@@ -79,12 +76,6 @@ def _is_kernel(value: Any) -> bool:
     return type(value).__name__ in _KERNELS or (inner is not None and type(inner).__name__ in _KERNELS)
 
 
-@lru_cache(maxsize=64)
-def _read(path: str, changed: int) -> str:
-    return Path(path).read_text(encoding="utf-8", errors="replace")
-
-
-def _text(path: str | None) -> str:
-    if path is None or not Path(path).is_file():
-        return ""
-    return _read(path, Path(path).stat().st_mtime_ns)
+def _mentions(path: str | None, *words: str) -> bool:
+    file = file_named(path) if path is not None else None
+    return file is not None and file.mentions(*words)

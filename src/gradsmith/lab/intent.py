@@ -6,22 +6,18 @@ They are structure. What the author says in words (`said`) changes what we advis
 from __future__ import annotations
 
 import ast
-import inspect
-import io
-import re
-import tokenize
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gradsmith.lab import source_of
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.oracle import OwnForward, plain_forward
 from gradsmith.lab.questions import steps
 from gradsmith.lab.tape import OperationTape
-from gradsmith.lab.target import Target, backward_of
+from gradsmith.lab.target import Target
 from gradsmith.source import knowledge as know
+from gradsmith.source import model_of, prose
 from gradsmith.source.lexicon import surrogate_words
 
 
@@ -31,58 +27,29 @@ def said(target: Target) -> str:
 
 
 def _text(target: Target) -> str:
-    if target.function is None:
-        return ""
-    try:
-        prose = _prose(source_of.text(target.function))
-    except (SyntaxError, tokenize.TokenError):
-        return ""
-    return f"{target.name}\n{inspect.getcomments(target.function) or ''}\n{prose}\n{_said_by_callers(target)}"
-
-
-def _said_by_callers(target: Target) -> str:
-    """The docstrings of what applies the Function in its own module: that is where users are told what it is."""
-    module = inspect.getmodule(target.function)
-    try:
-        tree = ast.parse(source_of.text(module))
-    except SyntaxError:
-        return ""
-    applied = re.compile(rf"\b{re.escape(target.name.rpartition('.')[2])}\.apply\b")
-    return "\n".join(
-        ast.get_docstring(node) or ""
-        for node in tree.body
-        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and applied.search(ast.unparse(node))
-    )
-
-
-def _prose(source: str) -> str:
-    """Comments and docstrings: a variable called grad_scale says nothing."""
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    comments = [token.string for token in tokens if token.type == tokenize.COMMENT]
-    defined = (ast.FunctionDef, ast.ClassDef)
-    docs = [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(source)) if isinstance(node, defined)]
-    return "\n".join([*comments, *docs])
+    model = model_of(target.function) if target.function is not None else None
+    return f"{target.name}\n{prose.words_about(model)}" if model is not None else ""
 
 
 def tests_grad_output(target: Target) -> bool:
     """Whether backward asks how large a gradient is, or of which sign: `(x >= bound) | (grad_output < 0)`."""
-    found = source_of.definition(backward_of(target.function)) if target.function is not None else None
-    if found is None:
+    model = model_of(target.function) if target.function is not None else None
+    if model is None or model.backward is None:
         return False
-    grads = {a.arg for a in found.args.args[1:]}
+    grads = {param.name for param in model.grad_outputs}
     return any(
         isinstance(node, ast.Compare)
         and all(isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) for op in node.ops)
         and any(isinstance(side, ast.Name) and side.id in grads for side in (node.left, *node.comparators))
-        for node in ast.walk(found)
+        for node in model.backward.nodes
     )
 
 
 def holds_parts(target: Target) -> bool:
     """Whether forward says that some of what it computes is to count as constant."""
-    found = source_of.definition(target.function.forward) if target.function is not None else None
-    return found is not None and any(
-        isinstance(node, ast.Attribute) and node.attr in ("no_grad", "detach") for node in ast.walk(found)
+    model = model_of(target.function) if target.function is not None else None
+    return (model is not None and model.forward is not None) and any(
+        isinstance(node, ast.Attribute) and node.attr in ("no_grad", "detach") for node in ast.walk(model.forward.node)
     )
 
 

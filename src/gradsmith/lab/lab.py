@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import linecache
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,6 +20,7 @@ from gradsmith.lab.tape import OperationTape
 from gradsmith.lab.target import Target, functions_behind, resolve
 from gradsmith.lab.values import widened
 from gradsmith.lab.watching import Guard, Watched, watched
+from gradsmith.source.loaded import line_of
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class Lab:
         line: int | None = None,
     ) -> Finding:
         """A finding about this subject, placed at its class line unless the probe, or the source lens, knows better."""
-        text = linecache.getline(self.target.path, line) if line is not None and self.target.path else ""
+        text = line_of(self.target.path, line)
         return Finding(
             message=message,
             function=function or self.target.name,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -15,6 +14,7 @@ from torch.autograd.function import _SingleLevelFunction
 from gradsmith.findings import GradsmithError
 from gradsmith.lab import torch_says
 from gradsmith.lab.arguments import parameter_names
+from gradsmith.source.loaded import place_of
 
 Kind = Literal["function", "custom_op", "module", "callable"]
 
@@ -110,20 +110,11 @@ def short_name(obj: Any) -> str:
 
 
 def where(obj: Any) -> tuple[str | None, int | None]:
-    """File and first line of a class or function; methods are asked where a class has no source (notebooks)."""
+    """File and first line of a class or function; its methods are asked where nothing else is known."""
     for candidate in (obj, getattr(obj, "forward", None), getattr(obj, "backward", None)):
-        try:
-            path = inspect.getsourcefile(candidate)  # type: ignore[arg-type]
-            lines, start = inspect.getsourcelines(candidate)  # type: ignore[arg-type]
-        except (TypeError, OSError):
-            continue
-        if isinstance(obj, type) and candidate is not obj and path is not None:
-            from gradsmith.lab.cells import cell_text, class_line
-
-            if line := class_line(cell_text(path), obj.__name__):
-                return path, line
-        skip = next((i for i, text in enumerate(lines) if not text.lstrip().startswith("@")), 0)
-        return path, start + (skip if isinstance(obj, type) else 0)
+        path, line = place_of(candidate)
+        if path is not None:
+            return path, line
     return None, None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from gradsmith.linting.changes import Changes, Workbench
 from gradsmith.source import notebook, scan
 from gradsmith.source.edits import apply
 from gradsmith.source.encoding import decoded, encoding_of
+from gradsmith.source.tokens import parses
 
 if TYPE_CHECKING:
     from gradsmith.config import Config
@@ -126,12 +126,4 @@ def _is_whole(path: str, before: bytes, after: bytes) -> bool:
     """The new content parses, unless the old did not either."""
     if path.endswith(notebook.ENDING):
         return len(notebook.read(after).trouble) <= len(notebook.read(before).trouble)
-    return _parses(after) or not _parses(before)
-
-
-def _parses(data: bytes) -> bool:
-    try:
-        ast.parse(data)
-        return True
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+    return parses(after) or not parses(before)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-import io
 import re
-import tokenize
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,6 +12,8 @@ from gradsmith.linting.changes import Changes, Workbench
 from gradsmith.source import notebook, scan
 from gradsmith.source.edits import apply, split_lines
 from gradsmith.source.encoding import decoded, encoding_of
+from gradsmith.source.slices import headers
+from gradsmith.source.tokens import ends_inside_string, means_the_same
 
 if TYPE_CHECKING:
     from gradsmith.config import Config
@@ -56,7 +55,7 @@ def _with_comments(path: str, data: bytes, findings: Sequence[Finding]) -> tuple
         return notebook.edited(data, edits), len(findings)
     text = decoded(data)
     after = apply(text, _comments(text, findings))
-    return (after.encode(encoding_of(data)), len(findings)) if _means_the_same(text, after) else (data, 0)
+    return (after.encode(encoding_of(data)), len(findings)) if means_the_same(text, after) else (data, 0)
 
 
 def _comments(text: str, findings: Sequence[Finding]) -> list[Edit]:
@@ -65,7 +64,7 @@ def _comments(text: str, findings: Sequence[Finding]) -> list[Edit]:
     names: dict[int, list[str]] = {}
     for finding in findings:
         first = finding.line or 0
-        candidates = [first, finding.end_line or first, *_class_line(lines, finding)]
+        candidates = [first, finding.end_line or first, *_class_line(text, finding)]
         line = next((n for n in candidates if 0 < n <= len(lines) and n not in closed), None)
         if line is not None and finding.rule not in names.setdefault(line, []):
             names[line].append(finding.rule)
@@ -80,32 +79,13 @@ def _comment(line: int, text: str, rules: Sequence[str]) -> Edit:
     return Edit(line, end, line, len(text), f"  # gradsmith: ignore[{', '.join(rules)}]")
 
 
-def _class_line(lines: Sequence[str], finding: Finding) -> Iterable[int]:
+def _class_line(text: str, finding: Finding) -> Iterable[int]:
     """The line of the class a finding is about: a comment there speaks for all of it."""
     name = (finding.function or "").rpartition(".")[2]
-    head = re.compile(rf"\s*class\s+{re.escape(name)}\b")
-    return [n for n in range(finding.line or 0, 0, -1) if name and head.match(lines[n - 1])][:1]
+    return [h.line for h in headers(text) if h.name == name and h.line <= (finding.line or 0)][-1:]
 
 
 def _open_ended(text: str, lines: Sequence[str]) -> Iterable[int]:
     """Lines at whose end a comment would be part of a string, or would break a continued line."""
     yield from (number for number, line in enumerate(lines, 1) if line.endswith("\\"))
-    begun = 0
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            name = tokenize.tok_name[token.type]
-            if name == "STRING":
-                yield from range(token.start[0], token.end[0])
-            elif name == "FSTRING_START":  # Python 3.12 splits f-strings
-                begun = token.start[0]
-            elif name == "FSTRING_END":
-                yield from range(begun, token.end[0])
-    except (tokenize.TokenError, SyntaxError, IndentationError):
-        return
-
-
-def _means_the_same(before: str, after: str) -> bool:
-    try:
-        return ast.dump(ast.parse(before)) == ast.dump(ast.parse(after))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+    yield from ends_inside_string(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,14 +15,10 @@ from gradsmith.findings import Finding, Report, Skipped, one_line
 from gradsmith.linting import pool
 from gradsmith.linting.first_look import LookedAt, look_at
 from gradsmith.linting.settle import Found, Subject, settled
-from gradsmith.source import FileModel, Project, notebook, project, scan
+from gradsmith.source import FileModel, Project, notebook, project, scan, tokens
 
 if TYPE_CHECKING:
     from gradsmith.config import Config
-
-_NEWER_SYNTAX = re.compile(
-    r"^\s*(type\s+\w+|(async\s+)?def\s+\w+\s*\[|class\s+\w+\s*\[|except\*)|[fF]['\"]|^\s*match\b"
-)
 
 
 @dataclass
@@ -154,7 +149,7 @@ def _reason(error: BaseException, file: FileModel) -> str:
     version = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
     line = error.lineno or 0
     text = file.lines[line - 1] if 0 < line <= len(file.lines) else ""
-    hint = f" (read as {version}; newer syntax needs a newer Python)" if _NEWER_SYNTAX.search(text) else ""
+    hint = f" (read as {version}; newer syntax needs a newer Python)" if tokens.looks_newer(text) else ""
     return f"syntax error at line {line}: {error.msg}{hint}"
 
 

@@ -6,7 +6,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gradsmith.profiling.lines import Loop, Site
+from gradsmith.profiling.lines import Site
+from gradsmith.source.spans import LoopSpan
 
 Phase = Literal["forward", "backward"]
 
@@ -46,7 +47,7 @@ class Event:
     op: str
     phase: Phase
     sites: tuple[Site, ...]
-    iterations: dict[Loop, int]
+    iterations: dict[LoopSpan, int]
     reads: tuple[Access, ...]
     outputs: tuple[Access, ...]
     mutated: tuple[int, ...]

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from gradsmith.profiling.events import Access, Event, Phase, Recording
-from gradsmith.profiling.lines import Loop
 from gradsmith.source import knowledge as know
+from gradsmith.source.spans import LoopSpan
 
 
 @dataclass
 class LoopUse:
     """One loop of the user's code as it ran: its operations and what passes from one iteration to the next."""
 
-    loop: Loop
+    loop: LoopSpan
     phase: Phase
     events: list[Event] = field(default_factory=list)
     carriers: set[tuple[str, str]] = field(default_factory=set)  # (operation that wrote, operation that read it later)
@@ -84,7 +84,7 @@ class Flow:
     @cached_property
     def loops(self) -> list[LoopUse]:
         """Every loop of the user's code in which operations ran, outer loops before inner ones."""
-        uses: dict[tuple[Loop, Phase], LoopUse] = {}
+        uses: dict[tuple[LoopSpan, Phase], LoopUse] = {}
         for event in self.recording.events:
             if event.own_frames:
                 for loop in event.iterations:

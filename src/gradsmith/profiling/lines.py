@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
-import linecache
 import sys
 import sysconfig
 from dataclasses import dataclass
@@ -15,8 +13,9 @@ from types import CodeType, FrameType
 import torch
 
 from gradsmith.about import FOLDER
-
-Position = tuple[int, int]
+from gradsmith.source import spans
+from gradsmith.source.loaded import line_of
+from gradsmith.source.spans import LoopSpan
 
 _OURS = FOLDER
 _TORCH = str(Path(torch.__file__).parent)
@@ -26,35 +25,17 @@ _BOUNDARY = str(Path(__file__).with_name("bench.py"))
 
 
 @dataclass(frozen=True)
-class Loop:
-    """A `for`, a `while` or a comprehension: what it runs over, and where its body is."""
-
-    path: str
-    line: int
-    over: str
-    start: Position
-    end: Position
-
-
-@dataclass(frozen=True)
 class Site:
     """A place in the user's code that is on the stack while an operation runs."""
 
     path: str
     line: int
     function: str
-    loops: tuple[Loop, ...] = ()
+    loops: tuple[LoopSpan, ...] = ()
 
     @property
     def text(self) -> str:
-        return linecache.getline(self.path, self.line)
-
-
-@dataclass(frozen=True)
-class _Scope:
-    start: Position
-    end: Position
-    loops: tuple[Loop, ...]
+        return line_of(self.path, self.line)
 
 
 def stack(home: str | None, above: int = 2) -> list[FrameType]:
@@ -96,15 +77,15 @@ def site(code: CodeType, instruction: int) -> Site:
     positions = next(itertools.islice(_positions(code), instruction // 2, None), None)
     line = (positions[0] if positions else None) or code.co_firstlineno
     column = positions[1] if positions else None
-    found = _enclosing(code.co_filename, line, column)
+    found = spans.around(code.co_filename, line, column)
     name = getattr(code, "co_qualname", code.co_name).rpartition("<locals>.")[2]
     return Site(code.co_filename, line, name, found)
 
 
 @cache
 def headers(path: str) -> frozenset[int]:
-    """Lines on which an iteration of some loop begins."""
-    return frozenset(loop.line for scope in _scopes(path) for loop in scope.loops)
+    """Lines on which an iteration of some loop begins; asked for at every call."""
+    return spans.headers(path)
 
 
 def _positions(code: CodeType) -> itertools.chain[tuple[int | None, int | None]]:
@@ -113,60 +94,3 @@ def _positions(code: CodeType) -> itertools.chain[tuple[int | None, int | None]]
     # 3.10 knows lines only: one entry per two bytes of bytecode, as co_positions gives them.
     spread = ([(line, None)] * ((end - start) // 2) for start, end, line in code.co_lines())
     return itertools.chain.from_iterable(spread)
-
-
-@cache
-def _enclosing(path: str, line: int, column: int | None) -> tuple[Loop, ...]:
-    at = (line, column if column is not None else 10**6)
-    inside = [s for s in _scopes(path) if s.start <= at <= s.end or (column is None and s.start[0] <= line <= s.end[0])]
-    if not inside:
-        return ()
-    scope = max(inside, key=lambda s: s.start)
-    hits = [
-        x for x in scope.loops if (x.start <= at <= x.end if column is not None else x.start[0] <= line <= x.end[0])
-    ]
-    return tuple(sorted(hits, key=lambda x: x.start))
-
-
-@cache
-def _scopes(path: str) -> tuple[_Scope, ...]:
-    text = "".join(linecache.getlines(path))
-    try:
-        tree = ast.parse(text)
-    except SyntaxError:  # a notebook cell with magics, or no source at all: operations then have lines but no loops
-        return ()
-    scopes: list[_Scope] = []
-
-    def visit(owner: ast.AST) -> None:
-        loops: list[Loop] = []
-        inner: list[ast.AST] = []
-        todo = list(ast.iter_child_nodes(owner))
-        while todo:
-            node = todo.pop()
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-                inner.append(node)
-                continue
-            if (loop := _loop(path, node)) is not None:
-                loops.append(loop)
-            todo.extend(ast.iter_child_nodes(node))
-        last = (getattr(owner, "end_lineno", 10**9) or 10**9, getattr(owner, "end_col_offset", 10**9) or 10**9)
-        scopes.append(_Scope((getattr(owner, "lineno", 0), getattr(owner, "col_offset", 0)), last, tuple(loops)))
-        for node in inner:
-            visit(node)
-
-    visit(tree)
-    return tuple(scopes)
-
-
-def _loop(path: str, node: ast.AST) -> Loop | None:
-    if isinstance(node, (ast.For, ast.While)):
-        over = ast.unparse(node.iter if isinstance(node, ast.For) else node.test)
-        first, last = node.body[0], node.body[-1]
-        end = (last.end_lineno or last.lineno, last.end_col_offset or 0)
-        return Loop(path, node.lineno, over, (first.lineno, first.col_offset), end)
-    if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
-        element = node.value if isinstance(node, ast.DictComp) else node.elt
-        end = (element.end_lineno or element.lineno, element.end_col_offset or 0)
-        over = ast.unparse(node.generators[0].iter)
-        return Loop(path, element.lineno, over, (element.lineno, element.col_offset), end)
-    return None

@@ -27,7 +27,8 @@ from gradsmith.lab.target import has_setup_context
 from gradsmith.profiling import lines
 from gradsmith.profiling.bench import Bench, Call, graph
 from gradsmith.profiling.events import Access, Event, FunctionCalls, Phase, Recording, Saved
-from gradsmith.profiling.lines import Loop, Site
+from gradsmith.profiling.lines import Site
+from gradsmith.source.spans import LoopSpan
 
 _MASK_LIMIT = 1 << 22  # elements up to which a saved tensor is looked at for being a mask
 
@@ -246,9 +247,9 @@ class Recorder(TorchDispatchMode):
             parent = self.recording.events[self._sequence_events[at]]
             event.sites, event.iterations, event.parent = parent.sites, parent.iterations, parent.index
 
-    def _place(self, frames: list[FrameType]) -> tuple[tuple[Site, ...], dict[Loop, int], bool]:
+    def _place(self, frames: list[FrameType]) -> tuple[tuple[Site, ...], dict[LoopSpan, int], bool]:
         sites = tuple(lines.site(f.f_code, f.f_lasti) for f in frames)
-        iterations: dict[Loop, int] = {}
+        iterations: dict[LoopSpan, int] = {}
         for frame, site in zip(reversed(frames), reversed(sites)):  # outermost first; a dict keeps that order
             for loop in site.loops:
                 tick = self._iterations.get((id(frame), loop.line))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import linecache
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -19,9 +18,11 @@ from gradsmith.profiling.clock import Ratio, Spread
 from gradsmith.profiling.events import Event, FunctionCalls, Recording, Saved
 from gradsmith.profiling.flow import Flow, LoopUse
 from gradsmith.profiling.growth import Growth
-from gradsmith.profiling.lines import Loop, Site
+from gradsmith.profiling.lines import Site
 from gradsmith.profiling.machine import Machine
 from gradsmith.profiling.whatif import LONG, Estimate, together
+from gradsmith.source.loaded import line_of
+from gradsmith.source.spans import LoopSpan
 
 SCHEMA = 1
 # By how much the attribution may be wrong: a rough factor, chosen by looking at the pairs of profile_pairs up to held_out_3 in which
@@ -201,7 +202,7 @@ class Profile:
         call = floor_seconds(self.recording.events, self.observed, self.machine)
         return [kernel > LONG * call for kernel in self._kernels]
 
-    def grows_with(self, loop: Loop) -> str | None:
+    def grows_with(self, loop: LoopSpan) -> str | None:
         """The dimension with which the number of iterations grows, if one was found."""
         for growth in self.growth:
             counts = [
@@ -227,7 +228,7 @@ class Profile:
     ) -> Finding:
         """A finding on a line: a warning where the share says that it matters, else information."""
         level: Severity = severity or ("warning" if share >= matters else "info")
-        text = site.text if site is not None else linecache.getline(self.path or "", self.line or 0)
+        text = site.text if site is not None else line_of(self.path, self.line)
         indent = len(text) - len(text.lstrip())
         return Finding(
             message=message,
@@ -250,7 +251,7 @@ class Profile:
         """`my_ops.py:41`, for messages."""
         return f"{Path(site.path).name}:{site.line}" if site is not None else self.name
 
-    def at_loop(self, loop: Loop, site: Site, message: str, **details: Any) -> Finding:
+    def at_loop(self, loop: LoopSpan, site: Site, message: str, **details: Any) -> Finding:
         """A finding on the line where a loop begins."""
         return self.finding(replace(site, line=loop.line, path=loop.path), message, **details)
 

@@ -12,6 +12,7 @@ from gradsmith.source.file import FileModel, Place
 from gradsmith.source.flow import Binding
 from gradsmith.source.guards import Guard, needs_indices, not_none
 from gradsmith.source.layer import LayerModel, Loop
+from gradsmith.source.loaded import model_of
 from gradsmith.source.memory import Source, Write
 from gradsmith.source.method import Method, Param
 from gradsmith.source.model import FunctionModel
@@ -40,6 +41,7 @@ __all__ = [
     "Unpack",
     "Value",
     "Write",
+    "model_of",
     "needs_indices",
     "not_none",
 ]

@@ -22,18 +22,18 @@ def written_at(file: FileModel, node: Definition) -> Declaration | None:
     said = file.comments.declared
     if not said:
         return None
-    lines = _lines_of(file, node)
+    lines = lines_of(file, node)
     return next((said[n] for n in sorted(said) if n in lines and not _in_string(node, n, said[n].column)), None)
 
 
-def _lines_of(file: FileModel, node: Definition) -> set[int]:
+def lines_of(file: FileModel, node: Definition) -> set[int]:
     """The lines of a definition and the comments around it, without those of the classes inside it."""
     first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
     last = node.end_lineno or node.lineno
     lines = {*_above(file, first, node.col_offset), *range(first, last + 1), *_below(file, last, node.col_offset)}
     for inner in ast.walk(node):
         if isinstance(inner, ast.ClassDef) and inner is not node:
-            lines -= _lines_of(file, inner)
+            lines -= lines_of(file, inner)
     return lines
 
 

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradsmith.findings import Applicability, Edit, Finding, Severity
-from gradsmith.source import bases, blocks, imports, scan, slices, suppressions, walk
+from gradsmith.source import bases, blocks, imports, scan, slices, suppressions, tokens, walk
 from gradsmith.source.edits import split_lines
 from gradsmith.source.encoding import decoded
 
@@ -156,11 +156,24 @@ class FileModel:
         return suppressions.read(self.lines if "gradsmith:" in lowered or "noqa" in lowered else ())
 
     @cached_property
+    def comment_lines(self) -> dict[int, str]:
+        """Every comment by its line. Costs as much as parsing the file."""
+        return tokens.comments(self.text)
+
+    @cached_property
     def tree(self) -> ast.Module:
         """The whole file, parsed. Costs 6 ms per 1,000 lines: ask `block` or `blocks_with` first."""
         tree = ast.parse(self.text)
         self.link(tree)
         return tree
+
+    @cached_property
+    def parses(self) -> bool:
+        """Whether the whole file is Python: not so while it is being edited."""
+        try:
+            return bool(self.tree)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return False
 
     def link(self, root: ast.AST) -> None:
         """Have the parent of every node under `root` in `parents`, once somebody asks for it."""

@@ -19,6 +19,10 @@ class Imports:
     names: dict[str, str] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
 
+    def module(self, name: str) -> bool:
+        """Whether the top-level module, or anything of it, is imported."""
+        return any(each.partition(".")[0] == name for each in (*self.names.values(), *self.stars))
+
     def dotted(self, text: str) -> str:
         """`F.relu` -> `torch.nn.functional.relu`; text whose first name is no import stays as it is."""
         first, dot, rest = text.partition(".")

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal
 
 from gradsmith.findings import Applicability, Edit, Finding, Severity
-from gradsmith.source import declared, qualnames, roles
+from gradsmith.source import declared, gradients, qualnames, roles
 from gradsmith.source.context import AttributeRead, AttributeWrite, Mark, Save, Unpack
 from gradsmith.source.file import FileModel
 from gradsmith.source.method import Binder, Method, Param, Role, read_params
@@ -192,10 +192,13 @@ class FunctionModel:
             found.append(item.elements[index])
         return found or None
 
+    def gives_gradient(self, index: int) -> bool | None:
+        """Does backward return a gradient for this input on some path? None where the source does not say."""
+        return gradients.given(self, index)
+
     def gets_no_gradient(self, index: int) -> bool:
         """Backward returns None for this input on every path."""
-        found = self.gradients_of(index)
-        return found is not None and all(isinstance(e, ast.Constant) and e.value is None for e in found)
+        return self.gives_gradient(index) is False
 
     def owner(self, node: ast.AST) -> FileModel:
         """The file a node of this function or of one of its bases stands in."""
@@ -234,7 +237,7 @@ def from_class(node: ast.ClassDef, file: FileModel, has_setup_context: bool = Fa
     new_style = has_setup_context or "setup_context" in found
     for name in METHODS:
         if name in found:
-            model.methods[name] = _method(found[name], name, file, new_style)
+            model.methods[name] = method_from(found[name], name, file, new_style)
     return model
 
 
@@ -246,7 +249,8 @@ def _functions(node: ast.ClassDef) -> Iterator[ast.FunctionDef | ast.AsyncFuncti
             yield from (s for s in nodes_under(statement) if isinstance(s, ast.FunctionDef) and s.name in METHODS)
 
 
-def _method(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, file: FileModel, new_style: bool) -> Method:
+def method_from(node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, file: FileModel, new_style: bool) -> Method:
+    """The Method `name` of an autograd.Function; `new_style`: its forward takes no ctx, setup_context does."""
     decorators = decorator_names(node, file)
     binder: Binder = "instance"
     if "staticmethod" in decorators:

@@ -123,12 +123,12 @@ def _param(method: Method, binding: Binding) -> Value:
         return Value("tuple")
     if param.kind == "kwarg":
         return Value("dict")
-    if param.declared.kind == "unknown" and param.name in _used_as_tensor(method):
+    if param.declared.kind == "unknown" and param.name in used_as_tensor(method):
         return Value("tensor", optional=param.declared.optional)
     return param.declared
 
 
-def _used_as_tensor(method: Method) -> frozenset[str]:
+def used_as_tensor(method: Method) -> frozenset[str]:
     """Parameters that the body treats as only tensors can be treated."""
     cached: frozenset[str] | None = method.__dict__.get("_tensors")
     if cached is not None:

@@ -8,16 +8,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradsmith.checking.elsewhere.structure import Elsewhere, code_of, is_right
+from gradsmith.checking.elsewhere.structure import Elsewhere, is_right
 from gradsmith.lab.target import Target
 from gradsmith.source.lexicon import is_a
+from gradsmith.source.loaded import code_of
 
 
 def where_labels_are_binary(
     target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int
 ) -> Elsewhere | None:
     """The gradient is right where inputs without a gradient that are called labels, or taken from 1, are zeros and ones."""
-    text = code_of(target)
+    text = code_of(target.function or target.original)
     places = {i: name for i, (name, value) in enumerate(zip(target.names, args)) if _may_be_labels(name, value, text)}
     generator = torch.Generator().manual_seed(seed)
     other = tuple(

@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from gradsmith.checking.elsewhere.guards import unclamped
-from gradsmith.checking.elsewhere.structure import Elsewhere, code_of, is_right
+from gradsmith.checking.elsewhere.structure import Elsewhere, is_right
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.run import forward
 from gradsmith.lab.target import Target
 from gradsmith.source.lexicon import is_a
+from gradsmith.source.loaded import code_of
 
 _STOPS = re.compile(r"^\s+(break|while)\b", re.MULTILINE)
 _CONVERGED = 24
@@ -75,7 +76,9 @@ def where_tolerances_are_small(
     try:
         for name, value in kept.items():
             setattr(owner, name, max(value * 1e-6, 1e-13))
-        meant = _STOPS.search(code_of(target)) or (places and _same_outputs(target, args, tight, kwargs, seed))
+        meant = _STOPS.search(code_of(target.function or target.original)) or (
+            places and _same_outputs(target, args, tight, kwargs, seed)
+        )
         if not meant or not is_right(target, tight, kwargs, seed):
             return None
     finally:

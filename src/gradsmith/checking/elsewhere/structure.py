@@ -8,7 +8,6 @@ others out: see guarded.py). A single number beside the data (an exponent, a tem
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator
@@ -20,13 +19,13 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from gradsmith.inputs.guess.functions import Written, others
-from gradsmith.lab import source_of
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.gradient import Settings, judge
 from gradsmith.lab.implied import implied
 from gradsmith.lab.tape import stopped_after
 from gradsmith.lab.target import Target
 from gradsmith.lab.wrapped import Wrapped
+from gradsmith.source import model_of
 from gradsmith.source.knowledge import OF_SYMMETRIC
 
 _OPERATIONS = 300_000  # on other values an iteration may not converge, and with other functions a loop may not end
@@ -186,22 +185,10 @@ def _calls(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], place:
 
 
 def _called(target: Target) -> set[str]:
-    """The last names of what forward calls."""
-    found = source_of.definition(target.function.forward) if target.function is not None else None
-    calls = [node.func for node in ast.walk(found) if isinstance(node, ast.Call)] if found is not None else []
-    return {ast.unparse(func).rpartition(".")[2] for func in calls}
-
-
-def code_of(target: Target) -> str:
-    """What the subject does, as code: without comments and docstrings, which say what they like."""
-    try:
-        tree = ast.parse(source_of.text(target.function or target.original))
-    except SyntaxError:
-        return ""
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node) is not None:
-            node.body[0] = ast.Pass()
-    return ast.unparse(tree)
+    """The operations that forward calls."""
+    model = model_of(target.function) if target.function is not None else None
+    calls = model.forward.calls if model is not None and model.forward is not None else []
+    return {call.op for call in calls if call.op is not None}
 
 
 def is_right(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> bool:

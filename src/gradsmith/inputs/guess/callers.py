@@ -17,21 +17,14 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from gradsmith.inputs.guess.harmless import module_tree, only_computes
+from gradsmith.inputs.guess.harmless import only_computes
 from gradsmith.lab.observe import Trace, observing
 from gradsmith.lab.target import Target, resolve
+from gradsmith.source.applied import Application, applications
 from gradsmith.source.lexicon import is_a
+from gradsmith.source.loaded import file_of
 
 _MOST = 3  # callers to listen to
-
-
-@dataclass(frozen=True)
-class Call:
-    """`Fn.apply(...)`, the function it stands in, and the class of that function if it is a method."""
-
-    node: ast.Call
-    function: ast.FunctionDef | None
-    owner: ast.ClassDef | None
 
 
 @dataclass(frozen=True)
@@ -42,50 +35,18 @@ class Heard:
     caller: str
 
 
-def calls_of(function: type) -> list[Call]:
-    """Every place of its module that calls `apply` of a Function, under this name or one it was bound to."""
-    tree = module_tree(function.__module__)
-    if tree is None:
-        return []
-    names = {function.__name__}
-    aliases = {
-        getattr(target, "id", getattr(target, "attr", ""))
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and _is_apply(node.value, names)
-        for target in node.targets
-    }
-    return list(_calls(tree, names, aliases - {""}, None, None))
+def calls_of(function: type) -> list[Application]:
+    """Every place of its file that calls `apply` of a Function, under this name or one it was bound to."""
+    file = file_of(function)
+    return applications(file, function.__name__) if file is not None else []
 
 
-def _calls(
-    node: ast.AST, names: set[str], aliases: set[str], function: ast.FunctionDef | None, owner: ast.ClassDef | None
-) -> Iterator[Call]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Call) and (_is_apply(child.func, names) or _named(child.func) in aliases):
-            yield Call(child, function, owner)
-        if isinstance(child, ast.ClassDef):
-            yield from _calls(child, names, aliases, None, child)
-        elif isinstance(child, ast.FunctionDef):
-            # Of functions in functions, the outer one is what can be called.
-            yield from _calls(child, names, aliases, function or child, owner)
-        else:
-            yield from _calls(child, names, aliases, function, owner)
-
-
-def _is_apply(node: ast.expr, names: set[str]) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "apply" and _named(node.value) in names
-
-
-def _named(node: ast.expr) -> str:
-    return str(getattr(node, "id", getattr(node, "attr", "")))
-
-
-def constants_in(call: Call, argument: ast.expr) -> list[Any]:
+def constants_in(call: Application, argument: ast.expr) -> list[Any]:
     """What a call passes for one argument, where the source says it: itself, or the default of the caller."""
     literal = _literal(argument)
     if literal is None and isinstance(argument, ast.Name) and call.function is not None:
         literal = _default(call.function, argument.id)
-    if literal is None and isinstance(argument, ast.Attribute) and _named(argument.value) == "self":
+    if literal is None and isinstance(argument, ast.Attribute) and getattr(argument.value, "id", "") == "self":
         init = [n for n in ast.walk(call.owner) if isinstance(n, ast.FunctionDef)] if call.owner is not None else []
         literal = next((_default(n, argument.attr.strip("_")) for n in init if n.name == "__init__"), None)
     return [] if literal is None else [literal]
@@ -148,7 +109,7 @@ def _subjects(function: type) -> Iterator[tuple[Target, str]]:
             yield resolve(subject), name
 
 
-def _may_be_called(call: Call, module: str) -> bool:
+def _may_be_called(call: Application, module: str) -> bool:
     """Whether the caller takes inputs, returns something, and does nothing that leaves traces."""
     body = call.function
     if body is None or is_a(body.name, "entry point") or body.name.startswith("test"):

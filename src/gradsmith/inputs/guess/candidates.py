@@ -13,6 +13,7 @@ from gradsmith.inputs.guess.clues import NOTHING, Clue
 from gradsmith.inputs.guess.functions import likely
 from gradsmith.inputs.guess.names import FLOATS, Habit, habits
 from gradsmith.inputs.guess.proposals import Frame, Proposal, ranked
+from gradsmith.source import Value
 from gradsmith.source.lexicon import is_a
 
 _SIZES = (3, 4, 5, 6, 7, 8, 9, 10)
@@ -21,12 +22,18 @@ _PLAIN: dict[str, tuple[Any, ...]] = {
     "float": (0.7, 2.0, 1.5, 0.5),
     "bool": (True, False),
     "str": ("mean", "sum", "none"),
-    "shape": ((3, 4), (4, 3), (1, 1), (2, 2), (0, 1)),
+    "number": (0.7, 2, 1.5, 1, 0.5),
     "dtype": (torch.float64, torch.float32),
     "device": (torch.device("cpu"),),
     "generator": (None,),
-    "": (0.7, 2, True, None, 1, (3, 4), "mean", 0),
+    "none": (None,),
+    "unknown": (0.7, 2, True, None, 1, (3, 4), "mean", 0),
 }
+_PAIRS = ((3, 4), (4, 3), (1, 1), (2, 2), (0, 1))
+_TYPES: dict[str, Any] = {
+    "int": int, "float": (int, float), "number": (int, float), "bool": bool, "str": str, "shape": tuple, "tuple": tuple,
+    "list": list, "dict": dict,
+}  # fmt: skip
 _LOW = frozenset({"d", "o", "scalar", "lead", "one", "first", "channels"})  # mostly fewer than two dimensions
 _SINGLE = frozenset({"scalar", "one", "one one"})  # one element: sums, transpositions and order cannot show
 
@@ -86,22 +93,25 @@ def written_frames(found: Sequence[Clue], sizes: Sizes) -> list[Frame]:
 
 def candidates(clue: Clue, sizes: Sizes) -> list[Proposal]:
     """What to try for one input, the likeliest first."""
-    kind = clue.declared.kind
+    kind, declared = clue.declared.kind, clue.declared
     if kind == "callable" or clue.called or (not clue.tensor and is_a(clue.name, "function")):
         return ranked(_callables(clue))
     if kind == "module" or clue.name.lower() in {"module", "layer", "model", "net", "mlp", "linear"}:
         return ranked([Proposal(0, value=torch.nn.Linear(4, 6).double()), *_plain(clue, 3)])
-    if kind == "table":
-        return ranked(replace(p, kind=kind) for p in _tensors(clue, 0, sizes) if p.kind == "floating")
-    if kind == "tensors":
+    if kind == "dict" and declared.holds_tensors:
+        key = next(iter(_values(declared.parts[0])), 0) if declared.parts[0].kind != "int" else 0
+        return ranked(replace(p, kind="table", value=key) for p in _tensors(clue, 0, sizes) if p.kind == "floating")
+    if declared.holds_tensors:
         return ranked(_lists(clue, sizes))
-    if clue.declared.dims is not None:
+    if declared.dims is not None:
         return ranked(_shaped(clue, sizes))
-    if kind == "tensor" or (not kind and clue.dims):
+    if kind == "tensor" or (kind == "unknown" and not declared.parts and clue.dims):
         rarely = clue.gradient or (clue.gradient is None and clue.default is NOTHING)
         empty = [Proposal(4 if rarely else 0.5, value=None)]
         return ranked([*_tensors(clue, 0, sizes), *(empty if clue.declared.optional or clue.default is None else ())])
-    if kind:
+    if kind in ("list", "tuple") and not declared.parts:  # of what, nobody says
+        return ranked([*_plain(clue, 0), *(replace(p, cost=p.cost + 2) for p in _lists(clue, sizes))])
+    if kind not in ("unknown", "ndarray") or declared.never_tensor:
         return ranked(_plain(clue, 0))
     tensor_cost, plain_cost = _likelihood(clue)
     return ranked([*_tensors(clue, tensor_cost, sizes), *_plain(clue, plain_cost)])
@@ -143,7 +153,7 @@ def _tensors(clue: Clue, cost: float, sizes: Sizes, kind: str | None = None) -> 
     forms += [(form, h.flavour) for h in known for form in h.forms.split(", ")]
     forms += [(form, known[0].flavour if known else "normal") for form in FLOATS.split(", ")]
     wanted = kind or clue.declared.elements or (known[0].elements if known else "floating")
-    if clue.gradient and wanted in ("integer", "bool"):
+    if clue.gradient and not clue.declared.elements and wanted in ("integer", "bool"):
         wanted = "floating"
     main = not known and bool(clue.gradient)
     seen: list[str] = []
@@ -189,8 +199,8 @@ def _plain(clue: Clue, cost: float) -> Iterator[Proposal]:
         values += [clue.default, *([not clue.default] if isinstance(clue.default, bool) else [])]
     values += clue.constants
     for habit in habits(clue.name):
-        values += [v for v in habit.values if _fits(v, clue.declared.kind)]
-    values += _PLAIN.get(clue.declared.kind, _PLAIN[""])
+        values += [v for v in habit.values if _fits(v, clue.declared)]
+    values += _values(clue.declared)
     if clue.declared.optional:
         values.append(None)
     if clue.default is not NOTHING and clue.default is not None:
@@ -207,9 +217,40 @@ def _like(value: Any, default: Any) -> bool:
     return not isinstance(default, int) or isinstance(value, (int, tuple))
 
 
-def _fits(value: Any, kind: str) -> bool:
-    wanted: dict[str, Any] = {"int": int, "float": (int, float), "bool": bool, "str": str, "shape": tuple}
-    return kind not in wanted or isinstance(value, wanted[kind])
+def _fits(value: Any, declared: Value) -> bool:
+    """Whether a value is one that an annotation allows."""
+    if declared.options:
+        return value in declared.options
+    if declared.kind == "unknown" and declared.parts:
+        return any(_fits(value, part) for part in declared.parts)
+    wanted = _TYPES.get(declared.kind, object)
+    return isinstance(value, wanted) and not (isinstance(value, bool) and declared.kind in ("int", "float", "number"))
+
+
+def _values(declared: Value) -> tuple[Any, ...]:
+    """Plain values that an annotation allows, the likeliest first."""
+    if declared.options:
+        return declared.options
+    if declared.kind == "unknown" and declared.parts:
+        return tuple(value for part in declared.parts if not part.is_tensor for value in _values(part))
+    if declared.kind == "dict":
+        key, value = (_values(part)[0] for part in declared.parts) if len(declared.parts) == 2 else ("a", 0.7)
+        return {key: value}, {}
+    if declared.kind in ("list", "tuple", "shape"):
+        kind = tuple if declared.kind == "shape" else _TYPES[declared.kind]
+        return tuple(kind(items) for items in _items(declared))
+    return _PLAIN.get(declared.kind, _PLAIN["unknown"])
+
+
+def _items(declared: Value) -> list[tuple[Any, ...]]:
+    """What a list or tuple may hold: sizes, where nothing else is said; of a tuple each part by itself."""
+    if not declared.parts or {part.kind for part in declared.parts} == {"int"}:
+        count = len(declared.parts) if declared.kind == "tuple" and len(declared.parts) > 1 else 2
+        return [(pair * count)[:count] for pair in _PAIRS]
+    if declared.kind == "tuple" and len(declared.parts) > 1:
+        return [tuple(_values(part)[0] for part in declared.parts)]
+    inner = _values(declared.parts[0])
+    return [inner[:2], inner[:1], ()]
 
 
 def _callables(clue: Clue) -> Iterator[Proposal]:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradsmith.inputs.guess.annotations import Declared, declared_kind
 from gradsmith.inputs.guess.callers import calls_of, constants_in
 from gradsmith.inputs.guess.counts import counts, counts_some
 from gradsmith.inputs.guess.documented import documented
 from gradsmith.inputs.guess.equations import equations
-from gradsmith.lab.target import Target, backward_of, has_setup_context
+from gradsmith.lab.target import Target, has_setup_context
+from gradsmith.source import FunctionModel, Method, Value, model_of
 from gradsmith.source import knowledge as know
+from gradsmith.source.annotations import UNKNOWN, annotated, of_live
 from gradsmith.source.knowledge import METHODS
 from gradsmith.source.lexicon import is_a
+from gradsmith.source.loaded import method_of
+from gradsmith.source.values import used_as_tensor
 
 NOTHING = object()
 
@@ -28,7 +30,7 @@ class Clue:
 
     name: str
     default: Any = NOTHING
-    declared: Declared = field(default_factory=Declared)
+    declared: Value = UNKNOWN
     annotation: str = ""  # as text
     gradient: bool | None = None
     tensor: bool = False  # the body uses it as a tensor
@@ -46,28 +48,39 @@ class Clue:
 
 def clues(target: Target) -> list[Clue]:
     """One clue for each positional input of the subject, a starred one for `*args`."""
+    try:
+        return _clues(target, model_of(target.function) if target.function is not None else None)
+    except RecursionError:  # generated code: a sum of a thousand terms is a thousand levels deep
+        return _signature(target, None)
+
+
+def _signature(target: Target, body: Method | None) -> list[Clue]:
     function = target.function
     forward: Callable[..., Any] = function.forward if function is not None else _body_of(target)
-    found = signature_clues(forward, skip_first=function is not None and not has_setup_context(function))
-    bodies = [_parsed(forward)]
+    return signature_clues(forward, skip_first=function is not None and not has_setup_context(function), body=body)
+
+
+def _clues(target: Target, model: FunctionModel | None) -> list[Clue]:
+    function = target.function
+    body = model.forward if model is not None else method_of(_body_of(target)) if function is None else None
+    found = _signature(target, body)
     if function is not None:
-        backward = _parsed(backward_of(function))
-        found = _without_silent_defaults(found, backward)
-        _read_gradients(found, backward)
-        bodies.append(_parsed(function.setup_context) if has_setup_context(function) else None)
+        found = _without_silent_defaults(found, model)
         _read_calls(found, function)
         shapes = documented(function, [clue.name for clue in found])
         # What is computed with cannot be out of date.
-        shapes |= equations(bodies[0]) if bodies[0] is not None else {}
-        for clue in found:
+        shapes |= equations(body.node) if body is not None else {}
+        for place, clue in enumerate(found):
             clue.dims = shapes.get(clue.name)
-    for body in bodies:
-        if body is not None:
-            _read_uses({clue.name: clue for clue in found}, body)
+            if model is not None and not any(each.starred for each in found):
+                clue.gradient = model.gives_gradient(place)
+    for method in (body, model.setup_context if model is not None else None):
+        if method is not None:
+            _read_uses({clue.name: clue for clue in found}, method)
             starred = {clue.name for clue in found if clue.starred}
             for clue in found:
-                clue.counts += counts(body, clue.name) if clue.starred else []
-                clue.counting |= not clue.starred and counts_some(body, clue.name, starred)
+                clue.counts += counts(method.node, clue.name) if clue.starred else []
+                clue.counting |= not clue.starred and counts_some(method.node, clue.name, starred)
     return found
 
 
@@ -77,13 +90,14 @@ def _body_of(target: Target) -> Any:
     return getattr(target.original, "_init_fn", target.original)
 
 
-def signature_clues(forward: Callable[..., Any], *, skip_first: bool) -> list[Clue]:
+def signature_clues(forward: Callable[..., Any], *, skip_first: bool, body: Method | None = None) -> list[Clue]:
     """What the signature alone says."""
     try:
         parameters = list(inspect.signature(forward).parameters.values())
     except (TypeError, ValueError):
         return []
-    hints = getattr(inspect.unwrap(forward), "__globals__", {})
+    names = getattr(inspect.unwrap(forward), "__globals__", {})
+    body = body or method_of(forward)
     found = []
     for p in parameters[1:] if skip_first else parameters:
         by_name = p.kind is p.KEYWORD_ONLY
@@ -92,77 +106,35 @@ def signature_clues(forward: Callable[..., Any], *, skip_first: bool) -> list[Cl
         clue = Clue(p.name, starred=p.kind is p.VAR_POSITIONAL, keyword=by_name)
         clue.default = NOTHING if p.default is p.empty else p.default
         if p.annotation is not p.empty:
-            clue.declared = declared_kind(p.annotation, hints)
+            clue.declared = _declared(p, body, names)
             clue.annotation = p.annotation if isinstance(p.annotation, str) else repr(p.annotation)
         found.append(clue)
     return found
 
 
-def _parsed(function: Any) -> ast.FunctionDef | None:
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function))))
-    except (TypeError, OSError, SyntaxError, ValueError):
-        return None
-    return next((n for n in tree.body if isinstance(n, ast.FunctionDef)), None)
+def _declared(parameter: inspect.Parameter, body: Method | None, names: Mapping[str, object]) -> Value:
+    """What lint reads in the annotation; where that is nothing, what Python made of it (an alias, say)."""
+    param = body.param(parameter.name) if body is not None else None
+    written = annotated(param.annotation, body.dotted) if body is not None and param is not None else UNKNOWN
+    return of_live(parameter.annotation, names) if written == UNKNOWN else written
 
 
-def _read_gradients(found: list[Clue], backward: ast.FunctionDef | None) -> None:
-    """Which positions of backward's return are always None; a star in the middle leaves both ends readable."""
-    if backward is None or any(clue.starred for clue in found):
-        return
-    verdicts: dict[int, set[bool | None]] = {}
-    for value in _returned(backward):
-        elements = value.elts if isinstance(value, ast.Tuple) else [value]
-        star = next((i for i, e in enumerate(elements) if isinstance(e, ast.Starred)), None)
-        if not isinstance(value, ast.Tuple) and not isinstance(value, ast.Constant) and len(found) > 1:
-            continue  # a name or a call may hold the whole tuple
-        for i, element in enumerate(elements):
-            place = i if star is None or i < star else len(found) - len(elements) + i
-            if i != star and 0 <= place < len(found):
-                verdicts.setdefault(place, set()).add(_is_gradient(element, backward))
-    for place, seen in verdicts.items():
-        found[place].gradient = True if True in seen else None if None in seen else False
-
-
-def _without_silent_defaults(found: list[Clue], backward: ast.FunctionDef | None) -> list[Clue]:
+def _without_silent_defaults(found: list[Clue], model: FunctionModel | None) -> list[Clue]:
     """Without the defaults that backward returns nothing for: its author never passes them."""
-    if backward is None or any(clue.starred for clue in found):
+    returns = model.backward.returns if model is not None and model.backward is not None else []
+    if any(clue.starred for clue in found) or any(r.is_tuple and r.elements is None for r in returns):
         return found
-    returned = list(_returned(backward))
-    counts = {len(v.elts) for v in returned if isinstance(v, ast.Tuple)}
-    if len(counts) != 1 or any(isinstance(e, ast.Starred) for v in returned for e in getattr(v, "elts", ())):
-        return found
-    count = counts.pop()
+    sizes = {len(r.elements) for r in returns if r.is_tuple and r.elements is not None}
+    count = sizes.pop() if len(sizes) == 1 else 0
     if 0 < count < len(found) and all(clue.default is not NOTHING for clue in found[count:]):
         return found[:count]
     return found
 
 
-def _returned(body: ast.FunctionDef) -> Iterator[ast.expr]:
-    for node in ast.walk(body):
-        if isinstance(node, ast.Return) and node.value is not None:
-            yield node.value
-
-
-def _is_gradient(element: ast.expr, body: ast.FunctionDef) -> bool | None:
-    if isinstance(element, ast.Constant):
-        return element.value is not None
-    if not isinstance(element, ast.Name):
-        return True
-    assigned = [n.value for n in ast.walk(body) if isinstance(n, ast.Assign) and _binds(n, element.id)]
-    real = [v for v in assigned if not (isinstance(v, ast.Constant) and v.value is None)]
-    spread = [v for v in assigned if isinstance(v, ast.Tuple) and all(isinstance(e, ast.Constant) for e in v.elts)]
-    if assigned and len(spread) == len(assigned):
-        return False
-    return bool(real) if assigned else None
-
-
-def _binds(node: ast.Assign, name: str) -> bool:
-    return any(isinstance(n, ast.Name) and n.id == name for target in node.targets for n in ast.walk(target))
-
-
-def _read_uses(named: dict[str, Clue], body: ast.FunctionDef) -> None:
-    for node in ast.walk(body):
+def _read_uses(named: dict[str, Clue], body: Method) -> None:
+    for name in used_as_tensor(body) & named.keys():
+        named[name].tensor |= not named[name].starred
+    for node in body.nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in named:
             if node.attr in METHODS or node.attr in know.TENSOR_SIGNS:
                 named[node.value.id].tensor = True
@@ -171,10 +143,6 @@ def _read_uses(named: dict[str, Clue], body: ast.FunctionDef) -> None:
                 clue = named[node.func.id]
                 clue.called = max(clue.called, len(node.args) or 1)
                 clue.applies |= bool(node.args) and _is_function(named.get(getattr(node.args[0], "id", "")))
-            if isinstance(node.func, ast.Attribute) and node.func.attr == "save_for_backward":
-                for arg in node.args:
-                    if isinstance(arg, ast.Name) and arg.id in named:
-                        named[arg.id].tensor = True
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in named:
             named[node.value.id].kept_plainly |= isinstance(node.targets[0], ast.Attribute)
         elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) and node.left.id in named:

@@ -7,14 +7,14 @@ Names of dimensions mean the same size wherever they occur; what is written may 
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
-import textwrap
 from collections.abc import Iterable
 from typing import Any
 
+from gradsmith.source import model_of
 from gradsmith.source.lexicon import is_a
+from gradsmith.source.loaded import method_of
 
 Dims = tuple[str, ...]
 _LARGEST = 64  # sizes as numbers beyond this are those of somebody's model, too large to try
@@ -82,22 +82,18 @@ def _said(prose: str, name: str) -> Dims | None:
 
 def _remarks(function: type) -> str:
     """Comments on lines of their own, up to forward."""
-    try:
-        text = inspect.getsource(function).split("def forward(")[0]
-    except (OSError, TypeError):
+    model = model_of(function)
+    if model is None or model.forward is None or model.forward.inherited:
         return ""
-    return "\n".join(line.strip(" #") for line in text.splitlines() if line.strip().startswith("#"))
+    said = model.file.comment_lines
+    own = (n for n in range(model.node.lineno, model.forward.node.lineno) if n in said)
+    return "\n".join(said[n].strip(" #") for n in own if model.file.lines[n - 1].lstrip().startswith("#"))
 
 
 def _comments(forward: Any) -> str:
-    """The lines of the signature, where each parameter has its comment behind it."""
-    try:
-        source = textwrap.dedent(inspect.getsource(inspect.unwrap(forward)))
-        node = ast.parse(source).body[0]
-    except (OSError, TypeError, SyntaxError, IndexError):
-        return ""
-    last = node.body[0].lineno - 1 if isinstance(node, ast.FunctionDef) else 0
-    lines = source.splitlines()[:last]
-    # The annotation is no comment: only what stands behind the `#` is read as a shape.
-    pairs = (re.match(r"\s*(\w+)\b[^#]*#(.*)", line) for line in lines)
-    return "\n\n".join(f"{pair[1]}: {pair[2]}" for pair in pairs if pair)
+    """`name: comment` for each parameter that has its comment behind it. (The annotation is no comment.)"""
+    method = method_of(forward)
+    said = method.file.comment_lines if method is not None else {}
+    params = [(p.name, p.node.end_lineno or p.node.lineno) for p in method.params] if method is not None else []
+    last = {line: name for name, line in reversed(params)}  # of several on a line the first, whose line it is
+    return "\n\n".join(f"{name}: {said[line].lstrip('#')}" for line, name in sorted(last.items()) if line in said)

@@ -9,7 +9,7 @@ Dims = tuple[str, ...]
 _EINOPS = frozenset({"rearrange", "reduce", "repeat"})
 
 
-def equations(body: ast.FunctionDef) -> dict[str, Dims]:
+def equations(body: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, Dims]:
     """The dimensions of the parameters that go into an equation as they are, a letter or a word for each.
 
     >>> equations(ast.parse("def f(x, w): return torch.einsum('bi,io->bo', x, w)").body[0])

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
-import functools
-import inspect
 import sys
 from types import ModuleType
 
 from gradsmith.source.lexicon import is_a
+from gradsmith.source.loaded import file_of
 
 # Everything else that is imported may reach for files, the network or other processes.
 _NUMERIC = frozenset(
@@ -20,13 +19,10 @@ _BUILTINS = frozenset(dir(builtins)) - {
 }  # fmt: skip
 
 
-@functools.lru_cache(maxsize=8)
 def module_tree(module: str) -> ast.Module | None:
     """A loaded module's syntax; None where it has no source."""
-    try:
-        return ast.parse(inspect.getsource(sys.modules[module]))
-    except (KeyError, OSError, TypeError, SyntaxError):
-        return None
+    file = file_of(sys.modules[module]) if module in sys.modules else None
+    return file.tree if file is not None and file.parses else None
 
 
 def only_computes(function: ast.FunctionDef, module: str) -> bool:

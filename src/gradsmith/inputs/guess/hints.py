@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import linecache
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from typing import Any
 
 from gradsmith.inputs.guess.proposals import Proposal, ranked
 from gradsmith.lab import torch_says
+from gradsmith.source.loaded import line_of
 
 _SQUARES = frozenset({"d d", "batch d d", "lead lead", "o o"})
 _WANTED: dict[torch_says.Wanted, Callable[[Proposal], bool]] = {
@@ -106,4 +106,5 @@ def _lines(error: BaseException) -> Iterator[tuple[str, Mapping[str, Any]]]:
         if hasattr(code, "co_positions"):  # since Python 3.11
             place = next(itertools.islice(code.co_positions(), frame.tb_lasti // 2, None), (None, None))
             first, last = place[0] or first, place[1] or last
-        yield "".join(linecache.getlines(code.co_filename)[first - 1 : last]), frame.tb_frame.f_locals
+        lines = [line_of(code.co_filename, number) for number in range(first, last + 1)]
+        yield "".join(lines), frame.tb_frame.f_locals

@@ -7,6 +7,8 @@ from torch import nn
 
 from gradsmith.inputs.guess.proposals import FRAMES, Frame
 from gradsmith.source.lexicon import INPUT_WIDTHS
+from gradsmith.source.loaded import method_of
+from gradsmith.source.loops import loops_of
 
 TIME = 12  # steps: an error that grows or fades with time is visible, a check stays fast
 
@@ -32,16 +34,9 @@ def frames_of(module: nn.Module) -> list[Frame]:
 
 def loops(module: nn.Module) -> bool:
     """Whether a forward of the module has a loop of its own: then it most likely walks through time."""
-    import inspect
-
     for part in module.modules():
-        if type(part).__module__.startswith("torch."):
-            continue
-        try:
-            source = inspect.getsource(type(part).forward)
-        except (OSError, TypeError):
-            continue
-        if any(line.lstrip().startswith(("for ", "while ")) for line in source.splitlines()):
+        forward = method_of(type(part).forward) if not type(part).__module__.startswith("torch.") else None
+        if forward is not None and loops_of(forward):
             return True
     return any(isinstance(part, nn.RNNBase) for part in module.modules())
 

@@ -150,7 +150,7 @@ def made(proposal: Proposal, frame: Frame, dtype: torch.dtype, generator: torch.
         return NotImplemented if any(v is NotImplemented for v in values) else values
     if proposal.kind == "table":
         value = made(replace(proposal, kind="floating"), frame, dtype, generator)
-        return value if value is NotImplemented else {0: value}
+        return value if value is NotImplemented else {proposal.value: value}
     if proposal.kind == "wrapped":
         recipe: Recipe = proposal.value
         inner = [replace(p, gradient=proposal.gradient and p.kind in ("floating", "table")) for p in recipe.parts]

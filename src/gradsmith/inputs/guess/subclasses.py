@@ -18,6 +18,7 @@ from gradsmith.inputs.guess.clues import NOTHING, Clue, signature_clues
 from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, Recipe, Sparse, made
 from gradsmith.lab.target import Target, backward_of
 from gradsmith.lab.wrapped import is_wrapper
+from gradsmith.source.loaded import text_of
 
 _PLAIN = (Tensor, nn.Parameter, nn.Buffer)
 _TRIES = 300
@@ -28,7 +29,7 @@ def classes_of(target: Target) -> list[type[Tensor]]:
     """The tensor subclasses with a constructor of their own that the source of a Function names."""
     if target.function is None:
         return []
-    text = "".join(map(_source, (target.function.forward, backward_of(target.function))))
+    text = "".join(map(text_of, (target.function.forward, backward_of(target.function))))
     known = getattr(inspect.unwrap(target.function.forward), "__globals__", {})
     found = {
         value: None
@@ -41,13 +42,6 @@ def classes_of(target: Target) -> list[type[Tensor]]:
         and re.search(rf"\b{re.escape(name)}\b", text)
     }
     return list(found)
-
-
-def _source(method: Any) -> str:
-    try:
-        return inspect.getsource(inspect.unwrap(method))
-    except (OSError, TypeError):
-        return ""
 
 
 def with_subclasses(clue: Clue, plain: list[Proposal], classes: list[type[Tensor]]) -> list[Proposal]:

@@ -11,13 +11,13 @@ import warnings
 
 import torch
 
-from gradsmith.lab import source_of
 from gradsmith.lab.conditions.outcome import Outcome, State, column, examinable
 from gradsmith.lab.foreign import foreign
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.oracle import own_forward
 from gradsmith.lab.run import forward, normal_like
 from gradsmith.lab.variations.judging import Variation, outcome, worth_trying
+from gradsmith.source.loaded import text_of
 
 _MENTIONED = re.compile(
     r"conj|[cC]omplex|COMPLEX|fft|view_as_real|\bc(?:float|double)\b|\d[jJ]\b|\.imag\b|\.mH\b|\.H\b"
@@ -75,7 +75,7 @@ def lacks_conj(lab: Lab, tried: Variation, name: str) -> bool:
 
 def meant(lab: Lab) -> bool:
     """Whether the source of the subject speaks of complex numbers."""
-    return bool(_MENTIONED.search(source_of.text(lab.target.function or lab.target.original)))
+    return bool(_MENTIONED.search(text_of(lab.target.function or lab.target.original)))
 
 
 def _unfit(lab: Lab) -> str:

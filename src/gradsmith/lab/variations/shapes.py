@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from gradsmith.lab import source_of
 from gradsmith.lab.arguments import Arguments, Leaf
 from gradsmith.lab.foreign import foreign
 from gradsmith.lab.lab import Lab
@@ -20,6 +19,7 @@ from gradsmith.lab.run import recorded
 from gradsmith.lab.target import backward_of
 from gradsmith.lab.variations.judging import Variation, refusal
 from gradsmith.source.lexicon import speaks_of_sides
+from gradsmith.source.loaded import text_of
 
 _INDEX = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 _MOST_DIMENSIONS = 8  # of one size; more are resized only all together
@@ -221,7 +221,7 @@ def _is_an_image(lab: Lab, arguments: Arguments, group: Group) -> bool:
     """Behind batch and channels, in code that tells height from width: oblong images are meant, whatever the example."""
     ranks = {leaf.position: leaf.tensor.ndim for leaf in arguments.leaves}
     behind = all(m.dim >= 2 and ranks[m.position] in (4, 5) for m in group.members)
-    return behind and speaks_of_sides(source_of.text(lab.target.function or lab.target.original))
+    return behind and speaks_of_sides(text_of(lab.target.function or lab.target.original))
 
 
 def _are_coordinates(lab: Lab, arguments: Arguments, group: Group) -> bool:
@@ -231,7 +231,7 @@ def _are_coordinates(lab: Lab, arguments: Arguments, group: Group) -> bool:
     ranks = {leaf.position: leaf.tensor.ndim for leaf in arguments.leaves}
     last = any(m.dim == ranks[m.position] - 1 > 0 for m in group.members)
     written = rf"[,\[]\s*{group.size}\s*[,)\]]"
-    return last and bool(re.search(written, source_of.text(backward_of(lab.target.function))))
+    return last and bool(re.search(written, text_of(backward_of(lab.target.function))))
 
 
 def _splits_twins(arguments: Arguments, group: Group) -> bool:

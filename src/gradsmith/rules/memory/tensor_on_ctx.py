@@ -196,27 +196,18 @@ def probe(lab: Lab) -> Iterator[Finding]:
 
 def _line(cls: type, attribute: str) -> int | None:
     """Where forward, or setup_context, puts it on ctx."""
-    from gradsmith.lab import source_of
+    from gradsmith.source import model_of
 
-    trees = [source_of.definition(getattr(cls, name, None)) for name in ("forward", "setup_context")]
-    found = [
-        node.lineno
-        for tree in trees
-        for node in (ast.walk(tree) if tree is not None else ())
-        if isinstance(node, ast.Attribute) and node.attr == attribute and isinstance(node.ctx, ast.Store)
-    ]
+    model = model_of(cls)
+    found = [write.node.lineno for write in (model.ctx_writes if model is not None else ()) if write.attr == attribute]
     return found[0] if len(found) == 1 else None
 
 
 def _reads(cls: type, attribute: str) -> bool:
     """Whether backward speaks of the attribute, or hands ctx to somebody who may."""
-    from gradsmith.lab import source_of
-    from gradsmith.lab.target import backward_of
+    from gradsmith.source import model_of
 
-    tree = source_of.definition(backward_of(cls))
-    if tree is None:
+    model = model_of(cls)
+    if model is None or model.backward is None or model.backward.context.escapes:
         return True
-    ctx = tree.args.args[0].arg if tree.args.args else "ctx"
-    owned = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
-    passed_on = any(isinstance(n, ast.Name) and n.id == ctx and id(n) not in owned for n in ast.walk(tree))
-    return passed_on or any(isinstance(n, ast.Attribute) and n.attr == attribute for n in ast.walk(tree))
+    return any(read.attr == attribute for read in model.ctx_reads)

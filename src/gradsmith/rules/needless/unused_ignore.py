@@ -23,9 +23,7 @@ Measured on gradsmith's own example of inplace-grad: GOOD with the comment of BA
 
 from __future__ import annotations
 
-import io
 import re
-import tokenize
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -147,8 +145,4 @@ def _finding(file: FileModel, suppression: Suppression, verdict: _Verdict) -> Fi
 
 def _comments(file: FileModel) -> set[int]:
     """Lines with a real comment: the same words inside a string are an example, not a wish."""
-    try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(file.text).readline))
-    except (tokenize.TokenError, SyntaxError):
-        return set()
-    return {token.start[0] for token in tokens if token.type == tokenize.COMMENT}
+    return set(file.comment_lines)

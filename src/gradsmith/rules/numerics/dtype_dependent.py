@@ -94,8 +94,8 @@ _PAIRS = re.compile(
 
 
 def _in_pairs(lab: Lab) -> bool:
-    from gradsmith.lab import source_of
+    from gradsmith.source.loaded import text_of
 
     if all(any(is_a(name, part) for name in lab.target.names) for part in ("real part", "imaginary part")):
         return True  # two inputs: the real parts and the imaginary ones
-    return bool(_PAIRS.search(source_of.text(lab.target.function or lab.target.original)))
+    return bool(_PAIRS.search(text_of(lab.target.function or lab.target.original)))

@@ -88,11 +88,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
 
 def _refuses(function: type) -> bool:
     """backward does nothing but raise: whoever wrote that means it."""
-    from gradsmith.lab import source_of
-    from gradsmith.lab.target import backward_of
+    from gradsmith.source import model_of
 
-    found = source_of.definition(backward_of(function))
-    said = [
-        s for s in (found.body if found else ()) if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))
-    ]
+    model = model_of(function)
+    body = model.backward.node.body if model is not None and model.backward is not None else []
+    said = [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
     return bool(said) and all(isinstance(s, ast.Raise) for s in said)

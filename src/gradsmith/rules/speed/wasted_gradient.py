@@ -213,26 +213,24 @@ def profile(profile: Profile) -> Iterator[Finding]:
 
 def _lines_of(cls: Any, position: int) -> range:
     """The lines that compute what backward returns at this position; none where the source does not say."""
-    from gradsmith.lab import source_of
+    from gradsmith.source import model_of
 
-    tree = source_of.definition(cls.backward)
-    if tree is None:
+    model = model_of(cls)
+    given = model.gradients_of(position) if model is not None else None
+    if model is None or model.backward is None or given is None or len(given) != 1:
         return range(0)
-    returns = [n.value for n in ast.walk(tree) if isinstance(n, ast.Return) and isinstance(n.value, ast.Tuple)]
-    if len(returns) != 1 or position >= len(returns[0].elts):
-        return range(0)
-    found: ast.expr | ast.stmt = returns[0].elts[position]
+    found: ast.expr | ast.stmt = given[0]
     if isinstance(found, ast.Name):
-        name = found.id
-        made = [n for n in ast.walk(tree) if isinstance(n, ast.Assign) and _is_name(n.targets[0], name)]
+        bindings = [b for b in model.backward.definitions(found) if b.how == "assign" and not _is_none(b.value)]
+        made = [b.statement for b in bindings if b.statement is not None]
         if len(made) != 1:
             return range(0)
         found = made[0]
     return range(found.lineno, (found.end_lineno or found.lineno) + 1)
 
 
-def _is_name(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
+def _is_none(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _only_for(profile: Profile, own: list[Event], last: list[Event]) -> list[Event]:
