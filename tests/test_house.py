@@ -41,3 +41,9 @@ def test_source_and_lab_know_nothing_of_rules_and_inputs_nothing_of_verdicts(hou
     assert not {"rules", "catalog", "checking", "report"} & {*graph["source"], *graph["lab"]}
     assert not {"rules", "catalog", "checking", "report"} & set(graph["inputs"])
     assert "report" not in graph["rules"]
+
+
+def test_one_reader_of_user_source_one_tape_one_lexicon(house: House) -> None:
+    assert {place.path for place in house.readers()} == set()
+    assert [place.what for place in house.modes()] == ["OperationTape"]
+    assert [str(place) for place in house.lists_of_names()] == []

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from gradsmith.linting.ignoring import add_ignores
     from gradsmith.profiling import Profile, profile, profile_step
     from gradsmith.recording import record
-    from gradsmith.recurrent import Recurrent, scan
+    from gradsmith.recurrent.layer import Recurrent
+    from gradsmith.recurrent.scan import scan
 
 __all__ = [
     "Edit",

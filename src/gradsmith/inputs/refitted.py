@@ -23,7 +23,7 @@ from gradsmith.lab.memory import whole
 from gradsmith.lab.run import forward
 from gradsmith.lab.state import preserved
 from gradsmith.lab.target import Target
-from gradsmith.lab.watching import Guard
+from gradsmith.lab.watching import guard
 from gradsmith.lab.wrapped import has_memory
 
 
@@ -76,7 +76,7 @@ def restoring(call: Callable[..., Any]) -> Callable[..., Any]:
 def _trouble(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> str:
     """What backward complains about."""
     try:
-        with Guard():
+        with guard():
             run = forward(target, Arguments.of(args, kwargs, target.names), seed=seed)
             run.gradients(run.normal(torch.Generator().manual_seed(seed)))
     except Exception as error:  # the user's code, on values that nobody promised it

@@ -19,7 +19,7 @@ from gradsmith.lab.run import Run, forward, recorded
 from gradsmith.lab.tape import OperationTape
 from gradsmith.lab.target import Target, functions_behind, resolve
 from gradsmith.lab.values import widened
-from gradsmith.lab.watching import Guard, Watched, watched
+from gradsmith.lab.watching import Watched, guard, watched
 from gradsmith.source.loaded import line_of
 
 
@@ -86,7 +86,7 @@ class Lab:
 
     def guarded(self) -> contextlib.AbstractContextManager[Any]:
         """Around everything that runs a subject which frees memory: an operator that would read it raises instead."""
-        return Guard() if self.watched.frees else contextlib.nullcontext()
+        return guard() if self.watched.frees else contextlib.nullcontext()
 
     @cached_property
     def stochastic(self) -> bool:

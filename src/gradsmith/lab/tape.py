@@ -25,20 +25,13 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gradsmith.source.knowledge import ACCUMULATE, CLAMPS
+from gradsmith.source import knowledge as know
 
 Phase = Literal["forward", "backward"]
 Level = Literal["call", "aten"]
 
-COMPARISONS = frozenset(
-    {"gt", "ge", "lt", "le", "eq", "ne", "greater", "greater_equal", "less", "less_equal", "not_equal"}
-)
 # They choose a side, or accumulate by what they are given: which one shows in the values alone.
-_SHOWS_VALUES = CLAMPS | COMPARISONS | ACCUMULATE | {
-    *("where", "min", "max", "minimum", "maximum", "fmin", "fmax", "amin", "amax", "abs", "sign", "sgn", "heaviside"),
-    *("relu", "relu6", "hardtanh", "hardsigmoid", "hardswish", "threshold", "softplus", "leaky_relu", "elu", "prelu"),
-    *("hardshrink", "softshrink", "masked_fill"),
-}  # fmt: skip
+_SHOWS_VALUES = know.CLAMPS | know.COMPARISONS | know.ACCUMULATE | know.PIECEWISE
 _VALUES = 1 << 24  # elements kept by one tape: 128 MB in float64
 _MOST = 1 << 16  # operations written down; a longer loop says nothing new
 _PLAIN = (Tensor, torch.nn.Parameter, torch.nn.Buffer)
@@ -119,10 +112,10 @@ def spend() -> None:
 class OperationTape(TorchDispatchMode, TorchFunctionMode):
     """Writes down every operation while it is entered; `phase` says of what.
 
-    Three things it can do to a run: `limit` ends it with NoEnd after so many calls; `through` names calls that hand their
+    Four things it can do to a run: `limit` ends it with NoEnd after so many calls; `through` names calls that hand their
     first tensor through unchanged (the tape has what they would have returned); `instead(name, args, kwargs, result)` says
-    what a call hands on. `calls_only=True` leaves out what calls come
-    down to, `keep=False` writes nothing down.
+    what a call hands on; `around(func, args, kwargs)` runs an operation of aten. `calls_only=True` leaves out what calls come
+    down to, `aten_only=True` the calls, `keep=False` writes nothing down.
 
     >>> with OperationTape() as tape:
     ...     _ = torch.ones(2).clamp(max=0.5)
@@ -138,13 +131,15 @@ class OperationTape(TorchDispatchMode, TorchFunctionMode):
         limit: int | None = None,
         through: frozenset[str] = frozenset(),
         instead: Callable[[str, Any, Any, Any], Any] | None = None,
+        around: Callable[[Any, Any, Any], Any] | None = None,
         calls_only: bool = False,
+        aten_only: bool = False,
         keep: bool = True,
         path: str | None = None,
     ) -> None:
         super().__init__()
         self.limit, self.through, self.instead, self.keep, self.path = limit, through, instead, keep, path
-        self.calls_only = calls_only
+        self.around, self.calls_only, self.aten_only = around, calls_only, aten_only
         self.operations: list[Operation] = []
         self.inputs: dict[int, set[int]] = {}  # by position: the `memory` of the tensors in it
         self.phase: Phase = "forward"
@@ -154,6 +149,8 @@ class OperationTape(TorchDispatchMode, TorchFunctionMode):
         self._memory = _Memory()
         self._busy = False  # inside an operation of aten, whose parts are not calls
         self._own = False  # what follows is done by the tape itself
+
+    supports_higher_order_operators = True
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -184,7 +181,8 @@ class OperationTape(TorchDispatchMode, TorchFunctionMode):
 
     def __enter__(self) -> OperationTape:
         _running.append(self)
-        TorchFunctionMode.__enter__(self)
+        if not self.aten_only:
+            TorchFunctionMode.__enter__(self)
         if not self.calls_only:
             TorchDispatchMode.__enter__(self)
         return self
@@ -192,7 +190,8 @@ class OperationTape(TorchDispatchMode, TorchFunctionMode):
     def __exit__(self, *raised: Any) -> None:
         if not self.calls_only:
             TorchDispatchMode.__exit__(self, *raised)
-        TorchFunctionMode.__exit__(self, *raised)
+        if not self.aten_only:
+            TorchFunctionMode.__exit__(self, *raised)
         _running.remove(self)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -216,9 +215,12 @@ class OperationTape(TorchDispatchMode, TorchFunctionMode):
             return func(*args, **kwargs)
         busy, self._busy = self._busy, True
         try:
-            name = str(func.overloadpacket.__name__)
+            name = str(getattr(func, "overloadpacket", func).__name__)
             operation = self._begun(name.rstrip("_"), "aten", args, kwargs, name.endswith("_"))
-            result = self._run(operation, func, args, kwargs)
+            if self.around is not None:
+                result = self._run(operation, self.around, (func, args, kwargs), {})
+            else:
+                result = self._run(operation, func, args, kwargs)
             self._ended(operation, result)
             return result
         finally:

@@ -1,4 +1,4 @@
-"""One forward and backward under a dispatch mode, before anything else: what has to be known before the others can run.
+"""One forward and backward under the tape, before anything else: what has to be known before the others can run.
 
 Does the subject free memory (then every later run is guarded), does forward draw random numbers, and how many operators
 are dispatched (the compiler unrolls every loop).
@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from gradsmith.lab import device
 from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.memory import FreedMemory, whole
 from gradsmith.lab.run import forward
+from gradsmith.lab.tape import OperationTape
 from gradsmith.lab.target import Target
 from gradsmith.lab.wrapped import has_memory
 
@@ -31,32 +31,27 @@ class Watched:
     operators: int = 0
 
 
-class Guard(TorchDispatchMode):
+def guard() -> OperationTape:
     """Raises FreedMemory where an operator would read a tensor whose storage was freed, which ends the process."""
-
-    supports_higher_order_operators = True
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        # Skipping means wrapping, and wrapping imports the whole compiler (816 modules, 2 s).
-        return False
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        _refuse_freed(func, args, kwargs)
-        return func(*args, **(kwargs or {}))
+    return OperationTape(aten_only=True, keep=False, around=_refusing)
 
 
-class Watch(Guard):
-    """Also notes what `Watched` tells. Storages are held meanwhile, so that a freed one can be told from one that ended."""
+def _refusing(func: Any, args: Any, kwargs: Any) -> Any:
+    _refuse_freed(func, args, kwargs)
+    return func(*args, **kwargs)
+
+
+class _Watch:
+    """Runs operators and notes what `Watched` tells. Storages are held meanwhile, so that a freed one can be told from one
+    that ended."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.refused = False
         self.draws = False
         self.operators = 0
         self._storages: dict[int, tuple[Any, int]] = {}
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __call__(self, func: Any, args: Any, kwargs: Any) -> Any:
         self.operators += 1
         self.note(args, kwargs)
         try:
@@ -65,11 +60,11 @@ class Watch(Guard):
             self.refused = True
             raise
         if torch.Tag.nondeterministic_seeded not in getattr(func, "tags", ()):
-            out = func(*args, **(kwargs or {}))
+            out = func(*args, **kwargs)
         else:
             # The tag is on attention and dropout, too, which draw nothing where the probability is 0.
             before = _random_states(args, kwargs)
-            out = func(*args, **(kwargs or {}))
+            out = func(*args, **kwargs)
             after = _random_states(args, kwargs)
             self.draws = self.draws or not all(torch.equal(a, b) for a, b in zip(before, after))
         self.note(out)
@@ -90,10 +85,10 @@ class Watch(Guard):
 
 def watched(target: Target, arguments: Arguments, seed: int) -> Watched:
     """Run once and look. What the user's code raises is for the probes to report."""
-    watch = Watch()
+    watch = _Watch()
     draws = False
     try:
-        with watch:
+        with OperationTape(aten_only=True, keep=False, around=watch):
             run = forward(target, arguments, seed=seed)
             draws = watch.draws
             watch.note(list(run.passed.values()), run.outputs)

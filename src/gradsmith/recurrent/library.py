@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from gradsmith.source.knowledge import NUMPY_STATE
+
 from .bytecode import reads_of
 
 # Libraries whose functions and objects depend on their arguments alone.
@@ -38,10 +40,6 @@ _SAFE_BUILTINS = frozenset({
 })  # fmt: skip
 # torch's functions that are no operations: most report a setting of the process. These do not, or the key has it.
 _SETTLED = frozenset({"get_default_dtype", "is_tensor", "is_storage", "sym_max", "sym_min", "sym_int", "sym_float"})
-# NumPy's ways to read what is not an argument.
-_NUMPY_STATE = frozenset(
-    {"load", "memmap", "fromfile", "loadtxt", "genfromtxt", "geterr", "get_printoptions", "getbufsize"}
-)
 # Modules of Python code that computes with tensors by calling other functions.
 _NUMERIC = ("torch.nn.", "gradsmith.recurrent.")
 # What Python and torch keep on classes for themselves; code that names one of them is not planned (see bytecode.py).
@@ -130,7 +128,7 @@ def impurity(function: Any) -> str | None:
     if not is_pure(module):
         return f"{module}.{name}() may depend on the process"
     settings = module in ("torch", "torch._C") and (isinstance(function, types.FunctionType) or owner is not None)
-    if (settings and name not in _SETTLED) or (module.startswith("numpy") and name in _NUMPY_STATE):
+    if (settings and name not in _SETTLED) or (module.startswith("numpy") and name in NUMPY_STATE):
         return f"{module}.{name}() reads a setting of the process"
     if module.startswith("numpy.random"):
         return f"{module}.{name}() draws random numbers"

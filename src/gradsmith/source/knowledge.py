@@ -64,6 +64,12 @@ CLAMPS = _words("clamp clip clamp_min clamp_max")
 OF_SYMMETRIC = _words("eigh eigvalsh cholesky cholesky_ex cholesky_solve cholesky_inverse")
 # Add up what indices point at.
 ACCUMULATE = _words("index_add scatter_add scatter_reduce index_reduce segment_reduce bincount")
+COMPARISONS = _words("gt ge lt le eq ne greater greater_equal less less_equal not_equal")
+# A side is chosen for every element: which one, only the values say.
+PIECEWISE = _words(
+    "where min max minimum maximum fmin fmax amin amax abs sign sgn heaviside relu relu6 hardtanh hardsigmoid hardswish"
+    " threshold softplus leaky_relu elu prelu hardshrink softshrink masked_fill"
+)
 EQUALITIES = _words("eq ne __eq__ __ne__")
 # Python's constructors have no operator.
 CREATION = (torch_ops.CREATION - {"from_file"}) | _words("tensor new_tensor sparse_coo_tensor range")
@@ -319,3 +325,5 @@ PRODUCTS = _words("matmul mm bmm einsum linear addmm mv")
 TRANSPOSES = _words("t T mT transpose")
 # Choose a precision, or ask which one is chosen.
 ABOUT_PRECISION = _words("to type type_as float half bfloat16 double is_autocast_enabled get_autocast_dtype autocast")
+# NumPy's ways to read what is not an argument.
+NUMPY_STATE = _words("load memmap fromfile loadtxt genfromtxt geterr get_printoptions getbufsize")

@@ -20,7 +20,7 @@ from gradsmith.lab.memory import whole
 from gradsmith.lab.questions import looked_at
 from gradsmith.lab.run import Run, forward, recorded
 from gradsmith.lab.target import Target
-from gradsmith.lab.watching import Guard
+from gradsmith.lab.watching import guard
 from gradsmith.lab.wrapped import Wrapped
 
 NO_GRADIENT = "backward returns no gradient at all"
@@ -68,7 +68,7 @@ def outcome(
     try:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            with Guard():
+            with guard():
                 run = forward(target, arguments, seed=seed)
     except Exception as error:
         return replace(result, trouble=f"forward raises {type(error).__name__}")
@@ -77,7 +77,7 @@ def outcome(
     if not run.differentiable:
         return replace(result, rank=1, trouble="no output carries a gradient")
     try:
-        with Guard():  # nobody has seen yet whether it frees memory
+        with guard():  # nobody has seen yet whether it frees memory
             grads = run.gradients(run.normal(torch.Generator().manual_seed(seed)))
     except Exception as error:
         trouble = f"backward raises {type(error).__name__}: {error}"
