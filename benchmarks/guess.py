@@ -42,12 +42,12 @@ from gradsmith.findings import Report
 from gradsmith.inputs.examples import Supply
 from gradsmith.inputs.guess import Guess, guess
 from gradsmith.inputs.lifting import NotLiftable, lookup
-from gradsmith.lab.arguments import Arguments, Leaf
-from gradsmith.lab.gradient import Settings, judge
+from gradsmith.lab.measure.gradient import Settings, judge
+from gradsmith.lab.process.state import preserved
 from gradsmith.lab.run import forward
-from gradsmith.lab.state import preserved
-from gradsmith.lab.target import Target, backward_of, resolve
-from gradsmith.lab.wrapped import Wrapped
+from gradsmith.lab.subject.arguments import Arguments, Leaf
+from gradsmith.lab.subject.target import Target, backward_of, resolve
+from gradsmith.lab.subject.wrapped import Wrapped
 
 HERE = Path(__file__).parent
 FACTORS = (-1.0, 2.0)

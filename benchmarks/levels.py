@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gradsmith.checking.isolated import WORKER, Job, reports
 from gradsmith.checking.subjects import wanted
-from gradsmith.lab.isolation import Limits, Zygote
+from gradsmith.lab.process.isolation import Limits, Zygote
 
 GALLERY = Path(__file__).parent.parent / "examples" / "gallery"
 BUDGET = {"quick": 0.5, "standard": 3.0, "deep": 60.0}

@@ -312,7 +312,7 @@ _OPS = itertools.count()
 
 def opcheck_objects(cls: Any, build: Callable[[], Any]) -> bool | None:
     """Whether `torch.library.opcheck` objects to the Function stated as a custom op; None where it cannot be one."""
-    from gradsmith.lab.target import has_setup_context
+    from gradsmith.lab.subject.target import has_setup_context
 
     torch.manual_seed(0)
     args = build()

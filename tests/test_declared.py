@@ -12,8 +12,8 @@ import pytest
 import torch
 
 import gradsmith as gs
-from gradsmith.lab.declarations import declaration_of
-from gradsmith.lab.target import resolve
+from gradsmith.lab.subject.declarations import declaration_of
+from gradsmith.lab.subject.target import resolve
 from gradsmith.source import FileModel, project
 
 KINDLESS = "# gradsmith: surrogate"

@@ -11,9 +11,9 @@ import torch
 
 import gradsmith as gs
 from gradsmith.lab import Arguments, Settings, resolve
-from gradsmith.lab.gradient import judge
+from gradsmith.lab.measure.gradient import judge
+from gradsmith.lab.measure.screening import is_plainly_right
 from gradsmith.lab.run import forward
-from gradsmith.lab.screening import is_plainly_right
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 

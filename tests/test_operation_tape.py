@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from gradsmith.lab import Arguments, Lab, Settings, resolve
-from gradsmith.lab.once import known, once
-from gradsmith.lab.questions import (
+from gradsmith.lab.explore.questions import (
     blamed,
     clamps_something,
     compared,
@@ -20,9 +19,10 @@ from gradsmith.lab.questions import (
     steps,
     uneven,
 )
+from gradsmith.lab.explore.tape import NoEnd, OperationTape, stopped_after
+from gradsmith.lab.explore.variations.thresholds import bounds
+from gradsmith.lab.once import known, once
 from gradsmith.lab.run import forward, recorded
-from gradsmith.lab.tape import NoEnd, OperationTape, stopped_after
-from gradsmith.lab.variations.thresholds import bounds
 from gradsmith.source.knowledge import CLAMPS
 
 

@@ -15,7 +15,7 @@ from torch.autograd import forward_ad
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
-from gradsmith.lab import torch_says
+from gradsmith.lab.process import torch_says
 
 
 class Double(torch.autograd.Function):
@@ -180,7 +180,7 @@ def test_once_differentiable_gives_a_silent_constant_when_grad_output_needs_no_g
 
 
 def test_setup_context_of_the_default_is_recognisable() -> None:
-    from gradsmith.lab.target import has_setup_context
+    from gradsmith.lab.subject.target import has_setup_context
 
     class Split(torch.autograd.Function):
         @staticmethod
@@ -252,7 +252,7 @@ def test_float8_can_be_kept_and_cast_and_not_computed_in() -> None:
         x.nan_to_num()
 
 
-# --- lab/torch_says.py: each text it recognises, provoked ------------------------------------------------------------
+# --- lab/process/torch_says.py: each text it recognises, provoked ------------------------------------------------------------
 
 
 def raised(call: Callable[[], Any]) -> Exception:

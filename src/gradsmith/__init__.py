@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from gradsmith.checking.run import check
     from gradsmith.findings import Edit, Finding, GradientError, GradsmithError, Report, Subject
     from gradsmith.inputs.declared import example_inputs
-    from gradsmith.lab.surrogates import surrogate
-    from gradsmith.lab.wrapped import wrapped
+    from gradsmith.lab.subject.surrogates import surrogate
+    from gradsmith.lab.subject.wrapped import wrapped
     from gradsmith.linting import lint, lint_source
     from gradsmith.linting.fixing import fix, fix_source
     from gradsmith.linting.ignoring import add_ignores
@@ -86,8 +86,8 @@ _LAZY = {
     "record": "gradsmith.recording",
     "Recurrent": "gradsmith.recurrent",
     "scan": "gradsmith.recurrent",
-    "surrogate": "gradsmith.lab.surrogates",
-    "wrapped": "gradsmith.lab.wrapped",
+    "surrogate": "gradsmith.lab.subject.surrogates",
+    "wrapped": "gradsmith.lab.subject.wrapped",
 }
 
 

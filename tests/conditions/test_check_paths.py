@@ -19,7 +19,7 @@ import gradsmith as gs
 from gradsmith.checking.isolated import WORKER
 from gradsmith.checking.options import Options
 from gradsmith.cli.check_command import command
-from gradsmith.lab.isolation import Limits, Zygote
+from gradsmith.lab.process.isolation import Limits, Zygote
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = [

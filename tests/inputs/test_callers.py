@@ -10,7 +10,7 @@ import gradsmith as gs
 from gradsmith.inputs.guess import guess
 from gradsmith.inputs.guess.callers import calls_of
 from gradsmith.inputs.guess.clues import clues
-from gradsmith.lab.target import resolve
+from gradsmith.lab.subject.target import resolve
 
 
 @pytest.mark.parametrize("function", [ops.Reorder, ops.Blend, ops.Between], ids=lambda f: f.__name__)

@@ -11,7 +11,7 @@ from gradsmith.inputs.guess import guess
 from gradsmith.inputs.guess.candidates import Sizes, candidates
 from gradsmith.inputs.guess.clues import Clue, clues
 from gradsmith.inputs.guess.proposals import FRAMES, made
-from gradsmith.lab.target import resolve
+from gradsmith.lab.subject.target import resolve
 
 
 def test_as_many_values_as_the_body_reads():

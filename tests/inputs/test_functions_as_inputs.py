@@ -10,8 +10,8 @@ import gradsmith as gs
 from gradsmith.inputs.guess import guess
 from gradsmith.inputs.guess.clues import clues
 from gradsmith.inputs.guess.functions import APPLY, MIXED, PRODUCT, TEST, Written, likely, others
-from gradsmith.lab.tape import NoEnd, stopped_after
-from gradsmith.lab.target import resolve
+from gradsmith.lab.explore.tape import NoEnd, stopped_after
+from gradsmith.lab.subject.target import resolve
 
 
 @pytest.mark.parametrize("function", [ops.Branch, ops.Cumulate, ops.Loop], ids=lambda f: f.__name__)

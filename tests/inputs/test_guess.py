@@ -10,7 +10,7 @@ from torch import Tensor
 import gradsmith as gs
 from gradsmith.inputs.guess import guess
 from gradsmith.inputs.guess.clues import clues
-from gradsmith.lab.target import resolve
+from gradsmith.lab.subject.target import resolve
 
 GUESSABLE = [ops.Linear, ops.Shaped, ops.Reduce, ops.LogDet, ops.Attention, ops.Gather, ops.Edges]
 

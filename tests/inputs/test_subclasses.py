@@ -10,10 +10,10 @@ import gradsmith as gs
 from gradsmith.inputs.guess import guess
 from gradsmith.inputs.guess.proposals import FRAMES, made
 from gradsmith.inputs.guess.subclasses import classes_of, recipes
-from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.run import forward
-from gradsmith.lab.target import resolve
-from gradsmith.lab.wrapped import Wrapped, is_wrapper, put_together, values_of
+from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.target import resolve
+from gradsmith.lab.subject.wrapped import Wrapped, is_wrapper, put_together, values_of
 
 X = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
 MASK = torch.tensor([[True, False, True, True]] * 3)

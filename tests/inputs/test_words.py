@@ -13,7 +13,7 @@ from gradsmith.inputs.guess.clues import Clue, clues
 from gradsmith.inputs.guess.documented import documented
 from gradsmith.inputs.guess.hints import hints, missing
 from gradsmith.inputs.guess.proposals import Proposal
-from gradsmith.lab.target import resolve
+from gradsmith.lab.subject.target import resolve
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gradsmith.findings import Report
-from gradsmith.lab.memory import whole
+from gradsmith.lab.measure.memory import whole
 
 SCRIPT = Path(__file__).parent / "functions_that_free.py"
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import gradsmith as gs
-from gradsmith.lab.values import computable, unchanged
+from gradsmith.lab.measure.values import computable, unchanged
 
 FLOAT8 = torch.float8_e4m3fn
 

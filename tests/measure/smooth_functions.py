@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from gradsmith.lab import resolve
-from gradsmith.lab.arguments import Arguments
-from gradsmith.lab.target import Target
+from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.target import Target
 
 EVERYWHERE = ("sin", "exp", "square", "product", "matmul", "centred", "polynomial")
 REAL_ONLY = ("tanh", "softmax", "logsumexp")  # on the complex plane they have poles or no order

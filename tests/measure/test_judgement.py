@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from smooth_functions import Smooth, function_of, smooth, subject, truth
 from torch import Tensor
 
-from gradsmith.lab.gradient import Pair, Settings, judge
 from gradsmith.lab.lab import Lab
-from gradsmith.lab.oracle import own_forward
-from gradsmith.lab.second_order import second_order
+from gradsmith.lab.measure.gradient import Pair, Settings, judge
+from gradsmith.lab.measure.oracle import own_forward
+from gradsmith.lab.measure.second_order import second_order
 
 
 def judged(function: type[torch.autograd.Function], x: Tensor) -> Pair:

@@ -77,7 +77,8 @@ def test_a_project_that_runs_no_function_gets_no_item_and_no_torch(project):
 LIGHT = {
     *("gradsmith.about", "gradsmith.showing", "gradsmith.pytest_plugin"),
     *("gradsmith.inputs", "gradsmith.inputs.latest", "gradsmith.inputs.scaling"),
-    *("gradsmith.lab", "gradsmith.lab.cells", "gradsmith.lab.torch_says"),
+    *("gradsmith.lab", "gradsmith.lab.process", "gradsmith.lab.process.torch_says"),
+    *("gradsmith.lab.subject", "gradsmith.lab.subject.cells"),
 }
 
 

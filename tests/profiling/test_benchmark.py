@@ -14,7 +14,7 @@ import torch
 
 from gradsmith.catalog import rules
 from gradsmith.lab import resolve
-from gradsmith.lab.state import preserved
+from gradsmith.lab.process.state import preserved
 from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.remedies import equivalent
 

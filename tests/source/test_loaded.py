@@ -15,8 +15,8 @@ from source_texts import HEADER, functions
 
 from gradsmith.inputs.guess.candidates import Sizes, candidates
 from gradsmith.inputs.guess.clues import clues
-from gradsmith.lab.declarations import declaration_of
-from gradsmith.lab.target import resolve
+from gradsmith.lab.subject.declarations import declaration_of
+from gradsmith.lab.subject.target import resolve
 from gradsmith.source import model_of
 from gradsmith.source.annotations import of_live
 from gradsmith.source.loaded import definition_of, place_of, text_of

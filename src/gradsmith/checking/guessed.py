@@ -32,10 +32,10 @@ from gradsmith.findings import Finding, Report
 from gradsmith.inputs.examples import Supply
 from gradsmith.inputs.guess.functions import Written
 from gradsmith.inputs.lifting import assumed
-from gradsmith.lab import torch_says
-from gradsmith.lab.binding import Example
-from gradsmith.lab.state import preserved
-from gradsmith.lab.target import Target
+from gradsmith.lab.process import torch_says
+from gradsmith.lab.process.state import preserved
+from gradsmith.lab.subject.binding import Example
+from gradsmith.lab.subject.target import Target
 
 Search = Callable[[Target, tuple[Any, ...], dict[str, Any], int], Elsewhere | None]
 # Those that show a right gradient come first.

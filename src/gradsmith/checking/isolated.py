@@ -11,7 +11,7 @@ from gradsmith.catalog import for_event
 from gradsmith.checking import verdict
 from gradsmith.checking.options import Options
 from gradsmith.findings import Finding, GradsmithError, Report
-from gradsmith.lab.isolation import Limits, Zygote
+from gradsmith.lab.process.isolation import Limits, Zygote
 
 WORKER = "gradsmith.checking.worker"
 
@@ -50,7 +50,7 @@ def reports(zygote: Zygote, job: Job, options: dict[str, Any]) -> Iterator[Repor
 
 def check_isolated(fn: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], options: Options) -> Report:
     """`gs.check(..., isolate=True)`: subject and functions travel by name; given tensors through a private file."""
-    from gradsmith.lab.target import resolve
+    from gradsmith.lab.subject.target import resolve
 
     target = resolve(fn)
     subject = target.function or target.original

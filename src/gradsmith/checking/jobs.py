@@ -19,7 +19,7 @@ from gradsmith.findings import GradsmithError, Report
 from gradsmith.folding import together
 
 if TYPE_CHECKING:
-    from gradsmith.lab.isolation import Zygote
+    from gradsmith.lab.process.isolation import Zygote
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Running:
 def started(how: Running) -> Zygote:
     """A zygote that is importing torch while the caller does something else. Hand it to `run`."""
     from gradsmith.checking.isolated import WORKER
-    from gradsmith.lab.isolation import Limits, Zygote
+    from gradsmith.lab.process.isolation import Limits, Zygote
 
     if importlib.util.find_spec("torch") is None:
         raise GradsmithError(MISSING_TORCH.format(what="gradsmith check"))

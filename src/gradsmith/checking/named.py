@@ -57,7 +57,7 @@ def _path(module: ModuleType, qualname: str, option: str) -> str | None:
 
 def found(name: Mapping[str, Any], module: ModuleType) -> Callable[..., Any]:
     """The function of this name; `module` is the subject's, which is not imported a second time."""
-    from gradsmith.lab.importing import import_file
+    from gradsmith.lab.subject.importing import import_file
 
     path = name["path"]
     own = getattr(module, "__file__", None)

@@ -11,7 +11,7 @@ from gradsmith.checking.run import examine
 from gradsmith.findings import Report
 from gradsmith.folding import together
 from gradsmith.inputs.recorded import of_function
-from gradsmith.lab.target import resolve
+from gradsmith.lab.subject.target import resolve
 
 if TYPE_CHECKING:
     from gradsmith.recording.tape import Tape

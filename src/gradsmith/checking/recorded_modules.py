@@ -12,10 +12,10 @@ from gradsmith.findings import Report
 from gradsmith.folding import together
 from gradsmith.inputs.recorded import constructed, of_modules
 from gradsmith.inputs.scaling import elements
-from gradsmith.lab.questions import leaves_the_graph
-from gradsmith.lab.state import preserved
-from gradsmith.lab.tape import OperationTape
-from gradsmith.lab.target import resolve, short_name
+from gradsmith.lab.explore.questions import leaves_the_graph
+from gradsmith.lab.explore.tape import OperationTape
+from gradsmith.lab.process.state import preserved
+from gradsmith.lab.subject.target import resolve, short_name
 
 if TYPE_CHECKING:
     from gradsmith.recording.modules import ModuleCall

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from gradsmith.checking import verdict
 from gradsmith.findings import Finding, Severity
+from gradsmith.lab.explore.variations.judging import Outcome
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.snippet import demonstration
-from gradsmith.lab.variations.judging import Outcome
 
 
 def reported(lab: Lab, outcomes: Sequence[Outcome], advice: str, most: Severity = "error") -> Iterator[Finding]:

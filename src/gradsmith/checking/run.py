@@ -17,16 +17,16 @@ from gradsmith.folding import fold, merge
 from gradsmith.inputs.examples import Supply, Wish
 from gradsmith.inputs.supply import on_instance, supply
 from gradsmith.lab import Arguments, Lab, Settings, Target, resolve
-from gradsmith.lab.binding import bound, unusable
-from gradsmith.lab.cells import cell_number
-from gradsmith.lab.code import as_code
-from gradsmith.lab.declarations import Declaration, declaration_of
-from gradsmith.lab.eager import uncompiled
-from gradsmith.lab.foreign import interpreter_cell, interpreter_note
-from gradsmith.lab.gradient import NotNearby
-from gradsmith.lab.state import preserved
-from gradsmith.lab.values import widened
-from gradsmith.lab.variations.judging import rejected
+from gradsmith.lab.explore.variations.judging import rejected
+from gradsmith.lab.measure.gradient import NotNearby
+from gradsmith.lab.measure.values import widened
+from gradsmith.lab.process.eager import uncompiled
+from gradsmith.lab.process.state import preserved
+from gradsmith.lab.subject.binding import bound, unusable
+from gradsmith.lab.subject.cells import cell_number
+from gradsmith.lab.subject.code import as_code
+from gradsmith.lab.subject.declarations import Declaration, declaration_of
+from gradsmith.lab.subject.foreign import interpreter_cell, interpreter_note
 from gradsmith.rule_shape import LEVELS
 from gradsmith.surrogate_kinds import SURROGATE, frees, known
 

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from gradsmith.findings import one_line
 from gradsmith.lab import Lab
-from gradsmith.lab.differences import Probe, slopes
-from gradsmith.lab.gradient import moved, typical_size
-from gradsmith.lab.values import finite
+from gradsmith.lab.measure.differences import Probe, slopes
+from gradsmith.lab.measure.gradient import moved, typical_size
+from gradsmith.lab.measure.values import finite
 
 _LARGE, _SMALL = 1e6, 1e-6
 

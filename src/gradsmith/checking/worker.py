@@ -12,9 +12,9 @@ from gradsmith.findings import GradsmithError, Report, one_line
 from gradsmith.inputs.declared import built, from_text
 from gradsmith.inputs.examples import Supply
 from gradsmith.inputs.lifting import NotLiftable, lookup
-from gradsmith.lab import device, stages
-from gradsmith.lab.state import seed_all
-from gradsmith.lab.target import Target, resolve
+from gradsmith.lab.process import device, stages
+from gradsmith.lab.process.state import seed_all
+from gradsmith.lab.subject.target import Target, resolve
 
 
 def prepare() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gradsmith.findings import GradsmithError
-from gradsmith.lab.waiting import kept_waiting
+from gradsmith.lab.process.waiting import kept_waiting
 
 _MARK = "\x1egradsmith: "  # in front of progress; what user code writes to stderr is not ours to show
 

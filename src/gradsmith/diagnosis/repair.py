@@ -18,9 +18,10 @@ import torch
 
 from gradsmith.diagnosis.case import Case, Fit
 from gradsmith.diagnosis.mutate import candidates
-from gradsmith.lab import Run, forward, torch_says
+from gradsmith.lab import Run, forward
 from gradsmith.lab.lab import Lab, same
 from gradsmith.lab.once import once
+from gradsmith.lab.process import torch_says
 from gradsmith.lab.run import normal_like
 from gradsmith.source.loaded import definition_of
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from gradsmith.lab import Lab, Pair
-from gradsmith.lab.differences import Probe, dot, slopes
-from gradsmith.lab.gradient import moved, typical_size
+from gradsmith.lab.measure.differences import Probe, dot, slopes
+from gradsmith.lab.measure.gradient import moved, typical_size
 from gradsmith.lab.run import normal_like
 
 _MOST = 384  # elements measured one by one; of larger inputs a sample

@@ -8,7 +8,7 @@ from typing import Any
 
 from gradsmith.findings import InputsFrom
 from gradsmith.inputs.guess import Guess
-from gradsmith.lab.binding import Example
+from gradsmith.lab.subject.binding import Example
 
 
 @dataclass(frozen=True)

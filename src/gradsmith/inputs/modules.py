@@ -11,7 +11,7 @@ from torch import nn
 
 from gradsmith.findings import one_line
 from gradsmith.inputs.guess.clues import NOTHING, Clue, signature_clues
-from gradsmith.lab.state import preserved, seed_all
+from gradsmith.lab.process.state import preserved, seed_all
 from gradsmith.source.lexicon import is_a
 
 _ATTEMPTS = 60

@@ -11,11 +11,11 @@ from torch.utils import _pytree as pytree
 
 from gradsmith.inputs.examples import Supply
 from gradsmith.inputs.scaling import CHECKED, elements, scaled
-from gradsmith.lab.binding import Example
+from gradsmith.lab.measure.values import finite
+from gradsmith.lab.process.state import preserved, seed_all
 from gradsmith.lab.run import flat_outputs
-from gradsmith.lab.state import preserved, seed_all
-from gradsmith.lab.target import Target, short_name
-from gradsmith.lab.values import finite
+from gradsmith.lab.subject.binding import Example
+from gradsmith.lab.subject.target import Target, short_name
 
 if TYPE_CHECKING:
     from gradsmith.recording.modules import ModuleCall

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-    from gradsmith.lab.binding import Example
+    from gradsmith.lab.subject.binding import Example
     from gradsmith.recording.call import Call
     from gradsmith.recording.modules import ModuleCall
     from gradsmith.recording.tape import Tape
@@ -75,7 +75,7 @@ def modules_in(path: Path, cls: type[nn.Module], seed: int = 0) -> list[Example]
     """`(instance, *inputs)` for a module class, built as the file says; what took live objects is left out."""
     import torch
 
-    from gradsmith.lab.state import preserved, seed_all
+    from gradsmith.lab.process.state import preserved, seed_all
 
     generator = torch.Generator().manual_seed(seed)
     found: list[Example] = []
@@ -99,7 +99,7 @@ def _named(described: str, name: str) -> bool:
 
 
 def _described_module(call: ModuleCall) -> dict[str, Any]:
-    from gradsmith.lab.target import short_name
+    from gradsmith.lab.subject.target import short_name
 
     built = call.built
     return {
@@ -114,7 +114,7 @@ def _described_module(call: ModuleCall) -> dict[str, Any]:
 
 
 def _described(call: Call) -> dict[str, Any]:
-    from gradsmith.lab.target import short_name
+    from gradsmith.lab.subject.target import short_name
 
     args = call.examples[0] if call.examples else ()
     return {

@@ -16,15 +16,15 @@ from torch.nn import Parameter
 from torch.utils import _pytree as pytree
 
 from gradsmith.inputs.guess import Guess
-from gradsmith.lab import torch_says
-from gradsmith.lab.arguments import Arguments
-from gradsmith.lab.code import as_code
-from gradsmith.lab.memory import whole
+from gradsmith.lab.explore.watching import guard
+from gradsmith.lab.measure.memory import whole
+from gradsmith.lab.process import torch_says
+from gradsmith.lab.process.state import preserved
 from gradsmith.lab.run import forward
-from gradsmith.lab.state import preserved
-from gradsmith.lab.target import Target
-from gradsmith.lab.watching import guard
-from gradsmith.lab.wrapped import has_memory
+from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.code import as_code
+from gradsmith.lab.subject.target import Target
+from gradsmith.lab.subject.wrapped import has_memory
 
 
 def refitted(target: Target, found: Guess, seed: int) -> Guess:

@@ -18,9 +18,9 @@ from gradsmith.inputs.guess import Guess, guess
 from gradsmith.inputs.latest import latest
 from gradsmith.inputs.modules import constructed, instances, is_module_class
 from gradsmith.inputs.refitted import refitted, restoring
-from gradsmith.lab.binding import Example, moved_to
-from gradsmith.lab.state import preserved, seed_all
-from gradsmith.lab.target import Target, resolve
+from gradsmith.lab.process.state import preserved, seed_all
+from gradsmith.lab.subject.binding import Example, moved_to
+from gradsmith.lab.subject.target import Target, resolve
 
 
 def supply(target: Target, wish: Wish | None = None) -> Supply:

@@ -9,28 +9,28 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gradsmith.lab.arguments import Arguments, Leaf
-    from gradsmith.lab.gradient import Judgement, Mismatch, Pair, Settings
     from gradsmith.lab.lab import Lab
+    from gradsmith.lab.measure.gradient import Judgement, Mismatch, Pair, Settings
     from gradsmith.lab.observe import BackwardCall, ForwardCall, Trace
     from gradsmith.lab.run import Run, forward
-    from gradsmith.lab.target import Target, resolve
+    from gradsmith.lab.subject.arguments import Arguments, Leaf
+    from gradsmith.lab.subject.target import Target, resolve
 
 _HOME = {
-    "Arguments": "arguments",
+    "Arguments": "subject.arguments",
     "BackwardCall": "observe",
     "ForwardCall": "observe",
-    "Judgement": "gradient",
+    "Judgement": "measure.gradient",
     "Lab": "lab",
-    "Leaf": "arguments",
-    "Mismatch": "gradient",
-    "Pair": "gradient",
+    "Leaf": "subject.arguments",
+    "Mismatch": "measure.gradient",
+    "Pair": "measure.gradient",
     "Run": "run",
-    "Settings": "gradient",
-    "Target": "target",
+    "Settings": "measure.gradient",
+    "Target": "subject.target",
     "Trace": "observe",
     "forward": "run",
-    "resolve": "target",
+    "resolve": "subject.target",
 }
 
 __all__ = [

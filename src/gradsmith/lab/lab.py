@@ -13,13 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from gradsmith.findings import Finding, Severity
-from gradsmith.lab.arguments import Arguments, Leaf
-from gradsmith.lab.gradient import Judgement, Settings, judge, typical_size
+from gradsmith.lab.explore.tape import OperationTape
+from gradsmith.lab.explore.watching import Watched, guard, watched
+from gradsmith.lab.measure.gradient import Judgement, Settings, judge, typical_size
+from gradsmith.lab.measure.values import widened
 from gradsmith.lab.run import Run, forward, recorded
-from gradsmith.lab.tape import OperationTape
-from gradsmith.lab.target import Target, functions_behind, resolve
-from gradsmith.lab.values import widened
-from gradsmith.lab.watching import Watched, guard, watched
+from gradsmith.lab.subject.arguments import Arguments, Leaf
+from gradsmith.lab.subject.target import Target, functions_behind, resolve
 from gradsmith.source.loaded import line_of
 
 
@@ -107,7 +107,7 @@ class Lab:
 
     @cached_property
     def tape(self) -> OperationTape:
-        """Every operation of one forward and one backward on the example; `lab/questions.py` reads it."""
+        """Every operation of one forward and one backward on the example; `lab/explore/questions.py` reads it."""
         target, arguments = self.precise
         return recorded(target, arguments, self.settings.seed, backward=True)
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradsmith.lab.target import has_setup_context
+from gradsmith.lab.subject.target import has_setup_context
 
 
 @dataclass

@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from gradsmith.lab.arguments import Arguments
-from gradsmith.lab.copies import copied
-from gradsmith.lab.memory import kept, readable
+from gradsmith.lab.explore.tape import OperationTape
+from gradsmith.lab.measure.memory import kept, readable
+from gradsmith.lab.measure.seeding import gradients
+from gradsmith.lab.measure.values import computable
 from gradsmith.lab.observe import Trace, observing
-from gradsmith.lab.seeding import gradients
-from gradsmith.lab.state import seed_all
-from gradsmith.lab.tape import OperationTape
-from gradsmith.lab.target import Target
-from gradsmith.lab.values import computable
-from gradsmith.lab.wrapped import plain_gradient, taken_apart
+from gradsmith.lab.process.state import seed_all
+from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.copies import copied
+from gradsmith.lab.subject.target import Target
+from gradsmith.lab.subject.wrapped import plain_gradient, taken_apart
 
 
 @dataclass

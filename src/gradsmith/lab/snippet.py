@@ -15,14 +15,14 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from gradsmith.findings import Finding, Reproduction
-from gradsmith.lab.arguments import Arguments
-from gradsmith.lab.code import as_code, exact_code
 from gradsmith.lab.demonstrations import BODIES, PRELUDE
 from gradsmith.lab.demonstrations.ranks import LAUNCHER
-from gradsmith.lab.importing import package_name
 from gradsmith.lab.lab import Lab
-from gradsmith.lab.target import Target
-from gradsmith.lab.wrapped import holds_wrapped
+from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.code import as_code, exact_code
+from gradsmith.lab.subject.importing import package_name
+from gradsmith.lab.subject.target import Target
+from gradsmith.lab.subject.wrapped import holds_wrapped
 
 
 def reproduction(finding: Finding, lab: Lab, body: str) -> Reproduction:

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from gradsmith.findings import InputsFrom
-from gradsmith.lab import torch_says
-from gradsmith.lab.arguments import Arguments
-from gradsmith.lab.binding import positional
-from gradsmith.lab.copies import copied
+from gradsmith.lab.process import torch_says
+from gradsmith.lab.process.state import seed_all
 from gradsmith.lab.run import flat_outputs
-from gradsmith.lab.state import seed_all
-from gradsmith.lab.target import Target
+from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.binding import positional
+from gradsmith.lab.subject.copies import copied
+from gradsmith.lab.subject.target import Target
 
 _ARRIVING = 1_000_003
 

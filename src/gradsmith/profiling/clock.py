@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from gradsmith.lab import device
+from gradsmith.lab.process import device
 from gradsmith.profiling.bench import Bench, Call
 
 _ENOUGH = 0.01  # relative uncertainty of the median at which more rounds teach nothing

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gradsmith.lab import resolve
-from gradsmith.lab.state import preserved
+from gradsmith.lab.process.state import preserved
 from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.clock import Ratio, Spread, interleaved, ratio
 from gradsmith.profiling.remedies import equivalent

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradsmith.lab import device, torch_says
-from gradsmith.lab.arguments import Arguments, Leaf
+from gradsmith.lab.process import device, torch_says
+from gradsmith.lab.subject.arguments import Arguments, Leaf
 from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.events import Recording
 from gradsmith.profiling.recorder import record

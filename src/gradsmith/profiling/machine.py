@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import torch
 
-from gradsmith.lab import device
+from gradsmith.lab.process import device
 
 _BYTES = (1 << 14, 1 << 18, 1 << 22, 1 << 25)
 _EDGES = (16, 64, 256)

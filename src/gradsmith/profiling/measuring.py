@@ -10,8 +10,9 @@ from typing import Any
 from gradsmith import catalog
 from gradsmith.findings import Finding, one_line
 from gradsmith.folding import fold
-from gradsmith.lab import Target, device, resolve
-from gradsmith.lab.state import preserved
+from gradsmith.lab import Target, resolve
+from gradsmith.lab.process import device
+from gradsmith.lab.process.state import preserved
 from gradsmith.profiling import attribution
 from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.clock import Spread, Timing, timed

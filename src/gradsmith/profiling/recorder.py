@@ -22,8 +22,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from gradsmith.lab import device, torch_says
-from gradsmith.lab.target import has_setup_context
+from gradsmith.lab.process import device, torch_says
+from gradsmith.lab.subject.target import has_setup_context
 from gradsmith.profiling import lines
 from gradsmith.profiling.bench import Bench, Call, graph
 from gradsmith.profiling.events import Access, Event, FunctionCalls, Phase, Recording, Saved

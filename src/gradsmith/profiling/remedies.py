@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.lab.lab import same
-from gradsmith.lab.oracle import plain_forward
+from gradsmith.lab.measure.oracle import plain_forward
 from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.clock import interleaved, ratio
 from gradsmith.profiling.recorder import record

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from gradsmith.lab import device
-from gradsmith.lab.target import short_name, where
+from gradsmith.lab.process import device
+from gradsmith.lab.subject.target import short_name, where
 
 
 @dataclass

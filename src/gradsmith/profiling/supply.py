@@ -12,11 +12,11 @@ from torch.utils import _pytree as pytree
 from gradsmith.findings import GradsmithError, InputsFrom
 from gradsmith.inputs.examples import Wish
 from gradsmith.inputs.supply import on_instance, supply
-from gradsmith.lab.arguments import Arguments
-from gradsmith.lab.code import as_code
-from gradsmith.lab.eager import uncompiled
-from gradsmith.lab.state import preserved
-from gradsmith.lab.target import Target
+from gradsmith.lab.process.eager import uncompiled
+from gradsmith.lab.process.state import preserved
+from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.code import as_code
+from gradsmith.lab.subject.target import Target
 from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.growth import enlarged, runs
 

@@ -77,8 +77,9 @@ def _work(task: dict[str, Any], answer: Path) -> dict[str, Any]:
 
 def _ready(task: dict[str, Any], module: Any) -> tuple[Target, tuple[Any, ...], dict[str, Any], Load | None]:
     """The subject and its inputs, on the device that was asked for."""
-    from gradsmith.lab import device, resolve
-    from gradsmith.lab.state import seed_all
+    from gradsmith.lab import resolve
+    from gradsmith.lab.process import device
+    from gradsmith.lab.process.state import seed_all
     from gradsmith.profiling.supply import supplied
 
     target, supply = resolve(_subject(module, task["name"])), None
@@ -98,7 +99,7 @@ def _ready(task: dict[str, Any], module: Any) -> tuple[Target, tuple[Any, ...], 
 
 
 def _imported(path: str | None, module: str | None) -> Any:
-    from gradsmith.lab.importing import ImportFailed, import_dotted, import_file
+    from gradsmith.lab.subject.importing import ImportFailed, import_dotted, import_file
 
     try:
         return import_file(Path(path), []) if path else import_dotted(module or "", [])

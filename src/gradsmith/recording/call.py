@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from gradsmith.inputs.scaling import FULL, scaled
-from gradsmith.lab import torch_says
-from gradsmith.lab.cells import cell_number
+from gradsmith.lab.process import torch_says
+from gradsmith.lab.subject.cells import cell_number
 
 KEPT_CALLS = 3  # of each signature; later ones are only counted
 _SMALL = 1 << 14  # elements; of larger calls only the first is kept
@@ -39,7 +39,7 @@ class Call:
     @property
     def name(self) -> str:
         # Loaded when something ran: a test session in which nothing does pays for no more of gradsmith than this folder.
-        from gradsmith.lab.target import short_name
+        from gradsmith.lab.subject.target import short_name
 
         return short_name(self.cls)
 

@@ -14,7 +14,7 @@ from torch.autograd import Function
 from torch.autograd.function import FunctionMeta, _SingleLevelFunction
 from torch.compiler import is_compiling
 
-from gradsmith.lab import torch_says
+from gradsmith.lab.process import torch_says
 from gradsmith.recording.call import Call
 from gradsmith.recording.call_hook import CallHook, Note
 

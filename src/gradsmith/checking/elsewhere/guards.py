@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 
 from gradsmith.checking.elsewhere.structure import Elsewhere, is_right
-from gradsmith.lab.arguments import Arguments
-from gradsmith.lab.questions import clamps, clamps_something
+from gradsmith.lab.explore.questions import clamps, clamps_something
+from gradsmith.lab.explore.tape import OperationTape
+from gradsmith.lab.measure.values import finite
 from gradsmith.lab.run import forward
-from gradsmith.lab.tape import OperationTape
-from gradsmith.lab.target import Target
-from gradsmith.lab.values import finite
+from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.target import Target
 from gradsmith.source.knowledge import CLAMPS
 
 

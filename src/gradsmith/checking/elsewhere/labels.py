@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.checking.elsewhere.structure import Elsewhere, is_right
-from gradsmith.lab.target import Target
+from gradsmith.lab.subject.target import Target
 from gradsmith.source.lexicon import is_a
 from gradsmith.source.loaded import code_of
 

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from gradsmith.checking.elsewhere.guards import unclamped
 from gradsmith.checking.elsewhere.structure import Elsewhere, is_right
-from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.run import forward
-from gradsmith.lab.target import Target
+from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.target import Target
 from gradsmith.source.lexicon import is_a
 from gradsmith.source.loaded import code_of
 

@@ -19,12 +19,12 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from gradsmith.inputs.guess.functions import Written, others
-from gradsmith.lab.arguments import Arguments
-from gradsmith.lab.gradient import Settings, judge
-from gradsmith.lab.implied import implied
-from gradsmith.lab.tape import stopped_after
-from gradsmith.lab.target import Target
-from gradsmith.lab.wrapped import Wrapped
+from gradsmith.lab.explore.tape import stopped_after
+from gradsmith.lab.measure.gradient import Settings, judge
+from gradsmith.lab.measure.implied import implied
+from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.target import Target
+from gradsmith.lab.subject.wrapped import Wrapped
 from gradsmith.source import model_of
 from gradsmith.source.knowledge import OF_SYMMETRIC
 

@@ -19,7 +19,7 @@ from torch.utils import _pytree as pytree
 
 from gradsmith.inputs.guess.harmless import only_computes
 from gradsmith.lab.observe import Trace, observing
-from gradsmith.lab.target import Target, resolve
+from gradsmith.lab.subject.target import Target, resolve
 from gradsmith.source.applied import Application, applications
 from gradsmith.source.lexicon import is_a
 from gradsmith.source.loaded import file_of

@@ -12,7 +12,7 @@ from gradsmith.inputs.guess.callers import calls_of, constants_in
 from gradsmith.inputs.guess.counts import counts, counts_some
 from gradsmith.inputs.guess.documented import documented
 from gradsmith.inputs.guess.equations import equations
-from gradsmith.lab.target import Target, has_setup_context
+from gradsmith.lab.subject.target import Target, has_setup_context
 from gradsmith.source import FunctionModel, Method, Value, model_of
 from gradsmith.source import knowledge as know
 from gradsmith.source.annotations import UNKNOWN, annotated, of_live

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from gradsmith.lab.tape import spend
+from gradsmith.lab.explore.tape import spend
 from gradsmith.source.lexicon import is_a
 
 

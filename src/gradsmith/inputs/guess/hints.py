@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from gradsmith.inputs.guess.proposals import Proposal, ranked
-from gradsmith.lab import torch_says
+from gradsmith.lab.process import torch_says
 from gradsmith.source.loaded import line_of
 
 _SQUARES = frozenset({"d d", "batch d d", "lead lead", "o o"})

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from gradsmith.inputs.guess.functions import Written
 from gradsmith.inputs.guess.proposals import LISTS, Proposal
-from gradsmith.lab.code import tensor_code
-from gradsmith.lab.wrapped import Wrapped
+from gradsmith.lab.subject.code import tensor_code
+from gradsmith.lab.subject.wrapped import Wrapped
 
 
 def value_code(proposal: Proposal, value: Any) -> str:

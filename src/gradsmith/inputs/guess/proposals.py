@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradsmith.lab.wrapped import Wrapped
+from gradsmith.lab.subject.wrapped import Wrapped
 
 Shape = tuple[int, ...]
 

@@ -28,15 +28,15 @@ from gradsmith.inputs.guess.trial import (
     split,
     without_warning,
 )
-from gradsmith.lab import torch_says
-from gradsmith.lab.arguments import Arguments
-from gradsmith.lab.code import as_code, sayable
-from gradsmith.lab.eager import uncompiled
-from gradsmith.lab.questions import blamed
-from gradsmith.lab.state import preserved, seed_all
-from gradsmith.lab.tape import OPERATIONS, OperationTape
-from gradsmith.lab.target import Target
-from gradsmith.lab.wrapped import put_together
+from gradsmith.lab.explore.questions import blamed
+from gradsmith.lab.explore.tape import OPERATIONS, OperationTape
+from gradsmith.lab.process import torch_says
+from gradsmith.lab.process.eager import uncompiled
+from gradsmith.lab.process.state import preserved, seed_all
+from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.code import as_code, sayable
+from gradsmith.lab.subject.target import Target
+from gradsmith.lab.subject.wrapped import put_together
 
 _LISTENING = 1.0  # seconds for one caller
 SECONDS = 1.5  # for one subject; the median guess needs a few attempts
@@ -89,7 +89,7 @@ class _Search:
 def guess(target: Target, *, seed: int = 0, seconds: float = SECONDS, device: Any = None) -> Guess:
     """Inputs for a subject nobody declared inputs for.
 
-    >>> from gradsmith.lab.target import resolve
+    >>> from gradsmith.lab.subject.target import resolve
     >>> guess(resolve(torch.tanh)).works
     False
     """

@@ -16,8 +16,8 @@ from gradsmith.inputs.guess.candidates import Sizes, candidates
 from gradsmith.inputs.guess.cheapest import cheapest
 from gradsmith.inputs.guess.clues import NOTHING, Clue, signature_clues
 from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, Recipe, Sparse, made
-from gradsmith.lab.target import Target, backward_of
-from gradsmith.lab.wrapped import is_wrapper
+from gradsmith.lab.subject.target import Target, backward_of
+from gradsmith.lab.subject.wrapped import is_wrapper
 from gradsmith.source.loaded import text_of
 
 _PLAIN = (Tensor, nn.Parameter, nn.Buffer)

@@ -14,14 +14,14 @@ from torch.utils import _pytree as pytree
 
 from gradsmith.inputs.guess.paste import value_code
 from gradsmith.inputs.guess.proposals import FLAVOURS, Frame, Proposal, made
-from gradsmith.lab import torch_says
-from gradsmith.lab.arguments import Arguments
-from gradsmith.lab.memory import whole
-from gradsmith.lab.questions import looked_at
+from gradsmith.lab.explore.questions import looked_at
+from gradsmith.lab.explore.watching import guard
+from gradsmith.lab.measure.memory import whole
+from gradsmith.lab.process import torch_says
 from gradsmith.lab.run import Run, forward, recorded
-from gradsmith.lab.target import Target
-from gradsmith.lab.watching import guard
-from gradsmith.lab.wrapped import Wrapped
+from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.target import Target
+from gradsmith.lab.subject.wrapped import Wrapped
 
 NO_GRADIENT = "backward returns no gradient at all"
 

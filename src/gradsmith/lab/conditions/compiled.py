@@ -14,8 +14,6 @@ from typing import Any
 import torch
 
 from gradsmith.about import FOLDER
-from gradsmith.lab import torch_says
-from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.conditions.outcome import (
     Outcome,
     Results,
@@ -29,8 +27,10 @@ from gradsmith.lab.conditions.outcome import (
     words,
 )
 from gradsmith.lab.conditions.patience import OutOfPatience, at_most
-from gradsmith.lab.foreign import interpreted, uses_triton
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.process import torch_says
+from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.foreign import interpreted, uses_triton
 
 _MOST_CALLS = 200  # some 10 s of tracing and more
 _MOST_OPERATORS = 500  # 2 to 4 ms each, for every graph that is tried (torch 2.13, aot_eager)

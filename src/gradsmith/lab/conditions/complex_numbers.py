@@ -12,11 +12,11 @@ import warnings
 import torch
 
 from gradsmith.lab.conditions.outcome import Outcome, State, column, examinable
-from gradsmith.lab.foreign import foreign
+from gradsmith.lab.explore.variations.judging import Variation, outcome, worth_trying
 from gradsmith.lab.lab import Lab
-from gradsmith.lab.oracle import own_forward
+from gradsmith.lab.measure.oracle import own_forward
 from gradsmith.lab.run import forward, normal_like
-from gradsmith.lab.variations.judging import Variation, outcome, worth_trying
+from gradsmith.lab.subject.foreign import foreign
 from gradsmith.source.loaded import text_of
 
 _MENTIONED = re.compile(

@@ -16,13 +16,13 @@ import torch
 from torch import Tensor
 
 from gradsmith.findings import Reproduction
-from gradsmith.lab.arguments import Arguments
 from gradsmith.lab.conditions.outcome import Outcome, column, examinable, words
 from gradsmith.lab.conditions.ranks import WORKS, Layer, joined
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.once import once
 from gradsmith.lab.run import forward
 from gradsmith.lab.snippet import on_two_ranks
+from gradsmith.lab.subject.arguments import Arguments
 
 _SECONDS = 120.0
 
@@ -70,7 +70,7 @@ def unfit(lab: Lab) -> str:
 
 def batched(lab: Lab) -> list[int]:
     """Positions of the tensors whose first dimension is the batch: learned from what forward lets be resized."""
-    from gradsmith.lab.variations.shapes import groups
+    from gradsmith.lab.explore.variations.shapes import groups
 
     first = lab.precise[1].differentiable[0].position
     for group in groups(lab):

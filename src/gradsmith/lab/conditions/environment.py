@@ -25,10 +25,10 @@ from gradsmith.lab.conditions.outcome import (
     results,
     words,
 )
-from gradsmith.lab.foreign import interpreted, uses_triton
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.process.state import seed_all
 from gradsmith.lab.run import flat_outputs, forward
-from gradsmith.lab.state import seed_all
+from gradsmith.lab.subject.foreign import interpreted, uses_triton
 
 
 @column("autocast forward")

@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from gradsmith.lab import torch_says
 from gradsmith.lab.conditions.compiled import uncompilable, with_own_code
 from gradsmith.lab.conditions.outcome import Outcome, Results, column, compared, examinable, far, plain, words
-from gradsmith.lab.differences import dot
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.measure.differences import dot
+from gradsmith.lab.process import torch_says
+from gradsmith.lab.process.state import seed_all
 from gradsmith.lab.run import flat_outputs, normal_like
-from gradsmith.lab.state import seed_all
 
 _ROWS = 3
 _MOST_ENTRIES = 50_000  # of a Jacobian

@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from gradsmith.lab.copies import copied
 from gradsmith.lab.lab import Lab
-from gradsmith.lab.memory import kept, readable
+from gradsmith.lab.measure.memory import kept, readable
+from gradsmith.lab.measure.seeding import gradients
+from gradsmith.lab.measure.values import widened
 from gradsmith.lab.once import once
+from gradsmith.lab.process.state import seed_all
 from gradsmith.lab.run import flat_outputs
-from gradsmith.lab.seeding import gradients
-from gradsmith.lab.state import seed_all
-from gradsmith.lab.values import widened
+from gradsmith.lab.subject.copies import copied
 
 State = Literal["works", "fails", "not supported", "not tried"]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from gradsmith.lab.waiting import kept_waiting
+from gradsmith.lab.process.waiting import kept_waiting
 
 
 class OutOfPatience(BaseException):

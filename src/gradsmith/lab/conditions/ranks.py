@@ -16,8 +16,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from gradsmith.lab.importing import import_file
 from gradsmith.lab.run import flat_outputs
+from gradsmith.lab.subject.importing import import_file
 
 Gradients = dict[str, Tensor | None]
 Names = dict[int, str]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from gradsmith.lab.lab import Lab
-from gradsmith.lab.values import widened
+from gradsmith.lab.measure.values import widened
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from gradsmith.lab import torch_says
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.process import torch_says
 
 
 def poisoned(lab: Lab) -> Iterator[tuple[str, str]]:

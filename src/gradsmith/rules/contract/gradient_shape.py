@@ -28,7 +28,7 @@ from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
-    from gradsmith.lab.raw import RawPair
+    from gradsmith.lab.measure.raw import RawPair
 
 CODE = "GS113"
 SEVERITY = "error"
@@ -59,7 +59,7 @@ GOOD = BAD.replace("grad_output / x.numel()", "(grad_output / x.numel()).expand_
 def probe(lab: Lab) -> Iterator[Finding]:
     from torch import Tensor
 
-    from gradsmith.lab.raw import raw_pairs
+    from gradsmith.lab.measure.raw import raw_pairs
 
     pairs = list(raw_pairs(lab))
     for pair in pairs:

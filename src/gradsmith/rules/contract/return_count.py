@@ -164,8 +164,8 @@ def _only_when_unneeded(function: FunctionModel, found: Return) -> bool:
 
 def probe(lab: Lab) -> Iterator[Finding]:
     """Count what backward really returned, before the engine complains about it."""
-    from gradsmith.lab.raw import argument_names, forward_of, observed_trace
-    from gradsmith.lab.target import short_name
+    from gradsmith.lab.measure.raw import argument_names, forward_of, observed_trace
+    from gradsmith.lab.subject.target import short_name
 
     trace = observed_trace(lab)
     for backward in trace.backwards:

@@ -133,8 +133,8 @@ def _excess(saved: Saved, maker: Event, kept: set[int]) -> tuple[str, int, str]:
 
 def probe(lab: Lab) -> Iterator[Finding]:
     """Bytes saved against bytes needed, for what is neither input nor output: those live anyway."""
-    from gradsmith.lab.memory import whole
-    from gradsmith.lab.target import short_name
+    from gradsmith.lab.measure.memory import whole
+    from gradsmith.lab.subject.target import short_name
 
     for call in lab.observed.trace.forwards:
         mine = (t for t in call.saved if t is not None and not any(t is k for k in (*call.args, *call.outputs)))
@@ -156,7 +156,7 @@ def _held_bytes(tensor: Tensor, args: tuple[object, ...]) -> int:
     """What stays alive because of this tensor: its whole storage, unless an input holds that anyway."""
     from torch import Tensor
 
-    from gradsmith.lab.wrapped import has_memory
+    from gradsmith.lab.subject.wrapped import has_memory
 
     if not has_memory(tensor):
         return tensor.nbytes  # a subclass that wraps others: its memory is theirs

@@ -72,7 +72,7 @@ gradsmith_inputs = {"Exp": lambda: (torch.randn(4, 3, dtype=torch.float64, requi
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.lab.leaks import survivors
+    from gradsmith.lab.measure.leaks import survivors
 
     alive = survivors(lab)
     if alive.before_collection and not alive.after_collection:

@@ -166,9 +166,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
     """Read what forward really left on ctx; a proven cycle is an error, not a matter of style."""
     from torch import Tensor
 
-    from gradsmith.lab.leaks import survivors
-    from gradsmith.lab.raw import argument_names
-    from gradsmith.lab.target import short_name
+    from gradsmith.lab.measure.leaks import survivors
+    from gradsmith.lab.measure.raw import argument_names
+    from gradsmith.lab.subject.target import short_name
 
     for call in lab.observed.trace.forwards:
         names = argument_names(call.cls, len(call.args))

@@ -60,8 +60,8 @@ def probe(lab: Lab) -> Iterator[Finding]:
     import torch
     from torch import Tensor
 
-    from gradsmith.lab.raw import observed_trace, raw_pairs
-    from gradsmith.lab.target import short_name
+    from gradsmith.lab.measure.raw import observed_trace, raw_pairs
+    from gradsmith.lab.subject.target import short_name
 
     outputs = {short_name(call.cls): call.outputs for call in observed_trace(lab).forwards}
     for pair in raw_pairs(lab):

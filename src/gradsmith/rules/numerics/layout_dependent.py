@@ -68,7 +68,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
 
 
 def _of_grad_output(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.lab.layouts import expanded_ones, layouts
+    from gradsmith.lab.measure.layouts import expanded_ones, layouts
 
     run, v = lab.baseline.run, lab.baseline.v
     for o in run.differentiable:
@@ -103,7 +103,7 @@ def _of_grad_output(lab: Lab) -> Iterator[Finding]:
 
 
 def _of_inputs(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.lab.layouts import layouts
+    from gradsmith.lab.measure.layouts import layouts
 
     base = lab.baseline
     if lab.stochastic:  # `rand_like` fills memory in its order: another layout is another draw, whatever the seed

@@ -73,7 +73,7 @@ GOOD = BAD.replace("grad_output / length", "grad_output / length.clamp(min=1e-30
 def probe(lab: Lab) -> Iterator[Finding]:
     import torch
 
-    from gradsmith.lab.values import finite
+    from gradsmith.lab.measure.values import finite
 
     base = lab.baseline
     if not all(finite(o) for o in base.run.outputs if o.is_floating_point()):
@@ -102,9 +102,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
 def _at_edges(lab: Lab) -> Iterator[Finding]:
     from dataclasses import replace
 
+    from gradsmith.lab.explore.variations.edges import edges
+    from gradsmith.lab.explore.variations.judging import worth_trying
     from gradsmith.lab.snippet import demonstration
-    from gradsmith.lab.variations.edges import edges
-    from gradsmith.lab.variations.judging import worth_trying
 
     if not worth_trying(lab):
         return

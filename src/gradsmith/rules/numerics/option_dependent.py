@@ -59,6 +59,6 @@ GOOD = BAD.replace(
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.checking.reporting import reported
-    from gradsmith.lab.variations import tried
+    from gradsmith.lab.explore.variations import tried
 
     yield from reported(lab, tried(lab, "options"), "Keep the option on ctx, and let backward follow the same branch.")

@@ -76,9 +76,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
 def _elsewhere(lab: Lab) -> Iterator[Finding]:
     from dataclasses import replace
 
+    from gradsmith.lab.explore.variations.edges import edges
+    from gradsmith.lab.explore.variations.judging import worth_trying
     from gradsmith.lab.snippet import demonstration
-    from gradsmith.lab.variations.edges import edges
-    from gradsmith.lab.variations.judging import worth_trying
 
     finite = all(g is None or bool(g.isfinite().all()) for g in lab.baseline.gradients.values())
     if not finite or not worth_trying(lab):

@@ -62,6 +62,6 @@ GOOD = BAD.replace("(4 * x.shape[1])", "x.numel()").replace(", with the author's
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.checking.reporting import reported
-    from gradsmith.lab.variations import tried
+    from gradsmith.lab.explore.variations import tried
 
     yield from reported(lab, tried(lab, "shapes"), "Take every size from the tensors at hand, and reduce by name.")

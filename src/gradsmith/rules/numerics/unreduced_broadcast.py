@@ -99,7 +99,7 @@ def _is_added(forward: Method, name: str) -> bool:
 def probe(lab: Lab) -> Iterator[Finding]:
     from torch import Tensor
 
-    from gradsmith.lab.raw import raw_pairs
+    from gradsmith.lab.measure.raw import raw_pairs
 
     for pair in raw_pairs(lab):
         given, returned = pair.given, pair.returned

@@ -69,7 +69,7 @@ GOOD = (
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.checking.reporting import reported
-    from gradsmith.lab.variations import tried
+    from gradsmith.lab.explore.variations import tried
 
     yield from reported(lab, tried(lab, "parameters"), "Look for a factor or term that vanishes at this value.")
     yield from reported(lab, tried(lab, "thresholds"), "Make the same distinction in backward as in forward.")

@@ -63,8 +63,8 @@ GOOD = BAD.replace("x * (grad_output / length)", "x * (grad_output / length).uns
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.findings import one_line
-    from gradsmith.lab import torch_says
-    from gradsmith.lab.memory import FreedMemory
+    from gradsmith.lab.measure.memory import FreedMemory
+    from gradsmith.lab.process import torch_says
 
     run = lab.run()
     if not run.differentiable:

@@ -68,8 +68,9 @@ GOOD = BAD.replace("torch.randn(4, 5", "torch.randn(3, 5")
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.findings import one_line
-    from gradsmith.lab import forward, torch_says
-    from gradsmith.lab.memory import FreedMemory
+    from gradsmith.lab import forward
+    from gradsmith.lab.measure.memory import FreedMemory
+    from gradsmith.lab.process import torch_says
 
     try:
         run = forward(lab.target, lab.arguments, seed=lab.settings.seed)

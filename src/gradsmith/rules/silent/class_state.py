@@ -175,7 +175,7 @@ def _in_between(lab: Lab, arguments: Arguments) -> Arguments | None:
 
 def _stale(lab: Lab, elsewhere: Arguments) -> Iterator[Finding]:
     """A backward that remembers its first call gives that call's gradient for other inputs, too."""
-    from gradsmith.lab.gradient import judge
+    from gradsmith.lab.measure.gradient import judge
 
     if lab.gradient.wrong or lab.stochastic or lab.surrogate or lab.approximate or not _keeps_tensors(lab):
         return

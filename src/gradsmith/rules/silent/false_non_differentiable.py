@@ -70,7 +70,7 @@ gradsmith_inputs = {"SumAndSquare": lambda: (torch.randn(4, 3, dtype=torch.float
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.lab.gradient import moved, typical_size
+    from gradsmith.lab.measure.gradient import moved, typical_size
     from gradsmith.lab.run import normal_like
 
     run = lab.precise_run()

@@ -92,7 +92,7 @@ _FROZEN_MODULE = (
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.lab.subsets import proper_subsets
+    from gradsmith.lab.measure.subsets import proper_subsets
 
     base = lab.baseline
     leaves = base.run.arguments.differentiable

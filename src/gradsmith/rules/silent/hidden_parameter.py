@@ -128,7 +128,7 @@ def _has_parameters(function: FunctionModel, param: Param) -> bool:
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.lab.hidden import untrained
+    from gradsmith.lab.subject.hidden import untrained
 
     for name in untrained(lab):
         yield lab.finding(

@@ -142,8 +142,8 @@ def _clone_first(method: Method, write: Write, source: Source) -> Edit | None:
 
 def probe(lab: Lab) -> Iterator[Finding]:
     """Hand backward a grad_output and look at it again afterwards: also sees kernels and `.data`."""
-    from gradsmith.lab.memory import whole
-    from gradsmith.lab.values import unchanged
+    from gradsmith.lab.measure.memory import whole
+    from gradsmith.lab.measure.values import unchanged
 
     run = lab.precise_run()
     given = {o: v.clone() for o, v in run.normal(lab.generator(4)).items()}

@@ -127,8 +127,8 @@ def _severity(
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.lab.memory import whole
-    from gradsmith.lab.values import unchanged
+    from gradsmith.lab.measure.memory import whole
+    from gradsmith.lab.measure.values import unchanged
 
     run = lab.run()
     dirty = [tensor for call in run.trace.forwards for tensor in call.dirty]

@@ -100,10 +100,10 @@ def _is_chosen(method: Method, target: ast.expr) -> bool:
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.lab.memory import whole
-    from gradsmith.lab.raw import argument_names
-    from gradsmith.lab.target import short_name
-    from gradsmith.lab.values import unchanged
+    from gradsmith.lab.measure.memory import whole
+    from gradsmith.lab.measure.raw import argument_names
+    from gradsmith.lab.measure.values import unchanged
+    from gradsmith.lab.subject.target import short_name
 
     run = lab.run()
     kept = [

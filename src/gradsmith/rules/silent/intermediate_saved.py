@@ -160,8 +160,8 @@ LEVEL = "standard"
 
 def probe(lab: Lab) -> Iterator[Finding]:
     """Saved tensors that are neither input nor output, where the second derivative is measured to be wrong."""
-    from gradsmith.lab.second_order import second_order
-    from gradsmith.lab.target import short_name
+    from gradsmith.lab.measure.second_order import second_order
+    from gradsmith.lab.subject.target import short_name
 
     if lab.gradient.wrong or lab.approximate:
         return

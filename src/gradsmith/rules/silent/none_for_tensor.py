@@ -208,7 +208,7 @@ def _wrong_slot(lab: Lab, known: set[str]) -> Iterator[Finding]:
     """Forward may be flat, so that no derivative is missing; but a surrogate has a gradient, and it went elsewhere."""
     from torch import Tensor
 
-    from gradsmith.lab.raw import raw_pairs
+    from gradsmith.lab.measure.raw import raw_pairs
 
     pairs = [pair for pair in raw_pairs(lab) if isinstance(pair.given, Tensor)]
     for pair in pairs:

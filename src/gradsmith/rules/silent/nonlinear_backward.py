@@ -58,8 +58,8 @@ GOOD = BAD.replace("grad_output.clamp(-0.1, 0.1)", "grad_output")
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.lab import same
-    from gradsmith.lab.raw import narrowed
-    from gradsmith.lab.resemblance import surrogate_kind
+    from gradsmith.lab.measure.raw import narrowed
+    from gradsmith.lab.measure.resemblance import surrogate_kind
 
     lost = narrowed(lab)
     run, a = lab.baseline.run, lab.baseline.v

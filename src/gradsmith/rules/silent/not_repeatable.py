@@ -106,7 +106,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
 
 
 def _told(error: Exception) -> str:
-    from gradsmith.lab.memory import FreedMemory
+    from gradsmith.lab.measure.memory import FreedMemory
 
     if isinstance(error, FreedMemory):
         return f"{error}. That can end the process."
@@ -117,10 +117,10 @@ def _handed_out(lab: Lab) -> Iterator[Finding]:
     """Gradients that one backward returned, looked at again after the next one."""
     from torch import Tensor
 
-    from gradsmith.lab.memory import whole
-    from gradsmith.lab.raw import argument_names, forward_of
-    from gradsmith.lab.target import short_name
-    from gradsmith.lab.values import unchanged
+    from gradsmith.lab.measure.memory import whole
+    from gradsmith.lab.measure.raw import argument_names, forward_of
+    from gradsmith.lab.measure.values import unchanged
+    from gradsmith.lab.subject.target import short_name
 
     run = lab.precise_run()
     run.gradients(lab.baseline.v)

@@ -128,7 +128,7 @@ def _returned(method: Method) -> set[ast.AST]:
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.lab.state import seed_all
+    from gradsmith.lab.process.state import seed_all
 
     v = lab.baseline.v
     drawn = []

@@ -60,7 +60,7 @@ GOOD = BAD.replace("return grad_output * s", "return grad_output * 4 * s")
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.lab import same
-    from gradsmith.lab.oracle import OwnForward
+    from gradsmith.lab.measure.oracle import OwnForward
 
     if lab.like is None:
         return

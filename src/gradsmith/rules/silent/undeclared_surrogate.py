@@ -58,7 +58,7 @@ GOOD = BAD.replace("(torch.autograd.Function):", "(torch.autograd.Function):  # 
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.lab.resemblance import HELD, resemblance
+    from gradsmith.lab.measure.resemblance import HELD, resemblance
 
     if lab.approximate or not lab.gradient.wrong:
         return

@@ -68,7 +68,7 @@ GOOD = BAD.replace("grad_output * 3 * x", "grad_output * 3 * x**2").replace("who
 def probe(lab: Lab) -> Iterator[Finding]:
     if lab.surrogate or lab.approximate:
         return
-    from gradsmith.lab.raw import narrowed
+    from gradsmith.lab.measure.raw import narrowed
 
     # What a narrower type loses is the matter of gradient-dtype; what is beyond its digits is wrong.
     lost = narrowed(lab)
@@ -111,7 +111,7 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
     """The kind of wrong leads; the element with both numbers follows."""
     from gradsmith.diagnosis import diagnose
     from gradsmith.diagnosis.case import case_of
-    from gradsmith.lab.writes import ruled_out
+    from gradsmith.lab.measure.writes import ruled_out
 
     case = case_of(lab, pair)
     fit = diagnose(case) if case is not None else None
@@ -152,7 +152,7 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
 
 def _if_meant(lab: Lab) -> str:
     """How to declare it, for an author who speaks of a surrogate: words ask for a sentence, a declaration for a verdict."""
-    from gradsmith.lab.intent import said
+    from gradsmith.lab.explore.intent import said
 
     words = said(lab.target)
     return (
@@ -164,7 +164,7 @@ def _if_meant(lab: Lab) -> str:
 
 def _compressed(lab: Lab, pair: Pair) -> bool:
     """Off by no more than what it costs to save a tensor as float8, which somebody chose to."""
-    from gradsmith.lab.compressed import digits_saved
+    from gradsmith.lab.measure.compressed import digits_saved
 
     return 0 < pair.off <= digits_saved(lab)
 
@@ -173,7 +173,7 @@ def _kept_for_backward(lab: Lab, output: int) -> bool:
     """setup_context can only save what forward returns, so that intermediates become outputs nobody else asks for."""
     from torch import Tensor
 
-    from gradsmith.lab.target import has_setup_context
+    from gradsmith.lab.subject.target import has_setup_context
 
     if output == 0 or lab.target.function is None or not has_setup_context(lab.target.function):
         return False

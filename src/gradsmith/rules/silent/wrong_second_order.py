@@ -63,7 +63,7 @@ GOOD = BAD.replace("torch.no_grad()(torch.square)(x)", "x**2")
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.lab.second_order import second_order, silent_constant
+    from gradsmith.lab.measure.second_order import second_order, silent_constant
 
     if lab.gradient.wrong or lab.approximate:
         return  # the derivative of a wrong gradient says nothing new

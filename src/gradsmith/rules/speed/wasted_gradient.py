@@ -137,8 +137,8 @@ def probe(lab: Lab) -> Iterator[Finding]:
     """Freeze one input at a time and see whether its gradient is computed all the same."""
     from torch import Tensor
 
-    from gradsmith.lab.raw import argument_names, forward_of
-    from gradsmith.lab.target import short_name
+    from gradsmith.lab.measure.raw import argument_names, forward_of
+    from gradsmith.lab.subject.target import short_name
 
     leaves = lab.arguments.differentiable
     if lab.target.function is None or len(leaves) < 2:
@@ -247,7 +247,7 @@ def _returned_for(profile: Profile, name: str, position: int) -> tuple[int, ...]
     """The shape of what backward returns for this input when nobody needs it; None if it returns None."""
     from torch import Tensor
 
-    from gradsmith.lab.raw import argument_names, forward_of
+    from gradsmith.lab.measure.raw import argument_names, forward_of
     from gradsmith.lab.run import forward
 
     bench = profile.bench

@@ -60,7 +60,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
     from dataclasses import replace
 
     from gradsmith.lab.conditions.functorch import compiled_func_grad
-    from gradsmith.lab.target import has_setup_context
+    from gradsmith.lab.subject.target import has_setup_context
 
     cls = lab.target.function
     if cls is None or not has_setup_context(cls):

@@ -1,0 +1,125 @@
+"""One forward and backward under the tape, before anything else: what has to be known before the others can run.
+
+Does the subject free memory (then every later run is guarded), does forward draw random numbers, and how many operators
+are dispatched (the compiler unrolls every loop).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradsmith.lab.explore.tape import OperationTape
+from gradsmith.lab.measure.memory import FreedMemory, whole
+from gradsmith.lab.process import device
+from gradsmith.lab.run import forward
+from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.target import Target
+from gradsmith.lab.subject.wrapped import has_memory
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What was seen. `operators` are those of forward and backward, torch's own Python code included."""
+
+    frees: bool = False
+    draws: bool = False
+    operators: int = 0
+
+
+def guard() -> OperationTape:
+    """Raises FreedMemory where an operator would read a tensor whose storage was freed, which ends the process."""
+    return OperationTape(aten_only=True, keep=False, around=_refusing)
+
+
+def _refusing(func: Any, args: Any, kwargs: Any) -> Any:
+    _refuse_freed(func, args, kwargs)
+    return func(*args, **kwargs)
+
+
+class _Watch:
+    """Runs operators and notes what `Watched` tells. Storages are held meanwhile, so that a freed one can be told from one
+    that ended."""
+
+    def __init__(self) -> None:
+        self.refused = False
+        self.draws = False
+        self.operators = 0
+        self._storages: dict[int, tuple[Any, int]] = {}
+
+    def __call__(self, func: Any, args: Any, kwargs: Any) -> Any:
+        self.operators += 1
+        self.note(args, kwargs)
+        try:
+            _refuse_freed(func, args, kwargs)
+        except FreedMemory:
+            self.refused = True
+            raise
+        if torch.Tag.nondeterministic_seeded not in getattr(func, "tags", ()):
+            out = func(*args, **kwargs)
+        else:
+            # The tag is on attention and dropout, too, which draw nothing where the probability is 0.
+            before = _random_states(args, kwargs)
+            out = func(*args, **kwargs)
+            after = _random_states(args, kwargs)
+            self.draws = self.draws or not all(torch.equal(a, b) for a, b in zip(before, after))
+        self.note(out)
+        return out
+
+    def note(self, *values: Any) -> None:
+        for tensor in _tensors(values):
+            if tensor.layout == torch.strided and has_memory(tensor):
+                with torch._C.DisableTorchFunctionSubclass():
+                    storage = Tensor.untyped_storage(tensor)
+                size = self._storages.get(storage._cdata, (storage, 0))[1]
+                self._storages[storage._cdata] = storage, max(size, storage.nbytes())
+
+    @property
+    def frees(self) -> bool:
+        return self.refused or any(storage.nbytes() < size for storage, size in self._storages.values())
+
+
+def watched(target: Target, arguments: Arguments, seed: int) -> Watched:
+    """Run once and look. What the user's code raises is for the probes to report."""
+    watch = _Watch()
+    draws = False
+    try:
+        with OperationTape(aten_only=True, keep=False, around=watch):
+            run = forward(target, arguments, seed=seed)
+            draws = watch.draws
+            watch.note(list(run.passed.values()), run.outputs)
+            run.gradients(run.ones())
+    except Exception as error:  # any error of the user's code
+        return Watched(watch.frees or isinstance(error, FreedMemory), draws or watch.draws, watch.operators)
+    return Watched(watch.frees, draws, watch.operators)
+
+
+def _refuse_freed(func: Any, args: Any, kwargs: Any) -> None:
+    if getattr(func, "is_view", False):
+        return  # looks at shape and strides only
+    for tensor in _tensors((args, kwargs)):
+        if not whole(tensor):
+            raise FreedMemory(f"reads memory that was freed: {func} is given a tensor of shape {tuple(tensor.shape)}")
+
+
+def _random_states(args: Any, kwargs: Any) -> list[Tensor]:
+    own = [value for value in _flat((args, kwargs)) if isinstance(value, torch.Generator)]
+    return [g.get_state() for g in own] or list(_tensors(device.random_state()))
+
+
+def _tensors(values: Any) -> Iterator[Tensor]:
+    return (value for value in _flat(values) if isinstance(value, Tensor))
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            yield from _flat(part)
+    elif isinstance(value, dict):
+        yield from _flat(list(value.values()))
+    else:
+        yield value

@@ -1,0 +1,1 @@
+"""The derivative: differences, the oracle, and where a wrong number stands."""

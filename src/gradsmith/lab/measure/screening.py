@@ -1,0 +1,125 @@
+"""A short look at a gradient that is probably right, with few evaluations of forward. Only `judge` may call one wrong."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from gradsmith.lab.measure.differences import GOOD_ENOUGH, Evaluate, Probe, at_step, central, dot
+from gradsmith.lab.measure.gradient import (
+    FLOOR,
+    NotNearby,
+    Settings,
+    claims_of,
+    distinct,
+    moved_together,
+    typical_size,
+    working_dtype,
+)
+from gradsmith.lab.measure.oracle import OwnForward, own_forward
+from gradsmith.lab.measure.values import finite
+from gradsmith.lab.run import Run, normal_like
+from gradsmith.lab.subject.arguments import Leaf
+
+Claims = dict[int, dict[int, Tensor]]  # by output, then by input
+_STEP = 1e-3
+_SMALL_STEP = 1e-5  # truncation 1e-10, round-off 1e-11: where the oracle knows the slope, one difference confirms it
+_CONFIRMED = 1e-6
+
+
+def is_plainly_right(
+    run: Run, v: dict[int, Tensor], settings: Settings, gradients: dict[int, Tensor | None] | None = None
+) -> bool:
+    """Whether every gradient is right beyond doubt. False says nothing.
+
+    `gradients` are those that the first backward through `run` gave for the grad_outputs `v`, if there was one. All inputs
+    are moved at once: what is wrong in one of them shows in the sum. Where forward under autograd gives the same gradients, element by
+    element, a single difference confirms that it describes forward; else the slope is measured as `judge` measures it,
+    and has to be as certain as there.
+    """
+    leaves = distinct(run.arguments.differentiable)
+    outputs = [run.outputs[o] for o in run.differentiable]
+    if settings.project is not None or not leaves or working_dtype(run.arguments, outputs) != torch.float64:
+        return False
+    if not all(finite(t) for t in (*outputs, *(x.tensor for x in leaves))):
+        return False
+    claims = _claims(run, v, gradients, leaves, settings)
+    directions = _balanced(leaves, claims, torch.Generator().manual_seed(settings.seed + 3)) if claims else None
+    if claims is None or directions is None:
+        return False
+    evaluate = moved_together(run.target, run.arguments, [(x, directions[x.position]) for x in leaves], settings)
+    expected = {o: sum(dot(grads[p], u) for p, u in directions.items()) for o, grads in claims.items()}
+    probes = [Probe(o, v[o], _size(claims[o], directions)) for o in claims]
+    oracle = own_forward(run.target, run, settings.seed, settings.reference)
+    try:
+        # Without a graph, forward has left torch: autograd then knows nothing of it.
+        if oracle is not None and any(out.requires_grad for out in oracle.outputs):
+            return _same_elements(oracle, v, claims) and _confirmed(evaluate, probes, expected)
+        return _measured(evaluate, probes, expected)
+    except NotNearby:
+        return False
+
+
+def _claims(
+    run: Run, v: dict[int, Tensor], gradients: dict[int, Tensor | None] | None, leaves: list[Leaf], settings: Settings
+) -> Claims | None:
+    """What backward says about each output alone; None where it says nothing, or nothing but zeros, of some input."""
+    alone = gradients if len(run.differentiable) == 1 else None
+    found: Claims = {}
+    for o in run.differentiable:
+        said = alone or claims_of(run.target, run.arguments, settings, v, o)
+        mine = {x.position: g.detach() for x in leaves if (g := said[x.position]) is not None and bool(g.any())}
+        if len(mine) < len(leaves) or not all(mine[x.position].shape == x.tensor.shape for x in leaves):
+            return None
+        found[o] = mine
+    return found
+
+
+def _balanced(leaves: list[Leaf], claims: Claims, generator: torch.Generator) -> dict[int, Tensor] | None:
+    """A direction for each input, such that all of them move the outputs about as much: none hides behind another.
+
+    None where the gradients are too small to be told from nothing.
+    """
+    drawn = {x.position: normal_like(x.tensor, generator) * typical_size(x.tensor) for x in leaves}
+    strength = {p: _size({o: g[p] for o, g in claims.items()}, dict.fromkeys(claims, u)) for p, u in drawn.items()}
+    least = min(strength.values())
+    return {p: u * (least / strength[p]) for p, u in drawn.items()} if least > 0 else None
+
+
+def _size(gradients: dict[int, Tensor], directions: dict[int, Tensor]) -> float:
+    """How far the outputs move if every element does so by chance."""
+    return math.sqrt(sum(float((g * directions[k]).abs().double().square().sum()) for k, g in gradients.items()))
+
+
+def _same_elements(oracle: OwnForward, v: dict[int, Tensor], claims: Claims) -> bool:
+    for o, grads in claims.items():
+        truths = oracle.gradients(o, v[o])
+        for position, claimed in grads.items():
+            truth = truths[position]
+            if truth.shape != claimed.shape or not bool(torch.isfinite(truth).all()):
+                return False
+            off, either = (truth - claimed).abs(), torch.maximum(truth.abs(), claimed.abs())
+            largest = float(either.max())
+            small = (off > _OF_AN_ELEMENT * either) & (either > 1e-12 * largest)
+            if bool(small.any()) or float(off.max()) > _OF_THE_LARGEST * largest:
+                return False
+    return True
+
+
+_OF_AN_ELEMENT, _OF_THE_LARGEST = 1e-5, 1e4 * torch.finfo(torch.float64).eps
+
+
+def _confirmed(evaluate: Evaluate, probes: list[Probe], expected: dict[int, float]) -> bool:
+    slopes = central(evaluate, probes, _SMALL_STEP)
+    return all(abs(slope - expected[p.output]) <= _CONFIRMED * p.scale for slope, p in zip(slopes, probes))
+
+
+def _measured(evaluate: Evaluate, probes: list[Probe], expected: dict[int, float]) -> bool:
+    found = at_step(evaluate, probes, _STEP, torch.finfo(torch.float64).eps)
+    return all(
+        slope.error <= GOOD_ENOUGH * p.scale
+        and abs(slope.value - expected[p.output]) <= 10 * slope.error + FLOOR * p.scale
+        for slope, p in zip(found, probes)
+    )

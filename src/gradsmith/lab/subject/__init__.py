@@ -1,0 +1,1 @@
+"""What is examined: the subject, its arguments, copies of them, and the module it comes from."""

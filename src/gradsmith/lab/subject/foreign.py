@@ -1,0 +1,81 @@
+"""Code that reads memory behind PyTorch's back: a shape that does not fit is then no exception but a crash, or nonsense."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import sys
+from types import FunctionType
+from typing import Any
+
+from gradsmith.lab.lab import Lab
+from gradsmith.lab.subject.target import Target
+from gradsmith.source.loaded import file_named
+
+_KERNELS = ("InterpretedFunction", "JITFunction")
+INTERPRETER = "triton interpreter"  # its column of the compatibility matrix
+
+
+def takes_pointers(lab: Lab) -> bool:
+    """Code that hands bare pointers to a library reads past the end of a tensor of a narrower type."""
+    return _mentions(lab.target.path, "data_ptr", "ctypes")
+
+
+def foreign(lab: Lab) -> bool:
+    """Whether the subject gives addresses away: to a library, to an extension, to a Triton kernel."""
+    return takes_pointers(lab) or _mentions(lab.target.path, "cpp_extension") or uses_triton(lab.target)
+
+
+def uses_triton(target: Target) -> bool:
+    """Whether the subject's file, or what it imports from, holds Triton kernels."""
+    file = file_named(target.path) if target.path is not None else None
+    if file is not None and file.imports.module("triton"):
+        return True
+    home = sys.modules.get(getattr(target.function or target.original, "__module__", None) or "")
+    return any(_is_kernel(value) for value in _reachable(vars(home) if home is not None else {}))
+
+
+def interpreted() -> bool:
+    """Whether Triton runs kernels in its interpreter, on the CPU."""
+    return os.environ.get("TRITON_INTERPRET", "0") not in ("", "0", "false")
+
+
+def interpreter_cell(target: Target, trouble: str = "") -> dict[str, str]:
+    """The matrix's column about the interpreter, for subjects with Triton kernels; `trouble` is what it died of."""
+    if not uses_triton(target):
+        return {}
+    if importlib.util.find_spec("triton") is None:
+        return {INTERPRETER: "not tried: triton is not installed"}
+    if not interpreted():
+        return {INTERPRETER: "not tried: TRITON_INTERPRET=1 has to be set before triton is imported"}
+    return {INTERPRETER: f"fails: {trouble}" if trouble else "works"}
+
+
+def interpreter_note(target: Target) -> list[str]:
+    """A line that says where the kernels ran."""
+    if not uses_triton(target) or not interpreted() or importlib.util.find_spec("triton") is None:
+        return []
+    return [f"{target.name}: its Triton kernels ran under Triton's interpreter on the CPU, not on a GPU"]
+
+
+def _reachable(names: dict[str, Any]) -> list[Any]:
+    """Globals of the subject's module, and those of the functions it imported from other modules of the user's."""
+    found = list(names.values())
+    for value in list(found):
+        if isinstance(value, FunctionType) and value.__globals__ is not names:
+            used = inspect.unwrap(value)
+            if isinstance(used, FunctionType):
+                found += [used.__globals__.get(name) for name in used.__code__.co_names]
+    return found
+
+
+def _is_kernel(value: Any) -> bool:
+    # Autotuner and Heuristics hold the kernel they tune in `fn`.
+    inner = getattr(value, "fn", None) if type(value).__module__.startswith("triton") else None
+    return type(value).__name__ in _KERNELS or (inner is not None and type(inner).__name__ in _KERNELS)
+
+
+def _mentions(path: str | None, *words: str) -> bool:
+    file = file_named(path) if path is not None else None
+    return file is not None and file.mentions(*words)
