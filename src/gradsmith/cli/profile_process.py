@@ -67,7 +67,7 @@ def _ends(process: subprocess.Popen[str], timeout: float) -> bool:
 
 def _run(words: list[str], timeout: float, say: Callable[[str], None]) -> str:
     """Why the process did not end well, or nothing."""
-    heard: list[str] = []
+    last_words: list[str] = []
     with subprocess.Popen(
         words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="replace"
     ) as process:
@@ -77,7 +77,7 @@ def _run(words: list[str], timeout: float, say: Callable[[str], None]) -> str:
                 if line.startswith(_MARK):
                     say(line.removeprefix(_MARK).strip())
                 elif line.strip():
-                    heard[:] = [line.strip()]  # the last line of a traceback says what happened
+                    last_words[:] = [line.strip()]  # the last line of a traceback says what happened
 
         listener = threading.Thread(target=listen, daemon=True)
         listener.start()
@@ -89,5 +89,5 @@ def _run(words: list[str], timeout: float, say: Callable[[str], None]) -> str:
             process.kill()
             raise
         listener.join(1.0)
-    last = heard[0] if heard and process.returncode > 0 else f"exit status {process.returncode}"
+    last = last_words[0] if last_words and process.returncode > 0 else f"exit status {process.returncode}"
     return f"ended the process that profiled it: {last}" if process.returncode else ""

@@ -175,12 +175,12 @@ def _calls(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], place:
     called: list[bool] = []
     inner = args[place]
 
-    def heard(*values: Any, **named: Any) -> Any:
+    def called_instead(*values: Any, **named: Any) -> Any:
         called.append(True)
         return inner(*values, **named)
 
     with torch.no_grad(), contextlib.suppress(Exception):  # user code, which ran before
-        target.call(*(heard if i == place else a for i, a in enumerate(args)), **kwargs)
+        target.call(*(called_instead if i == place else a for i, a in enumerate(args)), **kwargs)
     return bool(called)
 
 

@@ -28,7 +28,7 @@ _MOST = 3  # callers to listen to
 
 
 @dataclass(frozen=True)
-class Heard:
+class PassedOn:
     """Arguments a caller passed, and who it was."""
 
     args: tuple[Any, ...]
@@ -71,7 +71,7 @@ def _literal(node: ast.expr) -> Any:
     return value if isinstance(value, simple) or whole else None
 
 
-def overheard(target: Target, seed: int, seconds: float) -> Iterator[Heard]:
+def passed_by_callers(target: Target, seed: int, seconds: float) -> Iterator[PassedOn]:
     """What the callers of a Function pass to it, when they are called with guessed inputs."""
     from gradsmith.inputs.guess.search import guess
 
@@ -85,7 +85,7 @@ def overheard(target: Target, seed: int, seconds: float) -> Iterator[Heard]:
             if any(_wants_gradient(a) for a in pytree.tree_leaves(call.args)):
                 # A module's parameters, passed on beside it, are its own: a gradient for copies would be nobody's.
                 held = {id(p) for a in call.args if isinstance(a, nn.Module) for p in a.parameters()}
-                yield Heard(tuple(a if id(a) in held else _own(a) for a in call.args), name)
+                yield PassedOn(tuple(a if id(a) in held else _own(a) for a in call.args), name)
                 break
 
 

@@ -148,26 +148,26 @@ def _tensors(clue: Clue, cost: float, sizes: Sizes, kind: str | None = None) -> 
     known: list[Habit] = [h for h in habits(clue.name) if h.forms]
     written = [f"{sizes.form(clue.dims)}/{sizes.spread(clue.dims)}"] if clue.dims else []
     # Indices that run up to their own length are only good for an input of that length; those drawn are small.
-    flavour = known[0].flavour if known and known[0].elements == "floating" else "normal"
-    forms = [(form, flavour) for form in written]
-    forms += [(form, h.flavour) for h in known for form in h.forms.split(", ")]
-    forms += [(form, known[0].flavour if known else "normal") for form in FLOATS.split(", ")]
+    domain = known[0].domain if known and known[0].elements == "floating" else "normal"
+    forms = [(form, domain) for form in written]
+    forms += [(form, h.domain) for h in known for form in h.forms.split(", ")]
+    forms += [(form, known[0].domain if known else "normal") for form in FLOATS.split(", ")]
     wanted = kind or clue.declared.elements or (known[0].elements if known else "floating")
     if clue.gradient and not clue.declared.elements and wanted in ("integer", "bool"):
         wanted = "floating"
     main = not known and bool(clue.gradient)
     seen: list[str] = []
-    for form, flavour in forms:
+    for form, domain in forms:
         if form in seen:
             continue
         seen.append(form)
         rank = cost + (0 if len(seen) == 1 else 0.7 + 0.3 * len(seen)) + _unlikely(form, main)
         gradient = clue.gradient is not False and wanted in ("floating", "complex", "tensors")
-        yield Proposal(rank, wanted, form, _drawn(wanted, flavour), gradient=gradient, ndim=clue.ndim)
+        yield Proposal(rank, wanted, form, _drawn(wanted, domain), gradient=gradient, ndim=clue.ndim)
         if not clue.gradient and not clue.declared.elements and kind is None and len(seen) <= 6:
             for i, other in enumerate(k for k in ("floating", "integer", "bool") if k != wanted):
                 grad = other == "floating" and clue.gradient is not False
-                drawn = _drawn(other, flavour)
+                drawn = _drawn(other, domain)
                 yield Proposal(rank + 2 + i, other, form, drawn, gradient=grad, ndim=clue.ndim)
 
 
@@ -176,19 +176,19 @@ def _unlikely(form: str, main: bool) -> float:
     return (1.5 * (form in _LOW) + 3 * (form in _SINGLE)) if main else 0
 
 
-def _drawn(kind: str, flavour: str) -> str:
-    """Flavours are of floating values, except the one of indices."""
+def _drawn(kind: str, domain: str) -> str:
+    """Domains are of floating values, except the one of indices."""
     return (
-        flavour if (kind == "integer") == (flavour in ("reversed", "ramp")) or kind in ("bool", "complex") else "normal"
+        domain if (kind == "integer") == (domain in ("reversed", "ramp")) or kind in ("bool", "complex") else "normal"
     )
 
 
 def _shaped(clue: Clue, sizes: Sizes) -> Iterator[Proposal]:
     assert clue.declared.dims is not None
     elements = clue.declared.elements or "floating"
-    flavours = [h.flavour for h in habits(clue.name) if h.forms] or ["normal"]
+    domains = [h.domain for h in habits(clue.name) if h.forms] or ["normal"]
     gradient = clue.gradient is not False and elements in ("floating", "complex")
-    yield Proposal(0, elements, sizes.form(clue.declared.dims), flavours[0], gradient=gradient)
+    yield Proposal(0, elements, sizes.form(clue.declared.dims), domains[0], gradient=gradient)
     if clue.declared.optional:
         yield Proposal(3, value=None)
 

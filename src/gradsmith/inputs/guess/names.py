@@ -18,11 +18,11 @@ FLOATS = (
 
 @dataclass(frozen=True)
 class Habit:
-    """Things of one role: as a tensor it has these forms and this flavour, as a plain value it is one of these."""
+    """Things of one role: as a tensor it has these forms and this domain, as a plain value it is one of these."""
 
     role: str
     forms: str = ""
-    flavour: str = "normal"
+    domain: str = "normal"
     values: tuple[Any, ...] = ()
     elements: str = "floating"
     plain_first: bool = False  # usually no tensor

@@ -34,16 +34,16 @@ def value_code(proposal: Proposal, value: Any) -> str:
     sizes = ", ".join(map(str, value.shape)) or "()"
     if proposal.kind == "integer":
         shape = repr(tuple(value.shape))
-        if proposal.flavour == "ramp":
+        if proposal.domain == "ramp":
             return tensor_code(value)
-        if proposal.flavour == "reversed":
+        if proposal.domain == "reversed":
             wide = f".expand({sizes}).clone()" if value.ndim > 1 else ""
             return f"torch.arange({value.shape[-1] if value.ndim else 1}).flip(0){wide}"
-        return f"torch.randint(0, {2 if proposal.flavour == 'binary' else 3}, {shape})"
+        return f"torch.randint(0, {2 if proposal.domain == 'binary' else 3}, {shape})"
     if proposal.kind == "bool":
         return f"torch.rand({sizes}) > 0.4"
     typed = sizes if value.dtype == torch.float32 else f"{sizes}, dtype={value.dtype}"
-    if proposal.flavour == "normal":
+    if proposal.domain == "normal":
         return f"torch.randn({typed}{', requires_grad=True' if value.requires_grad else ''})"
     written = {
         "positive": f"(torch.rand({typed}) + 0.5)",
@@ -51,6 +51,6 @@ def value_code(proposal: Proposal, value: Any) -> str:
         "wide": f"(3 * torch.randn({typed}))",
         "binary": f"(torch.rand({sizes}) > 0.5).to({value.dtype})",
     }
-    if proposal.flavour not in written:
+    if proposal.domain not in written:
         return tensor_code(value)  # a matrix with a property that no one-liner gives
-    return written[proposal.flavour] + (".requires_grad_()" if value.requires_grad else "")
+    return written[proposal.domain] + (".requires_grad_()" if value.requires_grad else "")

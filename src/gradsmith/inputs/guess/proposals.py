@@ -94,12 +94,12 @@ FRAMES = (
 
 @dataclass(frozen=True)
 class Proposal:
-    """One value for one input: a tensor of this kind, form and flavour, or a plain value."""
+    """One value for one input: a tensor of this kind, form and domain, or a plain value."""
 
     cost: float
     kind: str = "value"  # floating, integer, bool, complex, tensors, integers (lists), table, wrapped, value
     form: str = ""
-    flavour: str = "normal"
+    domain: str = "normal"
     value: Any = None
     gradient: bool = False
     ndim: int | None = None  # what the body demands
@@ -108,8 +108,8 @@ class Proposal:
     def is_tensor(self) -> bool:
         return self.kind != "value"
 
-    def flavoured(self, flavour: str) -> Proposal:
-        return replace(self, flavour=flavour)
+    def drawn_from(self, domain: str) -> Proposal:
+        return replace(self, domain=domain)
 
 
 @dataclass(frozen=True)
@@ -163,14 +163,14 @@ def made(proposal: Proposal, frame: Frame, dtype: torch.dtype, generator: torch.
 
 
 def tensor(proposal: Proposal, shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> Tensor:
-    if proposal.kind == "integer" and proposal.flavour == "reversed":
+    if proposal.kind == "integer" and proposal.domain == "reversed":
         # Distinct, and its own inverse: good as an index, and as the inverse of an index.
         return torch.arange(shape[-1]).flip(0).expand(shape).clone() if shape else torch.tensor(0)
-    if proposal.kind == "integer" and proposal.flavour == "ramp":
+    if proposal.kind == "integer" and proposal.domain == "ramp":
         end = shape[0] if shape else 1
         return torch.tensor([0, 1, end] if end > 1 else [0, end])
     if proposal.kind == "integer":
-        return torch.randint(0, 2 if proposal.flavour == "binary" else 3, shape, generator=generator)
+        return torch.randint(0, 2 if proposal.domain == "binary" else 3, shape, generator=generator)
     if proposal.kind == "bool":
         drawn = torch.rand(shape, generator=generator) > 0.4
         if drawn.ndim and drawn.numel():
@@ -179,7 +179,7 @@ def tensor(proposal: Proposal, shape: Shape, dtype: torch.dtype, generator: torc
     if proposal.kind == "complex":
         made = torch.randn(shape, dtype=torch.complex128, generator=generator)
     else:
-        made = FLAVOURS[proposal.flavour](shape, dtype, generator)
+        made = DOMAINS[proposal.domain](shape, dtype, generator)
     return made.requires_grad_(proposal.gradient)
 
 
@@ -219,7 +219,7 @@ def _binary(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> Ten
     return (torch.rand(shape, generator=generator) > 0.5).to(dtype)
 
 
-FLAVOURS: dict[str, Callable[[Shape, torch.dtype, torch.Generator], Tensor]] = {
+DOMAINS: dict[str, Callable[[Shape, torch.dtype, torch.Generator], Tensor]] = {
     "normal": _normal,
     "positive": _positive,
     "unit": _unit,
@@ -242,5 +242,5 @@ def ranked(proposals: Iterable[Proposal]) -> list[Proposal]:
 
 def _same(a: Proposal, b: Proposal) -> bool:
     if a.is_tensor or b.is_tensor:
-        return (a.kind, a.form, a.flavour) == (b.kind, b.form, b.flavour)
+        return (a.kind, a.form, a.domain) == (b.kind, b.form, b.domain)
     return type(a.value) is type(b.value) and repr(a.value) == repr(b.value)

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from gradsmith.inputs.guess.callers import overheard
+from gradsmith.inputs.guess.callers import passed_by_callers
 from gradsmith.inputs.guess.candidates import Sizes, candidates, written_frames
 from gradsmith.inputs.guess.cheapest import cheapest
 from gradsmith.inputs.guess.clues import Clue, clues
@@ -38,7 +38,7 @@ from gradsmith.lab.subject.code import as_code, sayable
 from gradsmith.lab.subject.target import Target
 from gradsmith.lab.subject.wrapped import put_together
 
-_LISTENING = 1.0  # seconds for one caller
+_CALLER_SECONDS = 1.0  # seconds for one caller
 SECONDS = 1.5  # for one subject; the median guess needs a few attempts
 _ATTEMPTS = 6000
 _FRAME_COST = 1.6
@@ -113,20 +113,20 @@ def guess(target: Target, *, seed: int = 0, seconds: float = SECONDS, device: An
             search.tried.clear()
             _look(search, found)
         good = search.best is not None and search.best.good
-        if not good and (heard := _overheard(search)):
-            return replace(heard, attempts=search.attempts, seconds=time.monotonic() - start)
+        if not good and (passed := _passed_by_callers(search)):
+            return replace(passed, attempts=search.attempts, seconds=time.monotonic() - start)
     return _result(search, time.monotonic() - start)
 
 
-def _overheard(search: _Search) -> Guess | None:
+def _passed_by_callers(search: _Search) -> Guess | None:
     """What a caller of the Function passes to it, if that makes every gradient visible."""
-    for heard in overheard(search.target, search.seed, _LISTENING):
-        chosen = [Proposal(0, value=a) for a in heard.args]
+    for passed in passed_by_callers(search.target, search.seed, _CALLER_SECONDS):
+        chosen = [Proposal(0, value=a) for a in passed.args]
         with uncompiled():
-            tried = outcome(search.target, FRAMES[0], chosen, search.dtype, heard.args, search.seed)
+            tried = outcome(search.target, FRAMES[0], chosen, search.dtype, passed.args, search.seed)
         if tried.good and tried.args is not None:
             given = Arguments.of(tried.args)
-            return Guess(tried.args, {}, as_code(given) if sayable(given) else "", caller=heard.caller)
+            return Guess(tried.args, {}, as_code(given) if sayable(given) else "", caller=passed.caller)
     return None
 
 
@@ -193,7 +193,7 @@ def _walk(
         frame, chosen = frames[choice[0]], [o[i] for o, i in zip(options, choice[2:])]
         if choice[1]:  # all functions answer with a tuple, or none does
             chosen = [replace(p, value=p.value.as_tuple()) if isinstance(p.value, Written) else p for p in chosen]
-        again = (frame, *((p.kind, p.form, p.flavour, repr(p.value)) for p in chosen))
+        again = (frame, *((p.kind, p.form, p.domain, repr(p.value)) for p in chosen))
         args = None if again in search.tried else _arguments(search, frame, chosen)
         if args is None:
             continue

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from gradsmith.inputs.guess.paste import value_code
-from gradsmith.inputs.guess.proposals import FLAVOURS, Frame, Proposal, made
+from gradsmith.inputs.guess.proposals import DOMAINS, Frame, Proposal, made
 from gradsmith.lab.explore.questions import looked_at
 from gradsmith.lab.explore.watching import guard
 from gradsmith.lab.measure.memory import whole
@@ -144,9 +144,9 @@ def improve(target: Target, tried: Outcome, seed: int, keywords: tuple[str, ...]
     best = tried
     tensors = [i for i, p in enumerate(tried.chosen) if p.kind == "floating"]
     culprits = [i for i in tensors if i in tried.bad] or tensors
-    for flavour in FLAVOURS:
+    for domain in DOMAINS:
         for group in (culprits, tensors):
-            chosen = [p.flavoured(flavour) if i in group else p for i, p in enumerate(tried.chosen)]
+            chosen = [p.drawn_from(domain) if i in group else p for i, p in enumerate(tried.chosen)]
             if chosen == tried.chosen:
                 continue
             generator = torch.Generator().manual_seed(seed + 1)
@@ -206,11 +206,11 @@ def _again(
 
 def without_warning(target: Target, tried: Outcome, seed: int, keywords: tuple[str, ...] = ()) -> Outcome:
     """The same shapes with one input of a kind that forward has no complaints about; the same where there is none."""
-    for flavour in ("definite", "negative definite", "positive", "unit"):
+    for domain in ("definite", "negative definite", "positive", "unit"):
         for i, proposal in enumerate(tried.chosen):
-            if proposal.kind != "floating" or proposal.flavour == flavour:
+            if proposal.kind != "floating" or proposal.domain == domain:
                 continue
-            chosen = [p.flavoured(flavour) if k == i else p for k, p in enumerate(tried.chosen)]
+            chosen = [p.drawn_from(domain) if k == i else p for k, p in enumerate(tried.chosen)]
             generator = torch.Generator().manual_seed(seed + 1)
             args = tuple(made(p, tried.frame, tried.dtype, generator) for p in chosen)
             attempt = outcome(target, tried.frame, chosen, tried.dtype, args, seed, keywords)
