@@ -329,5 +329,8 @@ def test_second_derivatives_are_judged_like_first_ones(factor: float, function: 
     found = second_order(lab)
     assert found.judgement is not None
     by_name = {p.leaf.name: p.status for p in found.judgement.pairs}
+    if not by_name:  # a short look was enough, which only ever says that all is right
+        assert factor == 1
+        return
     assert by_name["grad_output"] in ("right", "noisy")
     assert by_name["x"] in (("right", "noisy") if factor == 1 else ("wrong", "noisy"))

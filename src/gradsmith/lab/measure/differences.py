@@ -190,4 +190,5 @@ def _rounding(probe: Probe, output: Tensor, step: float) -> float:
     # 8: outputs are rarely rounded correctly; sums inside forward lose a few more bits than the last rounding.
     weighted = (probe.v.abs() * output.detach().abs()).double()
     # A step is as long as the input is large, times h: rounding the moved input changes it by eps / h of itself.
-    return (8 * float(torch.linalg.vector_norm(weighted)) + probe.scale / 2) / step
+    moved = probe.scale / 2 if math.isfinite(probe.scale) else 0.0  # what backward says may be NaN, and forward is not
+    return (8 * float(torch.linalg.vector_norm(weighted)) + moved) / step

@@ -121,6 +121,7 @@ def _handed_out(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.measure.raw import argument_names, forward_of
     from gradsmith.lab.measure.values import unchanged
     from gradsmith.lab.subject.target import short_name
+    from gradsmith.lab.subject.wrapped import has_memory
 
     run = lab.precise_run()
     run.gradients(lab.baseline.v)
@@ -128,7 +129,7 @@ def _handed_out(lab: Lab) -> Iterator[Finding]:
         (call, i, value, value.detach().clone())
         for call in run.trace.backwards
         for i, value in enumerate(call.returned)
-        if isinstance(value, Tensor)
+        if isinstance(value, Tensor) and has_memory(value)
     ]
     for other in (run, lab.precise_run()):  # a buffer on ctx, and one that outlives the graph
         other.gradients(run.normal(lab.generator(43)))
