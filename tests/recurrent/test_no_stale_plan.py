@@ -6,8 +6,11 @@ import dataclasses
 import functools
 import math
 import os
+import subprocess
+import sys
 import threading
 import types
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -72,6 +75,41 @@ def test_a_change_is_noticed_by_the_next_process(way: str) -> None:
                 results.append(outcome(run, step))
                 break
     torch.testing.assert_close(results[1], results[0], atol=1e-2 if way == "autocast" else 1e-5, rtol=1e-5)
+
+
+TWO_PROCESSES = """
+import sys
+import torch
+from gradsmith.recurrent import scan
+from tests.recurrent.test_no_stale_plan import loop, outcome
+from tests.recurrent.ways_to_change import WAYS
+
+after = sys.argv[1] == "after"
+for way, make in WAYS.items():
+    results = []
+    for run in (loop, scan):
+        for number, step in enumerate(make()):
+            if number == int(after):
+                results.append(outcome(run, step))
+                break
+    torch.testing.assert_close(
+        results[1], results[0], atol=1e-2 if way == "autocast" else 1e-5, rtol=1e-5, msg=lambda text: f"{way}: {text}"
+    )
+print(len(WAYS), "ways")
+"""
+
+
+@pytest.mark.deep
+def test_a_change_is_noticed_by_a_process_that_finds_the_plans_of_another_on_disk(tmp_path: Path) -> None:
+    """All ways, in two processes that share a cache and nothing else: the second begins with what was changed."""
+    root = Path(__file__).parents[2]
+    paths = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "GRADSMITH_CACHE_DIR": str(tmp_path), "PYTHONPATH": paths}
+    for when in ("before", "after"):
+        command = [sys.executable, "-c", TWO_PROCESSES, when]
+        done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, timeout=1800)
+        assert done.returncode == 0, done.stderr[-2000:]
+        assert f"{len(WAYS)} ways" in done.stdout
 
 
 def test_there_are_more_than_a_hundred_ways() -> None:

@@ -18,7 +18,7 @@ import types
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 
@@ -169,7 +169,7 @@ class Walk:
             raise CannotRead(f"{code.co_name} {reads.problem}")
         parts.append(self._cells(function, path, depth))
         space: dict[str, Any] = function.__globals__
-        builtins: dict[str, Any] = function.__builtins__  # type: ignore[attr-defined]
+        builtins: dict[str, Any] = cast(Any, function).__builtins__
         for name in reads.globals:
             root = name[0]
             if root in space:
