@@ -176,7 +176,7 @@ def _unseen(mutated: Target, leaf: Leaf, found: Guess) -> str:
 
 
 def _as_supply(found: Guess) -> Supply:
-    return Supply(((found.args or (), found.kwargs),), "guessed", found.code, guess=found)
+    return Supply(((found.args or (), found.kwargs),), "guessed", found.code)
 
 
 def _unlike(mutated: Target, leaf: Leaf, target: Target, found: Guess) -> str:

@@ -274,6 +274,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
     >>> nearest("inplce-grad", ["inplace-grad", "return-count"])
     "did you mean 'inplace-grad'?"
+    >>> nearest("xyz", ["quick", "deep"])
+    'there are quick, deep'
     """
     import difflib
 
@@ -281,7 +283,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.4) or difflib.get_close_matches(
         name.upper(), known, n=1, cutoff=0.6
     )
-    return f"did you mean {close[0]!r}?" if close else "`gradsmith rules` lists them all"
+    if close:
+        return f"did you mean {close[0]!r}?"
+    # Names of rules are too many for a sentence; whatever else is asked for by name is told.
+    return f"there are {', '.join(known)}" if len(known) <= 20 else "`gradsmith rules` lists them all"
 
 
 def chosen(select: Sequence[str] = (), ignore: Sequence[str] = (), *, preview: bool = False) -> list[Rule]:

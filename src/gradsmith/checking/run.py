@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -134,10 +134,11 @@ def _on_examples(target: Target, given: Supply, options: Options) -> Report:
     return Report(findings, [replace(subject, conditions=conditions)], functions=1, files=1, notes=notes)
 
 
-def unverified(target: Target, reason: str, findings: Iterable[Finding] = ()) -> Report:
+def unverified(target: Target, reason: str) -> Report:
+    """The report on a subject that could not be run at all."""
     conditions = interpreter_cell(target, reason)
     subject = verdict.unverified(target.name, reason, target.path, target.line, conditions=conditions)
-    return Report(findings=list(findings), subjects=[subject], functions=1, files=1)
+    return Report(subjects=[subject], functions=1, files=1)
 
 
 def _examine_one(

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gradsmith.findings import InputsFrom
-from gradsmith.inputs.guess import Guess
 from gradsmith.lab.subject.binding import Example
 
 
@@ -22,7 +21,6 @@ class Supply:
     notes: tuple[str, ...] = ()
     missing: str = ""  # why there are no examples, and what to write
     ran: Mapping[str, Any] = field(default_factory=dict)  # of recorded calls: how many, from which lines
-    guess: Guess | None = None
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def constructed(cls: type[nn.Module], seed: int) -> Iterator[Built | str]:
         yield Built(module, f"{cls.__name__}({', '.join(f'{k}={v!r}' for k, v in kwargs.items())})")
 
 
-def instances(cls: type[nn.Module], seed: int) -> Iterator[nn.Module]:
+def instances(cls: type[nn.Module], seed: int) -> Iterator[Built]:
     """Instances of `cls`: without arguments where that works, else with guessed ones."""
     with preserved():
         seed_all(seed)
@@ -69,11 +69,11 @@ def instances(cls: type[nn.Module], seed: int) -> Iterator[nn.Module]:
         except Exception:  # its constructor wants arguments, or raises
             plain = None
     if plain is not None:
-        yield plain
+        yield Built(plain, f"{cls.__name__}()")
         return
     for made in constructed(cls, seed):
         if not isinstance(made, str):
-            yield made.module
+            yield made
 
 
 def _size_of(clue: Clue) -> tuple[int, ...]:

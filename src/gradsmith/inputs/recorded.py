@@ -24,12 +24,17 @@ if TYPE_CHECKING:
 MOST_EXAMPLES = 3  # of one Function; more signatures add time, rarely knowledge
 
 
-def of_function(tape: Tape, target: Target, seed: int, *, as_recorded: bool = False) -> Supply:
-    """A few of the calls on tape, those that need a gradient, small enough to be checked; or all, as they were."""
+def as_they_were(tape: Tape, target: Target) -> Supply | None:
+    """All calls on tape in their full size; None where no values were kept."""
+    assert target.function is not None
+    examples: list[Example] = [(args, {}) for call in tape.of(target.function) for args in call.examples]
+    return Supply(tuple(examples), "recorded") if examples else None
+
+
+def of_function(tape: Tape, target: Target, seed: int) -> Supply:
+    """A few of the calls on tape, those that need a gradient, small enough to be checked."""
     assert target.function is not None
     calls = tape.of(target.function)
-    if as_recorded:
-        return Supply(tuple((args, {}) for call in calls for args in call.examples), "recorded")
     ran = {"calls": tape.count(target.function), "lines": sorted({line for call in calls for line in call.lines})}
     examples: list[Example] = []
     notes: list[str] = []

@@ -68,22 +68,25 @@ def _declared(target: Target, builders: Sequence[Callable[[], Any]], wish: Wish)
                 return Supply(missing=f"the declared inputs{at} raise {one_line(error)}")
     if not is_module_class(target.original):
         return Supply(tuple(examples), "declared")
-    complete = [_with_instance(target, example, wish.seed) for example in examples]
-    if any(example is None for example in complete):
-        wanted = f"lambda: ({target.name}(...), torch.randn(3, 4))"
-        return Supply(missing=f"the declared inputs of a module class start with an instance: {wanted}")
-    return Supply(tuple(e for e in complete if e is not None), "declared")
+    return _with_instances(target, examples, wish.seed)
 
 
-def _with_instance(target: Target, example: Example, seed: int) -> Example | None:
-    """The example itself, or behind an instance that takes it; None where none could be built."""
-    args, kwargs = example
-    if args and isinstance(args[0], nn.Module):
-        return example
-    for module in instances(target.original, seed):
-        if recorded.runs(resolve(module), args, kwargs, seed):
-            return (module, *args), kwargs
-    return None
+def _with_instances(target: Target, examples: Sequence[Example], seed: int) -> Supply:
+    """Examples of a module class, each behind an instance: the one that was declared, or one that takes the inputs."""
+    complete: list[Example] = []
+    notes: dict[str, None] = {}
+    for args, kwargs in examples:
+        if args and isinstance(args[0], nn.Module):
+            complete.append((args, kwargs))
+            continue
+        fitting = (b for b in instances(target.original, seed) if recorded.runs(resolve(b.module), args, kwargs, seed))
+        built_for = next(fitting, None)
+        if built_for is None:
+            wanted = f"lambda: ({target.name}(...), torch.randn(3, 4))"
+            return Supply(missing=f"the declared inputs of a module class start with an instance: {wanted}")
+        complete.append(((built_for.module, *args), kwargs))
+        notes[f"{target.name}: no instance is declared, and {built_for.code} was built, which takes the inputs"] = None
+    return Supply(tuple(complete), "declared", notes=tuple(notes))
 
 
 def _recorded(target: Target, wish: Wish) -> Supply | None:
@@ -102,8 +105,11 @@ def _recorded(target: Target, wish: Wish) -> Supply | None:
     if whole:
         calls = [call for call in tape.modules if type(call.module) is target.original]
         return recorded.of_modules(calls) if calls else None
-    known = target.function is not None and target.function in tape.functions
-    return recorded.of_function(tape, target, wish.seed, as_recorded=wish.as_recorded) if known else None
+    if target.function is None or target.function not in tape.functions:
+        return None
+    if wish.as_recorded:
+        return recorded.as_they_were(tape, target)
+    return recorded.of_function(tape, target, wish.seed)
 
 
 def _guessed(target: Target, wish: Wish) -> Supply:
@@ -114,11 +120,9 @@ def _guessed(target: Target, wish: Wish) -> Supply:
     found = guess(replace(target, call=restoring(target.call)), seed=wish.seed, device=wish.device)
     found = refitted(target, found, wish.seed)
     if found.args is None:
-        return Supply(missing=f"no inputs worked ({_tried(found)}); write {declaration(target)}", guess=found)
+        return Supply(missing=f"no inputs worked ({_tried(found)}); write {declaration(target)}")
     caller = f" as {found.caller} passes them on" if found.caller else ""
-    return Supply(
-        ((found.args, found.kwargs),), "guessed", found.code, notes=(_kept(target, found.code, caller),), guess=found
-    )
+    return Supply(((found.args, found.kwargs),), "guessed", found.code, notes=(_kept(target, found.code, caller),))
 
 
 def _guessed_module(target: Target, wish: Wish) -> Supply:
