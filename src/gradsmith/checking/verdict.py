@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from gradsmith.catalog import find, for_event
 from gradsmith.findings import Finding, Report, Severity, Subject
@@ -68,8 +68,37 @@ def unrun(event: str, name: str, where: str, line: int | None, reason: str, seve
     return Report(findings=[rule.stamped(found, "check")], subjects=[subject], functions=1)
 
 
+Weight = Literal["error", "warning", "assumption", "info"]
+# What a step away from the example weighs, by its kind: where the gradient is wrong or not finite, None, or backward raises.
+_EXPLORED: dict[str, tuple[Weight, Weight, Weight]] = {
+    "values": ("error", "error", "warning"),
+    "branch": ("error", "error", "warning"),
+    "clamp": ("assumption", "info", "info"),
+    "named option": ("error", "error", "warning"),
+    "invented option": ("assumption", "info", "info"),
+    "gradient control": ("warning", "info", "info"),
+    "size": ("error", "error", "info"),
+    "ids": ("error", "error", "info"),
+    "structure": ("assumption", "info", "info"),
+    "requires grad": ("error", "info", "warning"),
+    "state": ("warning", "info", "warning"),
+}
+
+
+def of_explored(kind: str, outcome: str, *, own: bool = False) -> Weight:
+    """The table of the design. `own` means that an `assert` or `raise` of the subject itself made the exception.
+
+    >>> of_explored("size", "wrong"), of_explored("structure", "wrong"), of_explored("values", "raises", own=True)
+    ('error', 'assumption', 'info')
+    """
+    wrong, none, raises = _EXPLORED[kind]
+    if outcome == "raises":
+        return "info" if own else raises
+    return none if outcome == "none" else wrong
+
+
 def of_step(*, wrong: bool, doubtful: bool, most: Severity = "error") -> Severity:
-    """A step away from the example: an exception is loud, a wrong number is not; what nobody may have meant weighs less."""
+    """Another condition (complex numbers) on the same example: what nobody may have meant weighs less."""
     found: Severity = "error"
     if doubtful:
         found = "warning" if wrong else "info"

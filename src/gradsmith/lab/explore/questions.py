@@ -50,6 +50,29 @@ def compared(tape: OperationTape, leaves: Iterable[Leaf]) -> Compared:
     return found
 
 
+def overwritten_by(tape: OperationTape, leaves: Iterable[Leaf]) -> set[int]:
+    """Positions of the ids at which forward writes without adding up: what repeats there, torch itself leaves open."""
+    indices = [x for x in leaves if not x.tensor.dtype.is_floating_point and x.tensor.numel() > 1]
+    found: set[int] = set()
+    for call in tape.calls(know.SCATTERS):
+        if call.kwargs.get("accumulate") is True or True in call.args or "reduce" in call.kwargs:
+            continue
+        operands = list(call.operands)[1:]
+        found.update(leaf.position for s in operands if (leaf := _same_numbers(s, indices)))
+    return found
+
+
+def bounds_of_ids(tape: OperationTape, leaves: Iterable[Leaf]) -> dict[int, list[int]]:
+    """The whole numbers on both sides of the bounds with which forward compares its ids."""
+    indices = [x for x in leaves if x.tensor.dtype in (torch.int64, torch.int32) and x.tensor.numel() > 1]
+    found: dict[int, list[int]] = {}
+    for call in tape.calls(know.COMPARISONS - {"eq", "ne", "not_equal"}):
+        if len(call.args) == 2 and type(call.args[1]) is int and (leaf := _same_numbers(call.args[0], indices)):
+            numbers = found.setdefault(leaf.position, [])
+            numbers.extend(n for n in range(call.args[1] - 1, call.args[1] + 2) if n not in numbers)
+    return found
+
+
 def _same_numbers(seen: Any, leaves: Sequence[Leaf]) -> Leaf | None:
     """The input that this is, or is a view or copy of with the same numbers."""
     if not isinstance(seen, Seen) or seen.dtype.is_floating_point or seen.dtype.is_complex:

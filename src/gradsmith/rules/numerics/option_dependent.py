@@ -58,7 +58,6 @@ GOOD = BAD.replace(
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.checking.reporting import reported
-    from gradsmith.lab.explore.variations import tried
+    from gradsmith.checking.discoveries import discovered
 
-    yield from reported(lab, tried(lab, "options"), "Keep the option on ctx, and let backward follow the same branch.")
+    yield from discovered(lab, ("named option", "invented option", "gradient control", "requires grad"), "Keep the option on ctx, and let backward follow the same branch.")

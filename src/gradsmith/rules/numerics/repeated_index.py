@@ -62,8 +62,7 @@ GOOD = BAD.replace("grad[index] = grad_output", "grad.index_add_(0, index, grad_
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.checking.reporting import reported
-    from gradsmith.lab.explore.variations import tried
+    from gradsmith.checking.discoveries import discovered
 
     advice = "Accumulate: grad.index_add_(dim, index, grad_output) instead of grad[index] = grad_output."
-    yield from reported(lab, tried(lab, "indices"), advice, most="warning")
+    yield from discovered(lab, ("ids",), advice)

@@ -68,8 +68,6 @@ GOOD = (
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.checking.reporting import reported
-    from gradsmith.lab.explore.variations import tried
+    from gradsmith.checking.discoveries import discovered
 
-    yield from reported(lab, tried(lab, "parameters"), "Look for a factor or term that vanishes at this value.")
-    yield from reported(lab, tried(lab, "thresholds"), "Make the same distinction in backward as in forward.")
+    yield from discovered(lab, ("values", "branch"), "Make the same distinction in backward as in forward, and keep every factor.")

@@ -1,0 +1,121 @@
+"""What exploring found, as findings: the moves that are left, the cause there, and both numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from gradsmith.checking import verdict
+from gradsmith.diagnosis import diagnose
+from gradsmith.diagnosis.case import Fit, case_of
+from gradsmith.findings import Finding
+from gradsmith.lab.explore.explorer import Discovery, explored
+from gradsmith.lab.explore.move import Kind, as_json, told
+from gradsmith.lab.explore.trial import target_of
+from gradsmith.lab.lab import Lab
+from gradsmith.lab.snippet import demonstration
+
+
+def discovered(lab: Lab, kinds: Sequence[Kind], advice: str) -> Iterator[Finding]:
+    """One finding for each input that is wrong after steps of these kinds; assumptions have a rule of their own."""
+    seen: set[tuple[str | None, str]] = set()
+    for discovery in explored(lab).of(*kinds):
+        weight = weight_of(discovery)
+        key = (_argument(discovery), discovery.trial.status)
+        if weight != "assumption" and key not in seen:
+            seen.add(key)
+            yield replace(_finding(lab, discovery, advice), severity=weight)
+
+
+def assumed(lab: Lab) -> list[Discovery]:
+    """The discoveries that are assumptions: one for each sentence."""
+    found = {d.assumption or told(d.trial.moves): d for d in explored(lab).found if weight_of(d) == "assumption"}
+    return list(found.values())
+
+
+def assumption_finding(lab: Lab, discovery: Discovery) -> Finding:
+    """The assumption in one sentence, and the step that shows what happens without it."""
+    m, moves = discovery.trial.mismatch, discovery.trial.moves
+    sentence = discovery.assumption or f"not {told(moves).removeprefix('with ')}"
+    where = f" {_numbers(discovery)}" if m is not None else f" {discovery.trial.detail}."
+    message = f"{lab.target.name}.backward assumes that {sentence}: {told(moves)} the gradient is wrong.{where}"
+    finding = lab.finding(
+        message,
+        argument=_argument(discovery),
+        advice="If that always holds, say so: accept the assumption. Otherwise derive the gradient for other inputs, too.",
+        evidence={"assumes": sentence, "moves": [as_json(move) for move in moves]},
+    )
+    return _reproducible(lab, discovery, finding)
+
+
+def weight_of(discovery: Discovery) -> verdict.Weight:
+    return verdict.of_explored(discovery.kind, discovery.trial.status, own=discovery.trial.own)
+
+
+def _argument(discovery: Discovery) -> str | None:
+    m = discovery.trial.mismatch
+    return m.argument if m is not None else discovery.trial.moves[0].argument
+
+
+def _finding(lab: Lab, discovery: Discovery, advice: str) -> Finding:
+    trial, name = discovery.trial, lab.target.name
+    words = told(trial.moves)
+    fit: Fit | None = None
+    if trial.status == "raises":
+        message = f"{name}.backward raises {words}, although forward accepts it: {trial.detail}"
+    elif trial.mismatch is None:
+        message = f"{name}.backward: {words}, {trial.detail}."
+    else:
+        fit = _diagnosed(lab, discovery)
+        kind = fit.words if fit is not None else "is wrong"
+        message = f"{name}.backward: {words}, the gradient of '{trial.mismatch.argument}' {kind}. {_numbers(discovery)}"
+    more = f"{fit.advice} {advice}" if fit is not None and fit.advice else advice
+    explored_by = explored(lab)
+    finding = lab.finding(
+        message,
+        argument=_argument(discovery),
+        advice=more,
+        cause=fit.cause if fit is not None else None,
+        line=fit.line if fit is not None else None,
+        evidence={
+            "variation": words,
+            "status": trial.status,
+            "kind": discovery.kind,
+            "moves": [as_json(move) for move in trial.moves],
+            "tried": explored_by.judged,
+        },
+    )
+    return _reproducible(lab, discovery, finding)
+
+
+def _numbers(discovery: Discovery) -> str:
+    m = discovery.trial.mismatch
+    if m is None:
+        return ""
+    at = f"[{', '.join(map(str, m.element))}]" if m.element else ""
+    said = "None" if m.missing else f"{m.claimed:.6g}"
+    return f"At {m.argument}{at}: backward returned {said}, the true derivative is {m.true:.6g}."
+
+
+def _diagnosed(lab: Lab, discovery: Discovery) -> Fit | None:
+    """The cause, looked for where the gradient is wrong."""
+    trial = discovery.trial
+    if trial.arguments is None or trial.mismatch is None:
+        return None
+    there = Lab(target_of(lab, trial.moves), trial.arguments, lab.settings, lab.level, isolated=lab.isolated)
+    try:
+        for pair in there.gradient.wrong:
+            if pair.leaf.name == trial.mismatch.argument and pair.mismatch is not None:
+                case = case_of(there, pair)
+                return diagnose(case) if case is not None else None
+    except Exception:  # the cause is a help; without one the numbers stand
+        return None
+    return None
+
+
+def _reproducible(lab: Lab, discovery: Discovery, finding: Finding) -> Finding:
+    m, arguments = discovery.trial.mismatch, discovery.trial.arguments
+    if arguments is None:
+        return finding
+    where = (m.argument, m.element) if m is not None else (None, None)
+    return replace(finding, reproduce=demonstration(lab, arguments, "gradient", *where))

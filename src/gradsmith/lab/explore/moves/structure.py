@@ -1,0 +1,57 @@
+"""Structure that the example has and a random draw would not: broken on purpose, one domain at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from gradsmith.lab.explore.domains import broken, domains_of
+from gradsmith.lab.explore.move import Kind, Move
+from gradsmith.lab.explore.moves.values import leaf_at, movable
+from gradsmith.lab.lab import Lab
+from gradsmith.lab.subject.arguments import Arguments
+
+
+@dataclass(frozen=True)
+class Break(Move):
+    """Values outside a domain that the example lies in."""
+
+    position: int
+    domain: str
+    says: str  # the domain's words
+    kind: ClassVar[Kind] = "structure"
+    order: ClassVar[int] = 4
+
+    def applied(self, arguments: Arguments, seed: int) -> Arguments | None:
+        leaf = leaf_at(arguments, self.position)
+        if leaf is None:
+            return None
+        held = domains_of(leaf.tensor, differentiable=leaf.differentiable)
+        domain = next((d for d in held if d.name == self.domain), None)
+        if domain is None:
+            return None
+        generator = torch.Generator().manual_seed(seed)
+        other = broken(leaf.tensor.detach(), domain, generator, differentiable=leaf.differentiable)
+        return None if other is None else arguments.replaced({self.position: other})
+
+    def words(self) -> str:
+        return f"where '{self.argument}' no longer {_negated(self.says)}"
+
+    @property
+    def assumes(self) -> str:
+        return f"'{self.argument}' {self.says}"
+
+
+def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
+    for leaf in arguments.leaves:
+        if movable(leaf) and not leaf.tensor.is_complex():
+            for domain in domains_of(leaf.tensor, differentiable=leaf.differentiable):
+                yield Break(leaf.name, leaf.position, domain.name, domain.words)
+
+
+def _negated(words: str) -> str:
+    first, _, rest = words.partition(" ")
+    return f"{ {'is': 'is', 'has': 'has', 'holds': 'holds', 'lies': 'lies'}.get(first, first)} {rest}"

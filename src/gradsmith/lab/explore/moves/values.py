@@ -1,0 +1,146 @@
+"""Other values of the same structure: redrawn, scaled, negated, shifted, tied, zero.
+
+None of these leaves a domain that the example lies in (`domains.py`): what a step makes is put back into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from gradsmith.lab.explore.domains import domains_of, redrawn, within
+from gradsmith.lab.explore.move import Kind, Move
+from gradsmith.lab.lab import Lab
+from gradsmith.lab.subject.arguments import Arguments, Leaf
+
+_LARGE = 1e4  # its square and its exponential's argument are where float32 begins to overflow
+
+
+@dataclass(frozen=True)
+class Redraw(Move):
+    """Other numbers from the same domain, as large as those of the example."""
+
+    position: int
+    kind: ClassVar[Kind] = "values"
+    order: ClassVar[int] = 2
+
+    def applied(self, arguments: Arguments, seed: int) -> Arguments | None:
+        leaf = leaf_at(arguments, self.position)
+        if leaf is None:
+            return None
+        other = redrawn(leaf.tensor.detach(), leaf.tensor.shape, _generator(seed), differentiable=leaf.differentiable)
+        return arguments.replaced({self.position: other})
+
+    def words(self) -> str:
+        return f"with other values of '{self.argument}'"
+
+
+@dataclass(frozen=True)
+class Transform(Move):
+    """The numbers of the example, changed in one of the ways of `WAYS`."""
+
+    position: int
+    way: str
+    kind: ClassVar[Kind] = "values"
+    order: ClassVar[int] = 3
+
+    def applied(self, arguments: Arguments, seed: int) -> Arguments | None:
+        leaf = leaf_at(arguments, self.position)
+        if leaf is None:
+            return None
+        before = leaf.tensor.detach()
+        after = WAYS[self.way].change(before, _generator(seed))
+        if after is None:
+            return None
+        if before.is_floating_point():
+            held = domains_of(before, differentiable=leaf.differentiable)
+            after = within(held, after).to(before) if held else after.to(before)
+        if torch.equal(after, before):
+            return None
+        return arguments.replaced({self.position: after})
+
+    def words(self) -> str:
+        return f"with {WAYS[self.way].words.format(x=self.argument)}"
+
+
+@dataclass(frozen=True)
+class Way:
+    words: str
+    change: Callable[[Tensor, torch.Generator], Tensor | None]
+
+
+def _real(change: Callable[[Tensor], Tensor | None]) -> Callable[[Tensor, torch.Generator], Tensor | None]:
+    return lambda x, generator: change(x)
+
+
+def _one_zero(x: Tensor) -> Tensor:
+    other = x.clone()
+    other.view(-1)[0] = 0
+    return other
+
+
+def _zero_row(x: Tensor) -> Tensor | None:
+    if not x.ndim or x.shape[-1] < 2:
+        return None
+    other = x.clone()
+    other[(0,) * (x.ndim - 1)] = 0
+    return other
+
+
+def _ties(x: Tensor) -> Tensor | None:
+    if not x.ndim or x.shape[-1] < 2 or x.is_complex():
+        return None
+    order = x.sort(-1).values
+    largest = torch.where(x == order[..., -2:-1], order[..., -1:], x)
+    return torch.where(largest == order[..., :1], order[..., 1:2], largest) if x.shape[-1] > 3 else largest
+
+
+def _shifted(x: Tensor, sign: float) -> Tensor:
+    width = float(x.detach().abs().double().square().mean().sqrt()) or 1.0
+    return x + sign * 2 * max(width, 1.0)
+
+
+def _reversed(x: Tensor) -> Tensor | None:
+    return x.flip(-1) if x.ndim and x.shape[-1] > 1 else None
+
+
+WAYS = {
+    "large": Way("'{x}' 30 times as large", _real(lambda x: x * 30)),
+    "small": Way("'{x}' 1000 times as small", _real(lambda x: x * 1e-3)),
+    "negated": Way("'{x}' negated", _real(lambda x: -x)),
+    "up": Way("'{x}' shifted up", _real(lambda x: _shifted(x, 1))),
+    "down": Way("'{x}' shifted down", _real(lambda x: _shifted(x, -1))),
+    "reversed": Way("'{x}' in reverse order", _real(_reversed)),
+    "ties": Way("equal elements in '{x}'", _real(_ties)),
+    "one zero": Way("a zero in '{x}'", _real(lambda x: _one_zero(x.contiguous()))),
+    "zero row": Way("a row of zeros in '{x}'", _real(_zero_row)),
+    "zeros": Way("'{x}' all zero", _real(torch.zeros_like)),
+    "huge": Way(f"'{{x}}' as large as {_LARGE:g}", _real(lambda x: x * (_LARGE / (float(x.abs().max()) or 1.0)))),
+}
+_OF_A_NUMBER = ("zeros",)  # beside a redraw: a single number keeps sign and magnitude
+
+
+def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
+    """All steps for all floating inputs, the most telling first, one input after the other for each way."""
+    leaves = [x for x in arguments.leaves if movable(x)]
+    yield from (Redraw(x.name, x.position) for x in leaves)
+    for way in WAYS:
+        yield from (Transform(x.name, x.position, way) for x in leaves if x.tensor.numel() > 1)
+
+
+def movable(leaf: Leaf) -> bool:
+    tensor = leaf.tensor
+    plain = tensor.is_floating_point() or tensor.is_complex()
+    return plain and tensor.layout == torch.strided and tensor.numel() > 0 and type(tensor).__module__.startswith("torch")
+
+
+def leaf_at(arguments: Arguments, position: int) -> Leaf | None:
+    return next((x for x in arguments.leaves if x.position == position), None)
+
+
+def _generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)

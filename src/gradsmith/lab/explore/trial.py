@@ -1,0 +1,150 @@
+"""One explored example: what becomes of the gradient after these moves."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from gradsmith.lab.explore.move import Move, applied
+from gradsmith.lab.lab import Lab
+from gradsmith.lab.measure.compressed import digits_saved
+from gradsmith.lab.measure.gradient import Judgement, Mismatch, NotNearby, Settings, distinct, judge
+from gradsmith.lab.measure.oracle import own_forward
+from gradsmith.lab.measure.resemblance import surrogate_kind
+from gradsmith.lab.measure.screening import is_plainly_right
+from gradsmith.lab.measure.values import finite
+from gradsmith.lab.run import Run, forward
+from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.target import Target
+
+Status = Literal["right", "wrong", "non-finite", "none", "raises", "rejected", "unjudged"]
+BAD: tuple[Status, ...] = ("wrong", "non-finite", "none", "raises")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What became of an example. `detail` says why; `own` that the exception stands in the subject's own code as a raise."""
+
+    moves: tuple[Move, ...]
+    status: Status
+    detail: str = ""
+    arguments: Arguments | None = None
+    mismatch: Mismatch | None = None
+    exception: str = ""  # its type, where backward raises
+    own: bool = False  # raised by an `assert` or `raise` of the subject itself
+
+    @property
+    def bad(self) -> bool:
+        return self.status in BAD
+
+
+def examined(lab: Lab, base: Arguments, moves: Sequence[Move], seed: int) -> Trial:
+    """The gradient after these moves, held against the truth there."""
+    chosen = tuple(moves)
+    try:
+        arguments = applied(chosen, base, seed)
+    except Exception as error:  # a move met values that it was not made for
+        return Trial(chosen, "rejected", said(error))
+    if arguments is None:
+        return Trial(chosen, "rejected", "it changes nothing")
+    return replace(_judged(lab, target_of(lab, chosen), arguments), moves=chosen, arguments=arguments)
+
+
+def target_of(lab: Lab, moves: Sequence[Move]) -> Target:
+    """The subject, in the state that moves such as `train()` put it into."""
+    target = lab.precise[0]
+    for move in moves:
+        change = getattr(move, "target", None)
+        target = change(target) if change is not None else target
+    return target
+
+
+def _judged(lab: Lab, target: Target, arguments: Arguments) -> Trial:
+    nothing: tuple[Move, ...] = ()
+    seed, settings = lab.settings.seed, _settings(lab)
+    try:
+        run = forward(target, arguments, seed=seed)
+    except Exception as error:
+        return Trial(nothing, "rejected", said(error))
+    if not all(finite(o) for o in run.outputs if o.is_floating_point() or o.is_complex()):
+        return Trial(nothing, "unjudged", "its outputs are not finite")
+    if not run.differentiable:
+        return Trial(nothing, "unjudged", "it has no gradient")
+    v = run.normal(lab.generator(7))
+    try:
+        grads = run.gradients(v)
+    except Exception as error:  # the user's backward, on inputs that forward took
+        return Trial(nothing, "raises", said(error), exception=type(error).__name__, own=_raised_by(target, error))
+    if (spoilt := _not_finite(arguments, grads)) and _finite_by_autograd(lab, target, run, v, spoilt[0]):
+        return Trial(nothing, "non-finite", f"the gradient of '{spoilt[1]}' is NaN or infinite")
+    if spoilt or lab.surrogate or lab.approximate:
+        why = "the gradient is not finite, nor is that of autograd" if spoilt else "it is not meant to be the derivative"
+        return Trial(nothing, "unjudged", why)
+    try:
+        if is_plainly_right(run, v, settings, grads):
+            return Trial(nothing, "right")
+        judged = judge(target, arguments, settings, until_wrong=True)
+        seen = {pair.leaf.position for pair in judged.pairs}
+        if not judged.wrong and not seen.issuperset(x.position for x in distinct(arguments.differentiable)):
+            judged = judge(target, arguments, settings)
+    except NotNearby as error:
+        return Trial(nothing, "unjudged", str(error))
+    return _weighed(lab, arguments, judged)
+
+
+def _weighed(lab: Lab, arguments: Arguments, judged: Judgement) -> Trial:
+    nothing: tuple[Move, ...] = ()
+    wrong = [p for p in judged.wrong if p.status == "wrong" and p.mismatch is not None]
+    if not wrong:
+        missing = [p for p in judged.wrong if p.status == "missing"]
+        if missing:
+            return Trial(nothing, "none", f"the gradient of '{missing[0].leaf.name}' is None", mismatch=missing[0].mismatch)
+        return Trial(nothing, "unjudged" if judged.noisy else "right", "noise is too wide" if judged.noisy else "")
+    if surrogate_kind(judged, lab.settings) is not None:
+        return Trial(nothing, "unjudged", "the gradient looks like a surrogate")
+    digits = digits_saved(lab, arguments)
+    if digits and all(pair.off <= digits for pair in wrong):
+        return Trial(nothing, "unjudged", "it keeps fewer digits for backward")
+    return Trial(nothing, "wrong", mismatch=wrong[0].mismatch)
+
+
+def _settings(lab: Lab) -> Settings:
+    """Digits lost inside backward have been reported, and are no more wrong elsewhere."""
+    if not lab.gradient.imprecise:
+        return lab.settings
+    return replace(lab.settings, rtol=max(lab.settings.rtol or 0.0, 1e-4))
+
+
+def _not_finite(arguments: Arguments, grads: dict[int, Tensor | None]) -> tuple[int, str] | None:
+    for leaf in arguments.differentiable:
+        grad = grads.get(leaf.position)
+        if grad is not None and not bool(torch.isfinite(grad).all()):
+            return leaf.position, leaf.name
+    return None
+
+
+def _finite_by_autograd(lab: Lab, target: Target, run: Run, v: dict[int, Tensor], position: int) -> bool:
+    """Where PyTorch's own gradient of this forward is NaN as well, the custom one is no worse."""
+    oracle = own_forward(target, run, lab.settings.seed, lab.settings.reference)
+    if oracle is None or not any(o.requires_grad for o in oracle.outputs):
+        return False
+    return all(bool(torch.isfinite(oracle.gradients(o, g)[position]).all()) for o, g in v.items())
+
+
+def _raised_by(target: Target, error: BaseException) -> bool:
+    """Whether an `assert` or `raise` in the subject's own file made this exception."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if not frames or target.path is None or frames[-1].filename != target.path:
+        return False
+    line = (frames[-1].line or "").lstrip()
+    return line.startswith(("raise", "assert"))
+
+
+def said(error: BaseException) -> str:
+    line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {line}"
