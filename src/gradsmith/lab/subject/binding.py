@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,8 @@ from gradsmith.findings import GradsmithError
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.target import Target, has_setup_context
 
+# The keyword under which `train()` and `eval()` are chosen: no parameter of forward can be called so.
+TRAINING = "train()"
 Example = tuple[tuple[Any, ...], dict[str, Any]]
 
 
@@ -75,6 +78,20 @@ def _functional(target: Target) -> Target:
     assert module is not None
 
     def call(parameters: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        return torch.func.functional_call(module, parameters, args, kwargs)
+        with _training(module, kwargs.pop(TRAINING, None)):
+            return torch.func.functional_call(module, parameters, args, kwargs)
 
     return replace(target, call=call)
+
+
+@contextlib.contextmanager
+def _training(module: torch.nn.Module, wanted: bool | None) -> Iterator[None]:
+    """The module as after `train(wanted)`, and afterwards each part of it as it was; None leaves it alone."""
+    before = [(part, part.training) for part in module.modules()]
+    try:
+        if wanted is not None and wanted != module.training:
+            module.train(wanted)
+        yield
+    finally:
+        for part, mode in before:
+            part.training = mode

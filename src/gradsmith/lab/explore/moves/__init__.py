@@ -1,0 +1,1 @@
+"""The moves, one kind of step per file."""
