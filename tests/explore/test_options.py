@@ -269,6 +269,18 @@ def test_dropout_is_off_after_eval_only():
     assert not bool((outputs(lab, move.applied(filled, 0))[0] == 0).any())
 
 
+def test_training_writes_into_no_buffer_of_the_user():
+    norm = nn.BatchNorm1d(4, dtype=torch.float64).eval()
+    lab = lab_of(norm, x())
+    filled = with_defaults(lab.target, lab.arguments)
+    (move,) = [m for m in moves(lab, filled) if isinstance(m, TrainMode)]
+    run = forward(lab.target, move.applied(filled, 0), seed=0)
+    run.gradients(run.ones())
+    assert torch.allclose(run.outputs[0].mean(0), torch.zeros(4, dtype=torch.float64))
+    assert norm.num_batches_tracked == 0
+    assert torch.equal(norm.running_mean, torch.zeros(4, dtype=torch.float64))
+
+
 def test_a_module_among_the_arguments_is_copied_before_its_mode_changes():
     norm = nn.BatchNorm1d(4, dtype=torch.float64)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
+import copy
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -77,21 +77,23 @@ def _functional(target: Target) -> Target:
     module = target.module
     assert module is not None
 
+    twins: dict[bool, torch.nn.Module] = {}
+
     def call(parameters: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        with _training(module, kwargs.pop(TRAINING, None)):
+        wanted: bool | None = kwargs.pop(TRAINING, None)
+        if wanted is None:
             return torch.func.functional_call(module, parameters, args, kwargs)
+        # Never switched for the time of the call: a checkpoint runs forward again in backward, and needs the same mode.
+        if wanted != module.training and wanted not in twins:
+            twins[wanted] = other_mode(module)
+        chosen = module if wanted == module.training else twins[wanted]
+        buffers = {name: buffer.clone() for name, buffer in chosen.named_buffers()}  # training writes to them
+        return torch.func.functional_call(chosen, {**buffers, **parameters}, args, kwargs)
 
     return replace(target, call=call)
 
 
-@contextlib.contextmanager
-def _training(module: torch.nn.Module, wanted: bool | None) -> Iterator[None]:
-    """The module as after `train(wanted)`, and afterwards each part of it as it was; None leaves it alone."""
-    before = [(part, part.training) for part in module.modules()]
-    try:
-        if wanted is not None and wanted != module.training:
-            module.train(wanted)
-        yield
-    finally:
-        for part, mode in before:
-            part.training = mode
+def other_mode(module: torch.nn.Module) -> torch.nn.Module:
+    """A copy after `train()` or `eval()`, whichever it is not; its parameters are the same tensors."""
+    kept: dict[int, Any] = {id(parameter): parameter for parameter in module.parameters()}
+    return copy.deepcopy(module, kept).train(not module.training)

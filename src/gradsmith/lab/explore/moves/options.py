@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -17,7 +16,7 @@ from gradsmith.lab.explore.questions import looked_at
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.run import forward
 from gradsmith.lab.subject.arguments import Arguments, Leaf
-from gradsmith.lab.subject.binding import TRAINING
+from gradsmith.lab.subject.binding import TRAINING, other_mode
 from gradsmith.lab.subject.foreign import foreign
 from gradsmith.source.options import Scalar, takes_none
 
@@ -88,11 +87,7 @@ class TrainMode(Move):
         now = arguments.flat[self.position]
         if not isinstance(now, nn.Module):
             return None if now is self.training else _with(arguments, self.position, self.training)
-        if now.training is self.training:
-            return None
-        # Its parameters stay the tensors that other arguments may be; buffers are copied, for training writes to them.
-        kept: dict[int, Any] = {id(parameter): parameter for parameter in now.parameters()}
-        return _with(arguments, self.position, copy.deepcopy(now, kept).train(self.training))
+        return None if now.training is self.training else _with(arguments, self.position, other_mode(now))
 
     def words(self) -> str:
         return f"after `{'train' if self.training else 'eval'}()`"
