@@ -195,6 +195,24 @@ def test_a_dimension_that_torch_is_given_is_named_and_other_integers_are_invente
     assert "with `window[1]=4`" in found["invented option"]
 
 
+def test_entries_of_a_dict_are_options_like_others():
+    def configured(x, config):
+        y = x.sum(config["dims"])
+        return y * 2 if config["mode"] == "double" else y
+
+    found = told(configured, x(2, 3, 4), {"mode": "single", "dims": (0, 1), "fast": False})
+    assert "with `config['mode']='double'`" in found["named option"]
+    assert "with `config['fast']=True`" in found["named option"]
+    assert "with `config['dims'][0]=1`" not in found["named option"]
+
+
+def test_dimensions_in_a_tuple_are_varied_one_at_a_time():
+    def summed(x, dims=(0, 1)):
+        return x.sum(dims)
+
+    assert {"with `dims[0]=2`", "with `dims[1]=2`"} <= set(told(summed, x(2, 3, 4))["named option"])
+
+
 def test_a_reduction_is_tried_in_all_its_ways():
     assert {"with `mode='sum'`", "with `mode='none'`"} <= set(told(plain, x())["named option"])
 

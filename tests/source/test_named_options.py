@@ -93,6 +93,28 @@ def test_a_comparison_of_another_option_names_nothing_for_this_one():
     assert values(model, "b") == []
 
 
+@pytest.mark.parametrize(
+    ("forward", "backward"),
+    [
+        ("if config['mode'] == 'x':\n    x = x * 2\nreturn x", "return g, None"),
+        ("if config.get('mode') == 'x':\n    x = x * 2\nreturn x", "return g, None"),
+        ("mode = config.get('mode', 'y')\nassert mode in ['x']\nreturn x", "return g, None"),
+        ("ctx.config = config\nreturn x", "return (g * 2 if ctx.config['mode'] == 'x' else g), None"),
+        ("ctx.mode = config['mode']\nreturn x", "return (g * 2 if ctx.mode == 'x' else g), None"),
+    ],
+)
+def test_values_named_for_an_entry_of_a_dict(forward, backward):
+    model = body(forward, backward, signature="x, config")
+    assert values(model, "config['mode']") == ["x"]
+    assert values(model, "config['other']") == []
+
+
+def test_values_named_for_an_entry_of_a_tuple():
+    model = body("rows, columns = stride\nif columns == 2:\n    x = x * 2\nreturn x", signature="x, stride")
+    assert values(model, "stride[1]") == [2]
+    assert values(model, "stride[0]") == []
+
+
 @pytest.mark.parametrize("taken", ["x, mode = inputs\n", "mode = inputs[1]\n", "_, mode, *rest = inputs\n"])
 def test_values_named_behind_setup_context(taken):
     text = f"""{HEADER}

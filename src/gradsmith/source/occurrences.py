@@ -23,7 +23,10 @@ class Occurrence(NamedTuple):
 
 
 def occurrences(subject: FunctionModel | Method, parameter: str) -> Iterator[Occurrence]:
-    """Every expression that may be this parameter of forward (or of a plain function), in the order of the methods."""
+    """Every expression that may be this parameter of forward (or of a plain function), in the order of the methods.
+
+    `config['mode']` and `stride[0]` are entries of parameters.
+    """
     yield from _found(subject, parameter, _DEPTH)
 
 
@@ -78,18 +81,27 @@ class _Place:
             whole = self.method.resolve(binding.value)
             if isinstance(whole, (ast.Tuple, ast.List)):
                 return binding.index < len(whole.elts) and self.is_it(whole.elts[binding.index], seen | {binding})
-            return self._entry(whole) == binding.index
+            return self.entry(whole) == binding.index
         return False
 
     def _read(self, node: ast.expr, seen: frozenset[Binding]) -> bool:
-        """`ctx.mode`, `ctx.options[1]`, `inputs[1]`."""
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-            entry = self._entry(self.method.resolve(node.value))
-            return entry is not None and entry == node.slice.value
+        """`ctx.mode`, `ctx.options[1]`, `inputs[1]`, `config.get("mode")`."""
+        key: ast.expr | None = node.slice if isinstance(node, ast.Subscript) else None
+        whole = node.value if isinstance(node, ast.Subscript) else None
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "get"
+            and node.args
+        ):
+            key, whole = node.args[0], node.func.value
+        if whole is not None:
+            entry = self.entry(self.method.resolve(whole))
+            return entry is not None and isinstance(key, ast.Constant) and entry == key.value
         attribute = self._attribute(node)
         return attribute is not None and self.attributes.get(attribute, 0) is None
 
-    def _entry(self, node: ast.expr) -> int | str | None:
+    def entry(self, node: ast.expr) -> int | str | None:
         """Which entry of this the parameter is: of `inputs`, or of a tuple or dict in ctx."""
         if isinstance(node, ast.Name) and any(b.how == "param" for b in self.method.definitions(node)):
             return self.packed.get(node.id)
@@ -102,19 +114,31 @@ class _Place:
 
 
 def _places(subject: FunctionModel | Method, parameter: str) -> list[_Place]:
+    own, entry = _split(parameter)
     if isinstance(subject, Method):
-        return [_Place(subject, parameter)]
+        return [_Place(subject, own) if entry is None else _Place(subject, packed={own: entry})]
     forward, setup, backward = subject.forward, subject.setup_context, subject.backward
-    param = forward.param(parameter) if forward is not None else None
+    param = forward.param(own) if forward is not None else None
     if forward is None or param is None:
         return []
-    found = [_Place(forward, parameter)]
-    if setup is not None:
+    found = _places(forward, parameter)
+    if setup is not None and entry is None:
         found.append(_Place(setup, packed=_packed(setup, param)))
     attributes = {a: e for place in found for a, e in _attributes(place)}
     for place in found:
         place.attributes.update(attributes)
     return [*found, *([_Place(backward, attributes=attributes)] if backward is not None else [])]
+
+
+def _split(parameter: str) -> tuple[str, int | str | None]:
+    """The parameter, and which entry of it.
+
+    >>> _split("mode"), _split("config['mode']"), _split("stride[0]")
+    (('mode', None), ('config', 'mode'), ('stride', 0))
+    """
+    own, bracket, rest = parameter.partition("[")
+    key = rest.removesuffix("]")
+    return own, None if not bracket else int(key) if key.isdecimal() else key.strip("'\"")
 
 
 def _packed(setup: Method, param: Param) -> dict[str, int | str]:
@@ -129,6 +153,8 @@ def _attributes(place: _Place) -> Iterator[tuple[str, int | str | None]]:
     for write in place.method.context.writes:
         if place.is_it(write.value):
             yield write.attr, None
+        elif isinstance(write.value, ast.Name) and (entry := place.entry(write.value)) is not None:
+            yield write.attr, entry
         elif isinstance(write.value, (ast.Tuple, ast.List)):
             yield from ((write.attr, i) for i, part in enumerate(write.value.elts) if place.is_it(part))
         elif isinstance(write.value, ast.Dict):

@@ -52,8 +52,9 @@ def _across(number: int | float, value: int | float) -> int | float:
 
 def beside(value: Any, name: str, source: Source | None, rank: int) -> Iterator[tuple[Scalar, str]]:
     """The other dimensions, where the source hands the value to torch as one, and the same one counted from the end."""
-    head = name.partition("[")[0]
-    uses = passed_on(source, head) if source is not None and (type(value) is int or value is None) else []
+    may = source is not None and (type(value) is int or value is None)
+    wholes = dict.fromkeys((name, name.partition("[")[0])) if may else ()  # `x.sum(dims[0])`, `x.sum(dims)`
+    uses = [passed for whole in wholes for passed in passed_on(source, whole)] if source is not None else []
     use = next((passed for passed in uses if _takes_dim(passed)), None)
     if use is not None:
         yield from ((dim, f"torch's {use.operation} takes any dimension") for dim in _dims(value, rank))
