@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from gradsmith.lab.explore.defaults import with_defaults
+from gradsmith.lab.explore.defaults import as_written, names_of, with_defaults
 from gradsmith.lab.explore.moves.options import (
     AsNumber,
     AsTensor,
@@ -154,6 +154,29 @@ def test_defaults_of_a_custom_op_are_given_too():
 def test_a_function_that_cannot_be_given_its_defaults_is_left_as_it_is():
     lab = lab_of(OneGradient, x())
     assert with_defaults(lab.target, lab.arguments) is lab.arguments
+
+
+@pytest.mark.parametrize(
+    ("subject", "words", "expected"),
+    [
+        (Scaled, "with `mode='double'`", ["mode='double'"]),
+        (plain, "with `mode='sum'`", ["mode='sum'"]),
+        (plain, "with `window[0]=4`", ["window[0]=4", "window[1]=3"]),
+        (Layer(), "after `eval()`", ["train()=False"]),
+    ],
+)
+def test_what_nobody_changed_is_left_out_again(subject, words, expected):
+    lab = lab_of(subject, x())
+    filled = with_defaults(lab.target, lab.arguments)
+    move = next(m for m in moves(lab, filled) if m.words() == words)
+    changed = move.applied(filled, 0)
+    written = as_written(lab.target, lab.arguments, filled, changed)
+    names = written.names(names_of(lab.target))
+    told = [f"{n}={v!r}" for n, v in zip(names, written.flat) if not isinstance(v, (torch.Tensor, type(None)))]
+    assert told == expected
+    assert [leaf.name for leaf in written.differentiable] == [leaf.name for leaf in lab.arguments.differentiable]
+    assert torch.equal(outputs(lab, written)[0], outputs(lab, changed)[0])
+    assert as_written(lab.target, lab.arguments, filled, filled).spec == lab.arguments.spec
 
 
 def test_what_requires_grad_stays_what_it_was():

@@ -32,6 +32,28 @@ def with_defaults(target: Target, arguments: Arguments) -> Arguments:
     return found if _runs(target, found) else arguments
 
 
+def as_written(target: Target, example: Arguments, filled: Arguments, changed: Arguments) -> Arguments:
+    """`changed` as a user would write it: without the defaults that the example left out and that are still what they were.
+
+    `filled` is what `with_defaults` made of the example, and what `changed` came from.
+    """
+    (given, named), (before, defaults) = example.with_tensors({}), filled.with_tensors({})
+    args, kwargs = changed.with_tensors({})
+    count = len(args)
+    while count > len(given) and _same(args[count - 1], before[count - 1]):
+        count -= 1
+    kept = {key: value for key, value in kwargs.items() if key in named or not _same(value, defaults.get(key))}
+    found = Arguments.of(args[:count], kept, names_of(target))
+    known = {leaf.name: leaf for leaf in changed.leaves}
+    leaves = [replace(known.get(x.name, x), position=x.position) for x in found.leaves]
+    return Arguments(found.flat, found.spec, leaves)
+
+
+def _same(a: Any, b: Any) -> bool:
+    plain = type(a) is type(b) and isinstance(a, (bool, int, float, str, tuple, type(None)))
+    return a is b or (plain and bool(a == b))
+
+
 def names_of(target: Target) -> tuple[str, ...]:
     """What the arguments are called, in their order: a module's parameters come first."""
     return ("parameters", *target.names) if is_functional(target) else target.names
