@@ -19,6 +19,7 @@ from gradsmith.lab.demonstrations import BODIES, PRELUDE
 from gradsmith.lab.demonstrations.ranks import LAUNCHER
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.binding import TRAINING
 from gradsmith.lab.subject.code import as_code, exact_code
 from gradsmith.lab.subject.importing import package_name
 from gradsmith.lab.subject.target import Target
@@ -93,7 +94,9 @@ def _reach(target: Target) -> str:
     if target.module is None:
         return f"{importing(target.path)}\nfn = subject.{name}"
     call = "torch.func.functional_call(model, parameters, args, kwargs)"
-    return f"{importing(target.path)}\nmodel = subject.{name}\ndef fn(parameters, *args, **kwargs):\n    return {call}"
+    mode = f"if {TRAINING!r} in kwargs:\n        model.train(kwargs.pop({TRAINING!r}))"
+    body = f"    {mode}\n    return {call}"
+    return f"{importing(target.path)}\nmodel = subject.{name}\ndef fn(parameters, *args, **kwargs):\n{body}"
 
 
 def _global_name(target: Target) -> str:

@@ -37,7 +37,7 @@ def writes_by_calls(method: Method, owners: Sequence[Owner], depth: int = 0) -> 
         given: list[tuple[int | str, ast.expr]] = [*enumerate(call.args)]
         given += [(k.arg, k.value) for k in call.keywords if k.arg is not None]
         ours = [(at, a) for at, a in given if any(s.owner in owners and s.certain for s in method.sources(a))]
-        body = _body(method, call.func) if ours else None
+        body = body_called(method, call.func) if ours else None
         if body is None or body is method.node:
             continue
         yield from _written(method, call, body, ours, depth)
@@ -76,7 +76,7 @@ def _may_stand_here(method: Method, func: ast.expr) -> bool:
     return isinstance(around, ast.ClassDef) and ast.unparse(func).startswith(f"{around.name}.")
 
 
-def _body(method: Method, func: ast.expr) -> ast.FunctionDef | None:
+def body_called(method: Method, func: ast.expr) -> ast.FunctionDef | None:
     """The function that is called, where it stands in this file: nested, at the top, or beside the method."""
     if isinstance(func, ast.Name):
         local = method.definitions(func)

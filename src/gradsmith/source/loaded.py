@@ -176,6 +176,15 @@ def method_of(function: Any) -> Method | None:
     return Method(node.name, node, file, "function", None, read_params(node, 0, "input", file), ())
 
 
+def op_of(function: Any) -> FunctionModel | Method | None:
+    """The model of the custom op that a loaded function is the body of; of the function alone where no gradient is registered."""
+    method = method_of(function)
+    if method is None:
+        return None
+    ops = [each for each in method.file.functions if each.kind == "custom_op" and each.forward is not None]
+    return next((op for op in ops if op.forward and op.forward.node.lineno == method.node.lineno), method)
+
+
 def model_of(cls: type) -> FunctionModel | None:
     """The model of a live Function class, as lint builds it, with the bases that it really has; None without source.
 

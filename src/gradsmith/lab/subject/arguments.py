@@ -55,6 +55,15 @@ class Arguments:
         ]
         return Arguments([value for _, value in pairs], spec, leaves)
 
+    def names(self, names: Sequence[str] = ()) -> list[str]:
+        """What each of the flat values is called: `x`, `kernel_size[0]`, `state['h']`.
+
+        >>> Arguments.of((1, (2, 3)), {"dim": 0}, ("x", "pad")).names(("x", "pad"))
+        ['x', 'pad[0]', 'pad[1]', 'dim']
+        """
+        nested = pytree.tree_unflatten(self.flat, self.spec)
+        return [_name(path, names) for path, _ in pytree.tree_flatten_with_path(nested)[0]]
+
     @property
     def differentiable(self) -> list[Leaf]:
         return [leaf for leaf in self.leaves if leaf.differentiable]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,6 +15,8 @@ from gradsmith.findings import GradsmithError
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.target import Target, has_setup_context
 
+# The keyword under which `train()` and `eval()` are chosen: no parameter of forward can be called so.
+TRAINING = "train()"
 Example = tuple[tuple[Any, ...], dict[str, Any]]
 
 
@@ -74,7 +77,23 @@ def _functional(target: Target) -> Target:
     module = target.module
     assert module is not None
 
+    twins: dict[bool, torch.nn.Module] = {}
+
     def call(parameters: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        return torch.func.functional_call(module, parameters, args, kwargs)
+        wanted: bool | None = kwargs.pop(TRAINING, None)
+        if wanted is None:
+            return torch.func.functional_call(module, parameters, args, kwargs)
+        # Never switched for the time of the call: a checkpoint runs forward again in backward, and needs the same mode.
+        if wanted != module.training and wanted not in twins:
+            twins[wanted] = other_mode(module)
+        chosen = module if wanted == module.training else twins[wanted]
+        buffers = {name: buffer.clone() for name, buffer in chosen.named_buffers()}  # training writes to them
+        return torch.func.functional_call(chosen, {**buffers, **parameters}, args, kwargs)
 
     return replace(target, call=call)
+
+
+def other_mode(module: torch.nn.Module) -> torch.nn.Module:
+    """A copy after `train()` or `eval()`, whichever it is not; its parameters are the same tensors."""
+    kept: dict[int, Any] = {id(parameter): parameter for parameter in module.parameters()}
+    return copy.deepcopy(module, kept).train(not module.training)

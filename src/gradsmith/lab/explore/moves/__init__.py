@@ -1,1 +1,1 @@
-"""Moves: each file holds the steps of one kind, and `moves(lab, arguments)`, which finds those that an example allows."""
+"""The moves, one kind of step per file."""
