@@ -239,7 +239,7 @@ def compared_sizes(
         made.real_tensor = value if real else None
         return made
 
-    with config.patch(fake_tensor_propagate_real_tensors=real), _quiet(shapes.__name__):
+    with config.patch(fake_tensor_propagate_real_tensors=real), _quiet():
         mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
         mode.cache_enabled = False  # nothing is asked twice, and keeping the answers takes half of the time
         given = [stand_in(i, value) for i, value in enumerate(values)]
@@ -272,12 +272,11 @@ def _comparison(expr: Any) -> Comparison | None:
 
 
 @contextlib.contextmanager
-def _quiet(logger: str) -> Iterator[None]:
-    """PyTorch logs a warning for every value that it looks up while tracing."""
-    found = logging.getLogger(logger)
-    level = found.level
-    found.setLevel(logging.ERROR)
+def _quiet() -> Iterator[None]:
+    """PyTorch logs every operation that fails on stand-ins, and every value that it looks up."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
     try:
         yield
     finally:
-        found.setLevel(level)
+        logging.disable(before)
