@@ -514,3 +514,37 @@ def test_backward_knows_the_node_it_runs_for_and_nodes_know_their_order() -> Non
     assert before <= z.grad_fn._sequence_nr()
     z.sum().backward()
     assert nodes[0] is y.grad_fn or nodes[0].name() == y.grad_fn.name()
+
+
+def test_forward_on_stand_ins_tells_which_sizes_it_compares() -> None:
+    names, asked = torch_says.compared_sizes(lambda given: given[0] @ given[1], [torch.ones(3, 3), torch.ones(3, 3)])
+    (rows, inner), (same, columns) = names
+    assert len({rows, inner, same, columns}) == 4  # equal sizes are different symbols
+    equal = [c for c in asked if c.kind == "equal"]
+    assert [c.sizes for c in equal] == [frozenset((inner, same))]
+    assert equal[0].holds({inner: 5, same: 5}) and not equal[0].holds({inner: 5, same: 4})
+
+
+def test_forward_on_stand_ins_tells_what_divides_a_size_and_what_bounds_it() -> None:
+    def picky(given: list[Any]) -> Tensor:
+        x, parts = given
+        assert x.shape[1] > 2
+        view: Tensor = x.view(parts, -1)
+        return view
+
+    ((rows, columns), (number,)), asked = torch_says.compared_sizes(picky, [torch.ones(4, 5), 2])
+    at = {rows: 4, columns: 5, number: 2}
+    assert all(c.holds(at) for c in asked)
+    assert not all(c.holds({**at, rows: 5}) for c in asked if c.kind == "equal")
+    assert all(c.holds({**at, rows: 6}) for c in asked if c.kind == "equal")
+    assert not all(c.holds({**at, columns: 2}) for c in asked if c.kind == "order")
+
+
+def test_stand_ins_can_carry_their_values() -> None:
+    def branching(given: list[Any]) -> Any:
+        return given[0] * 2 if bool(given[0].sum() > 0) else [int(i) for i in given[1][1:]]
+
+    values = [-torch.ones(3), torch.tensor([0, 2])]
+    with pytest.raises(RuntimeError, match="data-dependent"):
+        torch_says.compared_sizes(branching, values)
+    torch_says.compared_sizes(branching, values, real=True)

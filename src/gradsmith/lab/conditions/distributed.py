@@ -18,6 +18,7 @@ from torch import Tensor
 from gradsmith.findings import Reproduction
 from gradsmith.lab.conditions.outcome import Outcome, column, examinable, words
 from gradsmith.lab.conditions.ranks import WORKS, Layer, joined
+from gradsmith.lab.explore.sizes import sizes
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.once import once
 from gradsmith.lab.run import forward
@@ -70,13 +71,10 @@ def unfit(lab: Lab) -> str:
 
 def batched(lab: Lab) -> list[int]:
     """Positions of the tensors whose first dimension is the batch: learned from what forward lets be resized."""
-    from gradsmith.lab.explore.variations.shapes import groups
-
     first = lab.precise[1].differentiable[0].position
-    for group in groups(lab):
-        members = [(m.position, m.dim) for m in group.members]
-        if (first, 0) in members and all(dim == 0 for _, dim in members) and not group.numbers:
-            return [position for position, _ in members]
+    for size in sizes(lab):
+        if (first, 0, 1) in size.dims and all(dim == 0 and times == 1 for _, dim, times in size.dims):
+            return [] if size.numbers or size.ends else [position for position, _, _ in size.dims]
     return []
 
 

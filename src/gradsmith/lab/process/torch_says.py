@@ -7,8 +7,11 @@ there, by name. The recurrent engine, which stands alone, keeps its own (tests/r
 from __future__ import annotations
 
 import contextlib
+import logging
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -186,3 +189,94 @@ def without_vmap_advice() -> Iterator[None]:
 def set_deterministic(mode: bool, *, warn_only: bool) -> None:
     """As torch.use_deterministic_algorithms, without importing torch._inductor (2 s); fills torch.empty with NaN."""
     torch._C._set_deterministic_algorithms(mode, warn_only=warn_only)
+
+
+# --- sizes ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What PyTorch, or the user's code, asked about sizes on the way through forward, and found true.
+
+    `sizes` are the names of the sizes in it. `between` are the names on its two sides where nothing else stands there.
+    """
+
+    kind: Literal["equal", "order"]
+    sizes: frozenset[str]
+    holds: Callable[[Mapping[str, int]], bool]
+    between: bool = False
+
+
+def compared_sizes(
+    call: Callable[[list[Any]], Any], values: Sequence[Tensor | int], *, real: bool = False
+) -> tuple[list[list[str]], list[Comparison]]:
+    """(names of the sizes of each value, what was asked about them) when `call` runs on stand-ins of these values.
+
+    A tensor has a name per dimension, an integer one. `real` carries the values along, for code that asks for them. What
+    `call` raises is raised here. Imports sympy and torch._dynamo: 1.4 s the first time (torch 2.15).
+
+    "Not equal" is left out: it is how PyTorch keeps apart what it treats in two ways, and both ways are right.
+    """
+    from torch._dynamo.source import ConstantSource
+    from torch._functorch import config
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental import symbolic_shapes as shapes
+
+    env = shapes.ShapeEnv(duck_shape=False, specialize_zero_one=False)
+
+    def symbol(value: int, name: str) -> Any:
+        source, free = ConstantSource(name), shapes.DimDynamic.DYNAMIC
+        made = env.create_symbol(value, source=source, dynamic_dim=free, constraint_dim=None, positive=None)
+        return env.create_symintnode(made, hint=value, source=source)
+
+    def stand_in(i: int, value: Tensor | int) -> Any:
+        if not isinstance(value, Tensor):
+            return symbol(value, f"number{i}")
+        shape = [symbol(n, f"size{i}_{dim}") for dim, n in enumerate(value.shape)]
+        strides = [math.prod(shape[dim + 1 :]) for dim in range(len(shape))]
+        with mode:
+            made: Any = torch.empty_strided(shape, strides, dtype=value.dtype, device=value.device)
+        made.real_tensor = value if real else None
+        return made
+
+    with config.patch(fake_tensor_propagate_real_tensors=real), _quiet():
+        mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
+        mode.cache_enabled = False  # nothing is asked twice, and keeping the answers takes half of the time
+        given = [stand_in(i, value) for i, value in enumerate(values)]
+        sizes: list[list[Any]] = [list(v.shape) if isinstance(v, Tensor) else [v] for v in given]
+        names = [[str(n.node.expr) for n in own] for own in sizes]
+        with mode, torch.no_grad():
+            call(given)
+    known = {name for own in names for name in own}
+    asked = {str(guard.expr): guard.expr for guard in env.guards}
+    return names, [c for expr in asked.values() if (c := _comparison(expr)) is not None and c.sizes <= known]
+
+
+def _comparison(expr: Any) -> Comparison | None:
+    import sympy  # type: ignore[import-untyped]
+    from torch.utils._sympy.printers import PythonPrinter
+
+    if isinstance(expr, sympy.Ne) or not isinstance(expr, (sympy.core.relational.Relational, sympy.Or, sympy.And)):
+        return None
+    code = compile(PythonPrinter().doprint(expr), "<sizes>", "eval")
+
+    def holds(sizes: Mapping[str, int]) -> bool:
+        try:
+            return bool(eval(code, {"__builtins__": {"max": max, "min": min, "abs": abs}}, dict(sizes)))
+        except ZeroDivisionError:
+            return False
+
+    bare = all(side.is_Symbol for side in expr.args)
+    orders = not expr.has(sympy.Eq)
+    return Comparison("order" if orders else "equal", frozenset(map(str, expr.free_symbols)), holds, bare)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """PyTorch logs every operation that fails on stand-ins, and every value that it looks up."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)

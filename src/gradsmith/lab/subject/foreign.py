@@ -23,8 +23,13 @@ def takes_pointers(lab: Lab) -> bool:
 
 
 def foreign(lab: Lab) -> bool:
-    """Whether the subject gives addresses away: to a library, to an extension, to a Triton kernel."""
-    return takes_pointers(lab) or _mentions(lab.target.path, "cpp_extension") or uses_triton(lab.target)
+    """Whether the subject gives addresses away."""
+    return gives_addresses(lab.target)
+
+
+def gives_addresses(target: Target) -> bool:
+    """Whether it gives addresses to a library, to an extension, to a Triton kernel."""
+    return _mentions(target.path, "data_ptr", "ctypes", "cpp_extension") or uses_triton(target)
 
 
 def uses_triton(target: Target) -> bool:
