@@ -75,6 +75,28 @@ class Run:
         return {i: normal_like(self.outputs[i], generator) for i in self.differentiable}
 
 
+class Spent(BaseException):
+    """More runs of the subject than were allowed. No error of the subject: nothing that catches those may catch it."""
+
+
+@dataclass
+class Allowance:
+    """While it is entered, the subject may run so many times; then `Spent` is raised."""
+
+    runs: int
+    used: int = 0
+
+    def __enter__(self) -> Allowance:
+        _allowances.append(self)
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        _allowances.remove(self)
+
+
+_allowances: list[Allowance] = []
+
+
 def forward(
     target: Target,
     arguments: Arguments,
@@ -85,6 +107,10 @@ def forward(
     tape: OperationTape | None = None,
 ) -> Run:
     """Call the subject on fresh copies. `plain` skips the graph; a tape hears the subject alone, not the copying."""
+    for allowance in _allowances:
+        allowance.used += 1
+        if allowance.used > allowance.runs:
+            raise Spent
     given = copied(arguments, plain=plain)
     if tape is not None:
         tape.follow(given.passed)

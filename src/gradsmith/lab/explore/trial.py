@@ -13,16 +13,28 @@ from torch import Tensor
 from gradsmith.lab.explore.move import Move, applied
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.compressed import digits_saved
-from gradsmith.lab.measure.gradient import Judgement, Mismatch, NotNearby, Settings, distinct, judge
+from gradsmith.lab.measure.differences import Probe, dot, one_sided
+from gradsmith.lab.measure.gradient import (
+    Judgement,
+    Mismatch,
+    NotNearby,
+    Pair,
+    Settings,
+    distinct,
+    judge,
+    moved,
+    typical_size,
+)
 from gradsmith.lab.measure.oracle import own_forward
 from gradsmith.lab.measure.resemblance import surrogate_kind
 from gradsmith.lab.measure.screening import is_plainly_right
 from gradsmith.lab.measure.values import finite
-from gradsmith.lab.run import Run, forward
+from gradsmith.lab.run import Allowance, Run, Spent, forward, normal_like
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.target import Target
 
 Status = Literal["right", "wrong", "non-finite", "none", "raises", "rejected", "unjudged"]
+_RUNS = 400  # of the subject, to judge one example
 BAD: tuple[Status, ...] = ("wrong", "non-finite", "none", "raises")
 
 
@@ -52,7 +64,12 @@ def examined(lab: Lab, base: Arguments, moves: Sequence[Move], seed: int) -> Tri
         return Trial(chosen, "rejected", said(error))
     if arguments is None:
         return Trial(chosen, "rejected", "it changes nothing")
-    return replace(_judged(lab, target_of(lab, chosen), arguments), moves=chosen, arguments=arguments)
+    try:
+        with Allowance(_RUNS):
+            judged = _judged(lab, target_of(lab, chosen), arguments)
+    except Spent:
+        return Trial(chosen, "unjudged", f"{_RUNS} runs do not settle it")
+    return replace(judged, moves=chosen, arguments=arguments)
 
 
 def target_of(lab: Lab, moves: Sequence[Move]) -> Target:
@@ -107,10 +124,27 @@ def _weighed(lab: Lab, arguments: Arguments, judged: Judgement) -> Trial:
         return Trial(nothing, "unjudged" if judged.noisy else "right", "noise is too wide" if judged.noisy else "")
     if surrogate_kind(judged, lab.settings) is not None:
         return Trial(nothing, "unjudged", "the gradient looks like a surrogate")
+    if not any(_smooth(judged, pair, lab.settings) for pair in wrong):
+        return Trial(nothing, "unjudged", "forward has a corner there")
     digits = digits_saved(lab, arguments)
     if digits and all(pair.off <= digits for pair in wrong):
         return Trial(nothing, "unjudged", "it keeps fewer digits for backward")
     return Trial(nothing, "wrong", mismatch=wrong[0].mismatch)
+
+
+def _smooth(judged: Judgement, pair: Pair, settings: Settings) -> bool:
+    """Whether forward has one slope there, and not one to each side: at ties and zeros any of several may be right."""
+    run, size = judged.run, typical_size(pair.leaf.tensor)
+    u = normal_like(pair.leaf.tensor, torch.Generator().manual_seed(settings.seed + 29)) * size
+    evaluate = moved(run.target, run.arguments, pair.leaf, u, settings)
+    v = pair.v if pair.v.is_complex() else pair.v.double()
+    probe = Probe(pair.output, v, 1.0)
+    eps = torch.finfo(pair.dtype).eps
+    left, right = one_sided(evaluate, probe, 1e-5 if pair.dtype == torch.float64 else 1e-2, eps)
+    claimed = dot(pair.claimed, u)
+    apart = abs(left.value - right.value)
+    # What is wrong has to be farther from both slopes than they are from each other.
+    return min(abs(left.value - claimed), abs(right.value - claimed)) > apart
 
 
 def _settings(lab: Lab) -> Settings:

@@ -30,6 +30,7 @@ class SetOption(Move):
     position: int
     value: Scalar
     because: str
+    order: ClassVar[int] = 0
 
     def applied(self, arguments: Arguments, seed: int) -> Arguments | None:
         now = arguments.flat[self.position]
@@ -67,6 +68,7 @@ class LeaveOut(Move):
 
     position: int
     kind: ClassVar[Kind] = "named option"
+    order: ClassVar[int] = 0
 
     def applied(self, arguments: Arguments, seed: int) -> Arguments | None:
         return None if arguments.flat[self.position] is None else _with(arguments, self.position, None)
@@ -82,6 +84,7 @@ class TrainMode(Move):
     position: int
     training: bool
     kind: ClassVar[Kind] = "named option"
+    order: ClassVar[int] = 0
 
     def applied(self, arguments: Arguments, seed: int) -> Arguments | None:
         now = arguments.flat[self.position]
@@ -99,6 +102,7 @@ class AsTensor(Move):
 
     position: int
     kind: ClassVar[Kind] = "invented option"
+    order: ClassVar[int] = 0
 
     def applied(self, arguments: Arguments, seed: int) -> Arguments | None:
         now = arguments.flat[self.position]
@@ -118,6 +122,7 @@ class AsNumber(Move):
 
     position: int
     kind: ClassVar[Kind] = "invented option"
+    order: ClassVar[int] = 0
 
     def applied(self, arguments: Arguments, seed: int) -> Arguments | None:
         now = arguments.flat[self.position]
@@ -134,6 +139,7 @@ class RequireGrad(Move):
 
     position: int
     kind: ClassVar[Kind] = "requires grad"
+    order: ClassVar[int] = 5
 
     def applied(self, arguments: Arguments, seed: int) -> Arguments | None:
         now = [leaf for leaf in arguments.leaves if leaf.position == self.position and not leaf.differentiable]

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
+from torch import Tensor
+
 from gradsmith.lab.explore.move import Kind, Move
 from gradsmith.lab.explore.sizes import Size, resized, sizes
 from gradsmith.lab.lab import Lab
@@ -19,18 +22,17 @@ _CHEAP = 1 << 16  # elements of all inputs together, at that size
 class Resize(Move):
     """One free size of the example, and all that belongs to it, at another value."""
 
-    dims: tuple[tuple[int, int, int], ...]
-    numbers: tuple[tuple[int, int], ...]
-    before: int
+    size: Size
     to: int
     kind: ClassVar[Kind] = "size"
     order: ClassVar[int] = 1
 
     def applied(self, arguments: Arguments, seed: int) -> Arguments | None:
-        return resized(arguments, Size(self.before, self.dims, self.numbers), self.to, seed)
+        after = resized(arguments, self.size, self.to, seed)
+        return None if _repeats(arguments, after) else after
 
     def words(self) -> str:
-        return f"with {self.to} instead of {self.before} in dim {self.dims[0][1]} of '{self.argument}'"
+        return f"with dim {self.size.dims[0][1]} of '{self.argument}' at {self.size.dims[0][2] * self.to}"
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,21 @@ class Empty(Resize):
     risky: ClassVar[bool] = True
 
     def words(self) -> str:
-        return f"with dim {self.dims[0][1]} of '{self.argument}' empty"
+        return f"with dim {self.size.dims[0][1]} of '{self.argument}' empty"
+
+
+def _repeats(before: Arguments, after: Arguments) -> bool:
+    """Ids that were all different no longer are: that is a step of another kind."""
+    ids = [(a.tensor, b.tensor) for a, b in zip(before.leaves, after.leaves) if _is_index(a.tensor)]
+    return any(_all_different(a) and not _all_different(b) for a, b in ids)
+
+
+def _is_index(tensor: Tensor) -> bool:
+    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
+
+
+def _all_different(tensor: Tensor) -> bool:
+    return bool(tensor.unique().numel() == tensor.numel())
 
 
 def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
@@ -51,15 +67,18 @@ def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
         for size, others in found:
             if turn < len(others):
                 kind = Empty if others[turn] == 0 else Resize
-                yield kind(names[size.dims[0][0]], size.dims, size.numbers, size.value, others[turn])
+                yield kind(names[size.dims[0][0]], size, others[turn])
 
 
 def _others(lab: Lab, arguments: Arguments, size: Size) -> Iterator[int]:
     step = size.multiple_of
-    wanted = [3 * step, step, 2 * step, 7 * step, 5 * step] if size.value != 3 * step else [5 * step, step, 2 * step, 7 * step]
+    if size.learned == "broadcast":
+        yield step
+        return
+    wanted = [3 * step, step, 2 * step, 7 * step] if size.value != 3 * step else [5 * step, step, 2 * step, 7 * step]
     total = sum(leaf.tensor.numel() for leaf in arguments.leaves)
     if total // max(size.value, 1) * _MANY <= _CHEAP:
         wanted.append(_MANY - _MANY % step)
     if lab.empty:
         wanted.append(0)
-    return (n for n in dict.fromkeys(wanted) if n != size.value and (n >= size.least or n == 0))
+    yield from (n for n in dict.fromkeys(wanted) if n != size.value and (n >= size.least or n == 0))
