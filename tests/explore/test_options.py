@@ -198,6 +198,23 @@ def test_named_options_come_first_and_say_themselves():
     assert found[0].kind == "named option"
 
 
+def test_both_sides_of_a_bound_and_of_a_test_are_tried():
+    def bounded(x, k, depth, word):
+        y = x * 2 if k > 3 else x
+        return y * 2 if depth and not word else y
+
+    for k, others in ((3, {"with `k=4`"}), (2, {"with `k=4`"}), (9, {"with `k=2`", "with `k=3`"})):
+        found = set(told(bounded, x(), k, 2, "a")["named option"])
+        assert found == {"with `depth=0`", "with `word=''`", *others}
+
+    def tested(x, depth):
+        return x * 2 if depth else x
+
+    assert told(tested, x(), 2)["named option"] == ["with `depth=0`"]
+    assert told(tested, x(), 0)["named option"] == ["with `depth=1`"]
+    assert told(tested, x(), 0.0)["named option"] == ["with `depth=1.0`"]
+
+
 def test_numbers_keep_sign_and_magnitude_before_others_are_invented():
     found = told(Scaled, x())
     assert found["values"] == ["with `beta=0.35`", "with `beta=0.65`"]

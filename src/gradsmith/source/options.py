@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from gradsmith.source.annotations import UNKNOWN, Value, annotated
 from gradsmith.source.enumerations import REDUCTIONS, enumeration
+from gradsmith.source.literals import Scalar, indices, keys, literals, patterns
 from gradsmith.source.method import Method, Param
 from gradsmith.source.model import FunctionModel
 from gradsmith.source.occurrences import Occurrence, occurrences
 
-Scalar = bool | int | float | str | None
 Order = Literal["<", "<=", ">", ">="]
 _ORDERS: dict[type[ast.cmpop], Order] = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _TURNED: dict[Order, Order] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_INFINITE = frozenset(("math.inf", "torch.inf", "numpy.inf"))
 
 
 @dataclass(frozen=True)
@@ -96,13 +94,25 @@ def bounds(subject: FunctionModel | Method, parameter: str) -> list[Bound]:
     for use in occurrences(subject, parameter):
         for op, other, is_left in _comparisons(use):
             order = _ORDERS.get(type(op))
-            values = _literals(use.method, other)
+            values = literals(use.method, other)
             number = values[0] if len(values) == 1 else None
             if order is not None and isinstance(number, (int, float)) and not isinstance(number, bool):
                 turned = order if is_left else _TURNED[order]
                 because = f"{use.method.name} tests it: `{ast.unparse(_parent(use))}`"
                 found.setdefault((turned, number), Bound(turned, number, other.lineno, because))
     return list(found.values())
+
+
+def tested_for_truth(subject: FunctionModel | Method, parameter: str) -> str:
+    """Who asks whether it is 0, or empty: "forward asks whether it is 0 or empty"; nothing where nobody does."""
+    for use in occurrences(subject, parameter):
+        parent = _parent(use)
+        tested = (isinstance(parent, (ast.If, ast.IfExp, ast.While)) and parent.test is use.node) or (
+            isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
+        )
+        if tested or (isinstance(parent, ast.BoolOp) and use.node is not parent.values[-1]):
+            return f"{use.method.name} asks whether it is 0 or empty"
+    return ""
 
 
 def passed_on(subject: FunctionModel | Method, parameter: str) -> list[Passed]:
@@ -134,19 +144,19 @@ def _read(subject: FunctionModel | Method, parameter: str) -> Iterator[NamedValu
         name = use.method.name
         for op, other, _ in _comparisons(use):
             if isinstance(op, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
-                yield from _named(_literals(use.method, other), other, f"{name} compares it with")
+                yield from _named(literals(use.method, other), other, f"{name} compares it with")
             elif isinstance(op, (ast.In, ast.NotIn)):
-                yield from _named(_keys(use.method, other), other, f"{name} compares it with")
+                yield from _named(keys(use.method, other), other, f"{name} compares it with")
         parent = _parent(use)
         if isinstance(parent, ast.Match):
-            patterns = [value for case in parent.cases for value in _patterns(use.method, case.pattern)]
-            yield from _named(patterns, parent, f"{name} matches it with")
+            matched = [value for case in parent.cases for value in patterns(use.method, case.pattern)]
+            yield from _named(matched, parent, f"{name} matches it with")
         elif isinstance(parent, ast.Subscript) and parent.slice is use.node:
-            yield from _named(_indices(use.method, parent.value), parent, f"{name} looks it up beside")
+            yield from _named(indices(use.method, parent.value), parent, f"{name} looks it up beside")
         elif isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
             asked = parent.func.attr == "get" and parent.args[:1] == [use.node]
-            keys = _keys(use.method, parent.func.value) if asked else []
-            yield from _named(keys, parent, f"{name} looks it up beside")
+            found = keys(use.method, parent.func.value) if asked else []
+            yield from _named(found, parent, f"{name} looks it up beside")
         passed = _passed(use)
         if passed is not None:
             words = enumeration(passed.operation, passed.position, passed.keyword)
@@ -180,67 +190,6 @@ def _passed(use: Occurrence) -> Passed | None:
     function = (use.method.dotted(call.func) or "").startswith("torch.")
     position = call.args.index(use.node) + (0 if function else 1) if use.node in call.args else None
     return Passed(operation, position, parent.arg if isinstance(parent, ast.keyword) else None, call.lineno)
-
-
-def _literals(method: Method, node: ast.expr | None) -> list[Scalar]:
-    """The one value of a literal; none for anything else."""
-    node = _behind(method, node) if isinstance(node, (ast.Name, ast.Attribute)) else node
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return [-v for v in _literals(method, node.operand) if isinstance(v, (int, float))]
-    if isinstance(node, ast.Constant):
-        return [node.value] if node.value is None or isinstance(node.value, (bool, int, float, str)) else []
-    called = node.func if isinstance(node, ast.Call) and len(node.args) == 1 else None
-    if isinstance(node, ast.Call) and isinstance(called, ast.Name) and called.id == "float":
-        written = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
-        return [math.inf] if isinstance(written, str) and written.lower() in ("inf", "infinity") else []
-    return [math.inf] if node is not None and method.dotted(node) in _INFINITE else []
-
-
-def _keys(method: Method, node: ast.expr) -> list[Scalar]:
-    """What is in a container that is written down: the keys of a dict."""
-    node = _behind(method, node)
-    if isinstance(node, ast.Dict):
-        return [v for key in node.keys for v in _literals(method, key)]
-    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-        return [v for part in node.elts for v in _literals(method, part)]
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
-        return _keys(method, node.args[0])  # frozenset((...))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "keys":
-        return _keys(method, node.func.value)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
-        return [k.arg for k in node.keywords if k.arg is not None]
-    return []
-
-
-def _indices(method: Method, node: ast.expr) -> list[Scalar]:
-    node = _behind(method, node)
-    return [*range(len(node.elts))] if isinstance(node, (ast.Tuple, ast.List)) else _keys(method, node)
-
-
-def _behind(method: Method, node: ast.expr) -> ast.expr:
-    """What a name stands for: in this method, at the top of the file, or in the body of a class there."""
-    node = method.resolve(node)
-    if isinstance(node, ast.Name) and method.is_free(node):
-        return method.file.value_of(node.id) or node
-    if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
-        return node
-    around = method.file.parents.get(method.node)
-    holder = method.file.block(node.value.id) if method.is_free(node.value) else around
-    for statement in holder.body if isinstance(holder, ast.ClassDef) else ():
-        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-        if any(isinstance(t, ast.Name) and t.id == node.attr for t in targets):
-            return getattr(statement, "value", None) or node
-    return node
-
-
-def _patterns(method: Method, pattern: ast.pattern) -> list[Scalar]:
-    if isinstance(pattern, ast.MatchValue):
-        return _literals(method, pattern.value)
-    if isinstance(pattern, ast.MatchSingleton):
-        return [pattern.value]
-    if isinstance(pattern, ast.MatchOr):
-        return [v for part in pattern.patterns for v in _patterns(method, part)]
-    return _patterns(method, pattern.pattern) if isinstance(pattern, ast.MatchAs) and pattern.pattern else []
 
 
 def _is_none(node: ast.expr | None) -> bool:

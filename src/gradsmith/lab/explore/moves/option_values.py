@@ -9,10 +9,11 @@ from typing import Any
 import torch
 
 from gradsmith.lab.subject.target import Target
+from gradsmith.source.literals import Scalar
 from gradsmith.source.loaded import method_of, model_of, op_of
 from gradsmith.source.method import Method
 from gradsmith.source.model import FunctionModel
-from gradsmith.source.options import Passed, Scalar, bounds, named_values, passed_on, promised
+from gradsmith.source.options import Passed, bounds, named_values, passed_on, promised, tested_for_truth
 
 Source = FunctionModel | Method
 
@@ -32,22 +33,24 @@ def named(value: Any, name: str, source: Source | None) -> Iterator[tuple[Scalar
         yield _alike(found.value, value), found.because
     if isinstance(value, bool) or (value is None and source is not None and promised(source, name).kind == "bool"):
         yield from ((flag, "it is a bool") for flag in (True, False))
+    if type(value) in (int, float, str) and source is not None and (who := tested_for_truth(source, name)):
+        yield (_alike(1, value) if not value and value != "" else type(value)()), who
     if type(value) in (int, float) and source is not None:
         for bound in bounds(source, name):
-            for other in (bound.number, _across(bound.number, value)):
+            for other in _around(bound.number, value):
                 if bound.holds(other) != bound.holds(value):
                     yield _alike(other, value), bound.because
 
 
-def _across(number: int | float, value: int | float) -> int | float:
-    """The nearest integer on the other side; of other numbers the one as far beyond as this one is before.
+def _around(number: int | float, value: int | float) -> list[int | float]:
+    """At a bound and beside it: the next integers; of other numbers the one as far beyond as this one is before.
 
-    >>> _across(3, 7), _across(2.5, 1), _across(0.5, 0.75)
-    (2, 3, 0.25)
+    >>> _around(3, 7), _around(2.5, 1), _around(0.5, 0.75)
+    ([2, 3, 4], [2, 3], [0.5, 0.25])
     """
     if type(value) is int and math.isfinite(number):
-        return math.floor(number) + 1 if value < number else math.ceil(number) - 1
-    return 2 * number - value
+        return [*range(math.ceil(number) - 1, math.floor(number) + 2)]
+    return [number, 2 * number - value]
 
 
 def beside(value: Any, name: str, source: Source | None, rank: int) -> Iterator[tuple[Scalar, str]]:

@@ -18,7 +18,8 @@ from gradsmith.lab.run import forward
 from gradsmith.lab.subject.arguments import Arguments, Leaf
 from gradsmith.lab.subject.binding import TRAINING, other_mode
 from gradsmith.lab.subject.foreign import foreign
-from gradsmith.source.options import Scalar, takes_none
+from gradsmith.source.literals import Scalar
+from gradsmith.source.options import takes_none
 
 Number = (int, float)
 
