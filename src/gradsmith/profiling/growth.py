@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice, pairwise
 from typing import Any
 
-import torch
-from torch import Tensor
-
+from gradsmith.lab.explore.sizes import Size, free_sizes, resized
 from gradsmith.lab.process import device, torch_says
-from gradsmith.lab.subject.arguments import Arguments, Leaf
+from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.events import Recording
 from gradsmith.profiling.recorder import record
 
-Dimension = tuple[int, int]  # position of the input, dimension of it
 _MOST_GROUPS = 6
 _MEASURABLE = 1 << 15  # elements of the largest input from which on kernels, not calls, take the time
 
@@ -61,33 +58,38 @@ class Growth:
 
 def grow(bench: Bench, budget: float, base: Recording) -> list[Growth]:
     """Growth along every dimension that can be varied, within the budget of seconds."""
+    free = _growing(bench)
+    first = list(
+        islice(free, 1)
+    )  # PyTorch is asked about sizes here, and imports its compiler for it: not on the budget
     clock = device.clock()
     deadline = clock() + budget
     found: list[Growth] = []
     cost = sum(e.seconds for e in base.events) + 2e-5 * len(base.events)
     # Four times the size may cost sixteen times the time; where that does not fit, look downwards.
     factors = (1, 2, 4) if 21 * cost < budget / 4 else (0.25, 0.5, 1)
-    for label, dimensions in _groups(bench):
+    for size in chain(first, free):
         if clock() > deadline or len(found) == _MOST_GROUPS:
             break
-        growth = _along(bench, label, dimensions, factors, deadline)
+        growth = _along(bench, size, factors, deadline)
         if len(growth.recordings) > 1:
             found.append(growth)
     return found
 
 
-def _along(
-    bench: Bench, label: str, dimensions: Sequence[Dimension], factors: Sequence[float], deadline: float
-) -> Growth:
+def _along(bench: Bench, size: Size, factors: Sequence[float], deadline: float) -> Growth:
     clock = device.clock()
-    size = _size(bench.arguments, dimensions[0])
-    sizes = sorted({max(1, round(size * f)) for f in factors})
-    if len(sizes) < 3:
-        sizes = [size, 2 * size, 3 * size]
+    position, dim, times = size.dims[0]
+    name = next(leaf.name for leaf in bench.arguments.leaves if leaf.position == position)
+    label, step = f"{name}.shape[{dim}]", size.multiple_of
+    values = sorted({max(size.least, step * round(size.value * f / step)) for f in factors})
+    if len(values) < 3:
+        values = [size.value, 2 * size.value, 3 * size.value]
+    sizes = [times * value for value in values]
     growth = Growth(label, sizes)
-    for n in sizes:
+    for value, n in zip(values, sizes):
         try:
-            own = bench.with_arguments(resized(bench.arguments, dimensions, n))
+            own = bench.with_arguments(resized(bench.arguments, size, value, bench.seed))
             call = own.first()
             start = clock()
             call = own.call()
@@ -117,36 +119,24 @@ def _along(
     return growth
 
 
-def _groups(bench: Bench) -> Iterator[tuple[str, list[Dimension]]]:
-    """Dimensions that can grow alone; those that cannot, with all others of the same size."""
-    arguments = bench.arguments
-    alone: set[Dimension] = set()
-    every = [(leaf, d) for leaf in arguments.leaves for d in range(leaf.tensor.dim()) if leaf.tensor.shape[d] > 1]
-    for leaf, d in every:
-        if _runs(bench, [(leaf.position, d)]):
-            alone.add((leaf.position, d))
-            yield _label(leaf, d), [(leaf.position, d)]
-    left: dict[int, list[tuple[Leaf, int]]] = {}
-    for leaf, d in every:
-        left.setdefault(leaf.tensor.shape[d], []).append((leaf, d))
-    for group in left.values():
-        dimensions = [(leaf.position, d) for leaf, d in group]
-        if len(dimensions) > 1 and not set(dimensions) <= alone and _runs(bench, dimensions):
-            yield _label(*group[0]), dimensions
+def _growing(bench: Bench) -> Iterator[Size]:
+    """The free sizes, as forward and backward confirm them; what is 1 is mostly left so, and is no size to begin with."""
+    found = free_sizes(bench.target, bench.arguments, bench.seed, lambda other: runs(bench.with_arguments(other)))
+    return (size for size in found if size.value > 1)
 
 
 def enlarged(bench: Bench, elements: int = _MEASURABLE, seconds: float = 0.05) -> Arguments:
-    """Inputs with something to measure: dimensions that can grow are doubled in turns, as long as a run stays short."""
+    """Inputs with something to measure: sizes that can grow are doubled in turns, as long as a run stays short."""
     clock = device.clock()
     arguments = bench.arguments
-    growing = [dimensions for _, dimensions in _groups(bench)]
+    growing = list(_growing(bench))
     while growing and max((x.tensor.numel() for x in arguments.leaves), default=elements) < elements:
-        dimensions = growing.pop(0)
-        larger = resized(arguments, dimensions, 2 * _size(arguments, dimensions[0]))
+        size = growing.pop(0)
+        larger = resized(arguments, size, 2 * size.value, bench.seed)
         start = clock()
         if runs(bench.with_arguments(larger)) and clock() - start < seconds:
             arguments = larger
-            growing.append(dimensions)
+            growing.append(replace(size, value=2 * size.value))
     return arguments
 
 
@@ -159,46 +149,6 @@ def runs(bench: Bench) -> bool:
     except Exception:  # the shapes belong together in another way
         return False
     return call.has_backward or bench.forward_only
-
-
-def _runs(bench: Bench, dimensions: Sequence[Dimension]) -> bool:
-    """Whether the subject works at another size: half of it where that is possible, for speed, else twice."""
-    size = _size(bench.arguments, dimensions[0])
-    for other in (size // 2, 2 * size) if size > 2 else (size + 1,):
-        try:
-            arguments = resized(bench.arguments, dimensions, other)
-        except Exception:  # a tensor that cannot be cut, e.g. a quantised one
-            return False
-        if runs(bench.with_arguments(arguments)):
-            return True
-    return False
-
-
-def resized(arguments: Arguments, dimensions: Sequence[Dimension], size: int) -> Arguments:
-    """The inputs with these dimensions at another size: values are repeated, so that every domain stays valid."""
-    tensors: dict[int, Tensor] = {}
-    done: dict[int, Tensor] = {}
-    for leaf in arguments.leaves:
-        wanted = [d for position, d in dimensions if position == leaf.position]
-        if not wanted:
-            continue
-        if id(leaf.tensor) not in done:
-            tensor = leaf.tensor.detach()
-            for d in wanted:
-                index = torch.arange(size, device=tensor.device) % tensor.shape[d]
-                tensor = tensor.index_select(d, index)
-            done[id(leaf.tensor)] = tensor.requires_grad_(leaf.differentiable)
-        tensors[leaf.position] = done[id(leaf.tensor)]
-    return arguments.replaced(tensors)
-
-
-def _size(arguments: Arguments, dimension: Dimension) -> int:
-    position, d = dimension
-    return next(int(leaf.tensor.shape[d]) for leaf in arguments.leaves if leaf.position == position)
-
-
-def _label(leaf: Leaf, d: int) -> str:
-    return f"{leaf.name}.shape[{d}]"
 
 
 def _quantity(recording: Recording, name: str) -> float:

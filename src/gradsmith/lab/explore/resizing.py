@@ -41,7 +41,7 @@ def resized(arguments: Arguments, size: Size, to: int, seed: int) -> Arguments:
             changed = _ending(changed, to)
         elif not tensor.is_floating_point() and not tensor.is_complex() and tensor.dtype != torch.bool:
             changed = _pointing(tensor, changed, lengths)
-        made[id(leaf.tensor)] = leaf.tensor if changed is tensor else changed
+        made[id(leaf.tensor)] = leaf.tensor if changed is tensor else changed.requires_grad_(leaf.differentiable)
     tensors = {leaf.position: made[id(leaf.tensor)] for leaf in arguments.leaves}
     found = arguments.replaced(tensors)
     for position, times in size.numbers:
