@@ -51,11 +51,12 @@ def resized(arguments: Arguments, size: Size, to: int, seed: int) -> Arguments:
 
 def _pointing(before: Tensor, changed: Tensor, lengths: dict[int, int]) -> Tensor:
     """Indices into a dimension that shrank stay inside it."""
-    most = int(before.max()) if before.numel() else -1
+    most, least = (int(before.max()), int(before.min())) if before.numel() else (-1, 0)
     old = min((n for n in lengths if n > most), default=None)
-    if old is None or not lengths[old] or not changed.numel() or int(changed.max()) < lengths[old]:
+    if old is None or lengths[old] <= least or not changed.numel() or int(changed.max()) < lengths[old]:
         return changed
-    return torch.where(changed >= lengths[old], changed % lengths[old], changed)
+    # None below the least of the example: 0 may be a blank, or padding.
+    return torch.where(changed >= lengths[old], least + (changed - least) % (lengths[old] - least), changed)
 
 
 def _ending(offsets: Tensor, to: int) -> Tensor:
