@@ -51,11 +51,12 @@ def resized(arguments: Arguments, size: Size, to: int, seed: int) -> Arguments:
 
 def _pointing(before: Tensor, changed: Tensor, lengths: dict[int, int]) -> Tensor:
     """Indices into a dimension that shrank stay inside it."""
-    most, least = (int(before.max()), int(before.min())) if before.numel() else (-1, 0)
+    pointing = before[before >= 0]
+    most, least = (int(pointing.max()), int(pointing.min())) if pointing.numel() else (-1, 0)
     old = min((n for n in lengths if n > most), default=None)
     if old is None or lengths[old] <= least or not changed.numel() or int(changed.max()) < lengths[old]:
         return changed
-    # None below the least of the example: 0 may be a blank, or padding.
+    # None below the least that points at something: 0 may be a blank, or padding.
     return torch.where(changed >= lengths[old], least + (changed - least) % (lengths[old] - least), changed)
 
 
