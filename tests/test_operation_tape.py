@@ -19,8 +19,8 @@ from gradsmith.lab.explore.questions import (
     steps,
     uneven,
 )
+from gradsmith.lab.explore.sides import sides
 from gradsmith.lab.explore.tape import NoEnd, OperationTape, stopped_after
-from gradsmith.lab.explore.variations.thresholds import bounds
 from gradsmith.lab.once import known, once
 from gradsmith.lab.run import forward, recorded
 from gradsmith.source.knowledge import CLAMPS
@@ -167,7 +167,7 @@ def test_steps_on_the_way_of_an_input():
     assert not steps(tape_of(lambda x: torch.where(x > 0, 1.0, -1.0) * x, randn(2)), 0)  # x * (x > 0) has a slope
 
 
-def test_bounds_are_found_below_the_calls_too():
+def test_sides_are_seen_below_the_calls_too():
     @torch.jit.script
     def scripted(x: torch.Tensor) -> torch.Tensor:
         return (2 * x + 1).clamp(max=5.0)
@@ -175,9 +175,9 @@ def test_bounds_are_found_below_the_calls_too():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         target = resolve(lambda x: scripted(x))
-        arguments = Arguments.of((torch.rand(5, dtype=torch.float64, requires_grad=True),), names=["x"])
-        found = bounds(recorded(target, arguments, 0), arguments.differentiable)
-    assert [bound.value for bound in found] == [2.0]
+        arguments = Arguments.of((3 * torch.ones(5, dtype=torch.float64, requires_grad=True),), names=["x"])
+        found = list(sides(recorded(target, arguments, 0)))
+    assert ("clamp", "above") in [(side.name, side.side) for side in found]
 
 
 def test_clamps_hand_their_tensors_through():
@@ -218,7 +218,7 @@ def test_the_tape_of_a_lab_is_recorded_once():
     target = resolve(counted)
     lab = Lab(target, Arguments.of((randn(3),), names=target.names), Settings())
     before = lab.precise and len(calls)
-    assert looked_at(lab.tape) == {0} and not cuts(lab.tape) and bounds(lab.tape, lab.arguments.leaves)
+    assert looked_at(lab.tape) == {0} and not cuts(lab.tape) and list(sides(lab.tape))
     assert len(calls) == before + 1
 
 

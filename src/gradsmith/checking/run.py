@@ -17,9 +17,10 @@ from gradsmith.folding import fold, merge
 from gradsmith.inputs.examples import Supply, Wish
 from gradsmith.inputs.supply import on_instance, supply
 from gradsmith.lab import Arguments, Lab, Settings, Target, resolve
-from gradsmith.lab.explore.variations.judging import rejected
+from gradsmith.lab.explore.explorer import explored
 from gradsmith.lab.measure.gradient import NotNearby
 from gradsmith.lab.measure.values import widened
+from gradsmith.lab.once import known as answered
 from gradsmith.lab.process.eager import uncompiled
 from gradsmith.lab.process.state import preserved
 from gradsmith.lab.subject.binding import bound, unusable
@@ -167,8 +168,8 @@ def _examine_one(
 def _examined(lab: Lab, subject: Subject, options: Options) -> Report:
     measured: dict[str, Any] = {"steps": [asdict(step) for step in walk(lab)]} if options.steps else {}
     findings, trouble = _probe(lab, options)
-    if left_out := rejected(lab):
-        measured["rejected variations"] = left_out
+    if rejected := [line for found in answered(lab, explored) for line in found.rejected]:
+        measured["rejected variations"] = rejected
     raises = verdict.stopped(findings, "measuring")
     if not trouble and not raises and not any(f.severity == "error" for f in findings):
         trouble = _inconclusive(lab)

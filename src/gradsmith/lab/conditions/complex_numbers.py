@@ -12,10 +12,11 @@ import warnings
 import torch
 
 from gradsmith.lab.conditions.outcome import Outcome, State, column, examinable
-from gradsmith.lab.explore.variations.judging import Variation, outcome, worth_trying
+from gradsmith.lab.explore.trial import judged_at, worth_exploring
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.oracle import own_forward
 from gradsmith.lab.run import forward, normal_like
+from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.foreign import foreign
 from gradsmith.source.loaded import text_of
 
@@ -31,10 +32,10 @@ def complex_numbers(lab: Lab) -> Outcome:
         return Outcome("not tried", reason)
     if any(leaf.tensor.is_complex() for leaf in lab.arguments.differentiable):
         return Outcome("works")  # the example itself is complex, and its gradient was judged
-    tried = variation(lab)
+    tried = with_imaginary_parts(lab)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # "casting complex values to real discards": the gradient then does so, too
-        found = outcome(lab, tried)
+        found = judged_at(lab, lab.precise[0], tried)
     if found.status == "rejected":
         return Outcome("not supported", f"forward raises {found.detail}")
     # Where nobody speaks of complex numbers, that forward takes them is an accident, and the gradient is for reals.
@@ -49,7 +50,7 @@ def complex_numbers(lab: Lab) -> Outcome:
     return Outcome(spoilt, said, said)
 
 
-def variation(lab: Lab) -> Variation:
+def with_imaginary_parts(lab: Lab) -> Arguments:
     """Every input that has a gradient, with imaginary parts of its own size."""
     arguments = lab.precise[1]
     tensors = {}
@@ -57,16 +58,16 @@ def variation(lab: Lab) -> Variation:
         x = leaf.tensor.detach()
         imaginary = normal_like(x, lab.generator(41 + leaf.position)) * x.abs().mean()
         tensors[leaf.position] = torch.complex(x, imaginary).requires_grad_()
-    return Variation("with complex numbers", arguments.replaced(tensors), "complex")
+    return arguments.replaced(tensors)
 
 
-def lacks_conj(lab: Lab, tried: Variation, name: str) -> bool:
+def lacks_conj(lab: Lab, tried: Arguments, name: str) -> bool:
     """Whether the gradient for a real grad_output is the conjugate of the true one."""
-    run = forward(lab.precise[0], tried.arguments, seed=lab.settings.seed)
+    run = forward(lab.precise[0], tried, seed=lab.settings.seed)
     oracle = own_forward(lab.precise[0], run, lab.settings.seed, lab.settings.reference)
     if oracle is None:
         return False
-    position = next(leaf.position for leaf in tried.arguments.differentiable if leaf.name == name)
+    position = next(leaf.position for leaf in tried.differentiable if leaf.name == name)
     ones = run.ones()
     claimed = run.gradients(ones)[position]
     parts = [oracle.gradients(o, v)[position] for o, v in ones.items()]
@@ -83,4 +84,4 @@ def _unfit(lab: Lab) -> str:
         return "the parameters of a module are real"
     if foreign(lab):
         return "foreign code reads the memory as real numbers"
-    return "" if worth_trying(lab) else "the gradient is right on a part of its domain only"
+    return "" if worth_exploring(lab) else "the gradient is right on a part of its domain only"

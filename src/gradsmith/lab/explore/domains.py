@@ -202,10 +202,11 @@ def _along(dim: int) -> Iterator[Domain]:
         return positive / positive.sum(dim, keepdim=True)
 
     def unit(x: Tensor) -> Tensor:
-        return x / x.norm(dim=dim, keepdim=True).clamp(min=1e-12)
+        length: Tensor = torch.linalg.vector_norm(x, dim=dim, keepdim=True)
+        return x / length.clamp(min=1e-12)
 
     def inside(x: Tensor) -> Tensor:
-        length = x.norm(dim=dim, keepdim=True)
+        length: Tensor = torch.linalg.vector_norm(x, dim=dim, keepdim=True)
         return x * (0.9 * length.tanh() / length.clamp(min=1e-12))
 
     def in_ball_by_chance(x: Tensor) -> float:
@@ -284,7 +285,12 @@ _ELEMENTS = (
         lambda x: (x > x.median()).double(),
         special_of=("unit interval", "not negative", "whole"),
     ),
-    Domain("signs", "holds 1 and -1", lambda x: bool((x.abs() == 1).all()), lambda x: torch.where(x > x.median(), 1.0, -1.0)),
+    Domain(
+        "signs",
+        "holds 1 and -1",
+        lambda x: bool((x.abs() == 1).all()),
+        lambda x: torch.where(x > x.median(), 1.0, -1.0),
+    ),
     Domain("whole", "holds whole numbers", lambda x: torch.equal(x, x.round()), torch.round),
     Domain(
         "unit interval",

@@ -17,7 +17,7 @@ from gradsmith.lab.explore.defaults import with_defaults
 from gradsmith.lab.explore.move import Kind, Move
 from gradsmith.lab.explore.moves import indices, options, sizes, structure, values
 from gradsmith.lab.explore.sides import kind_of_values
-from gradsmith.lab.explore.trial import Trial, examined
+from gradsmith.lab.explore.trial import Trial, examined, worth_exploring
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.implied import implied
 from gradsmith.lab.once import once
@@ -62,15 +62,6 @@ def explored(lab: Lab) -> Exploration:
         return found
     _Explorer(lab, found).run()
     return found
-
-
-def worth_exploring(lab: Lab) -> bool:
-    """Where the gradient is wrong, noisy or right on a constrained domain only, other inputs prove nothing."""
-    if lab.surrogate or lab.approximate:
-        return True
-    judged = lab.gradient
-    settled = not judged.wrong and not judged.noisy and not any(p.explained for p in judged.pairs)
-    return settled and lab.settings.project is None and bool(judged.pairs)
 
 
 class _Explorer:
@@ -125,7 +116,9 @@ class _Explorer:
             if move.risky and not self.lab.isolated:
                 self.found.left_out.append(f"{move.words()}: it may crash, and is tried in a process of its own only")
             elif self.lab.stochastic and move.kind == "size":
-                self.found.left_out.append(f"{move.words()}: forward draws random numbers, and another size is another draw")
+                self.found.left_out.append(
+                    f"{move.words()}: forward draws random numbers, and another size is another draw"
+                )
             elif getattr(move, "position", None) not in self.fixed:
                 kept.append(move)
         return kept
@@ -242,7 +235,7 @@ def budget(lab: Lab) -> int:
     # Rounded to a power of four: the same on a machine that is twice as fast, or twice as busy.
     rounded = 4.0 ** math.ceil(math.log(max(took, 1e-4) / 1e-3, 4)) * 1e-3
     fits = _SECONDS[lab.level] / (rounded * _RUNS)
-    return max(4, min(most, 2 ** int(math.log2(max(fits, 1.0)))))
+    return max(4, min(most, 1 << int(math.log2(max(fits, 1.0)))))
 
 
 def classified(lab: Lab, base: Arguments, trial: Trial) -> tuple[Kind, str]:

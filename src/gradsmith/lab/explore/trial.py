@@ -55,6 +55,15 @@ class Trial:
         return self.status in BAD
 
 
+def worth_exploring(lab: Lab) -> bool:
+    """Where the gradient is wrong, noisy or right on a constrained domain only, other inputs prove nothing."""
+    if lab.surrogate or lab.approximate:
+        return True
+    judged = lab.gradient
+    settled = not judged.wrong and not judged.noisy and not any(p.explained for p in judged.pairs)
+    return settled and lab.settings.project is None and bool(judged.pairs)
+
+
 def examined(lab: Lab, base: Arguments, moves: Sequence[Move], seed: int) -> Trial:
     """The gradient after these moves, held against the truth there."""
     chosen = tuple(moves)
@@ -66,7 +75,7 @@ def examined(lab: Lab, base: Arguments, moves: Sequence[Move], seed: int) -> Tri
         return Trial(chosen, "rejected", "it changes nothing")
     try:
         with Allowance(_RUNS):
-            judged = _judged(lab, target_of(lab, chosen), arguments)
+            judged = judged_at(lab, target_of(lab, chosen), arguments)
     except Spent:
         return Trial(chosen, "unjudged", f"{_RUNS} runs do not settle it")
     return replace(judged, moves=chosen, arguments=arguments)
@@ -81,7 +90,8 @@ def target_of(lab: Lab, moves: Sequence[Move]) -> Target:
     return target
 
 
-def _judged(lab: Lab, target: Target, arguments: Arguments) -> Trial:
+def judged_at(lab: Lab, target: Target, arguments: Arguments) -> Trial:
+    """The gradient of the subject on these arguments, with no move to tell of."""
     nothing: tuple[Move, ...] = ()
     seed, settings = lab.settings.seed, _settings(lab)
     try:
@@ -100,7 +110,9 @@ def _judged(lab: Lab, target: Target, arguments: Arguments) -> Trial:
     if (spoilt := _not_finite(arguments, grads)) and _finite_by_autograd(lab, target, run, v, spoilt[0]):
         return Trial(nothing, "non-finite", f"the gradient of '{spoilt[1]}' is NaN or infinite")
     if spoilt or lab.surrogate or lab.approximate:
-        why = "the gradient is not finite, nor is that of autograd" if spoilt else "it is not meant to be the derivative"
+        why = (
+            "the gradient is not finite, nor is that of autograd" if spoilt else "it is not meant to be the derivative"
+        )
         return Trial(nothing, "unjudged", why)
     try:
         if is_plainly_right(run, v, settings, grads):
@@ -120,7 +132,9 @@ def _weighed(lab: Lab, arguments: Arguments, judged: Judgement) -> Trial:
     if not wrong:
         missing = [p for p in judged.wrong if p.status == "missing"]
         if missing:
-            return Trial(nothing, "none", f"the gradient of '{missing[0].leaf.name}' is None", mismatch=missing[0].mismatch)
+            return Trial(
+                nothing, "none", f"the gradient of '{missing[0].leaf.name}' is None", mismatch=missing[0].mismatch
+            )
         return Trial(nothing, "unjudged" if judged.noisy else "right", "noise is too wide" if judged.noisy else "")
     if surrogate_kind(judged, lab.settings) is not None:
         return Trial(nothing, "unjudged", "the gradient looks like a surrogate")

@@ -61,7 +61,7 @@ GOOD = BAD.replace("torch.ones(n, n, dtype=torch.float64)", "grad_output.new_one
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.conditions.complex_numbers import complex_numbers, meant
-    from gradsmith.lab.explore.variations.precision import precisions, worth_measuring
+    from gradsmith.lab.explore.precision import precisions, worth_measuring
 
     outcome = complex_numbers(lab)
     if not worth_measuring(lab):

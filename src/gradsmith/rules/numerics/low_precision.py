@@ -56,7 +56,7 @@ GOOD = BAD.replace("(torch.cosh(x + 1e-7) - torch.cosh(x - 1e-7)) / 2e-7 / torch
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.lab.explore.variations.precision import precisions, worth_measuring
+    from gradsmith.lab.explore.precision import precisions, worth_measuring
 
     if not worth_measuring(lab):
         return

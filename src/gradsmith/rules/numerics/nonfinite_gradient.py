@@ -102,11 +102,11 @@ def probe(lab: Lab) -> Iterator[Finding]:
 def _at_edges(lab: Lab) -> Iterator[Finding]:
     from dataclasses import replace
 
-    from gradsmith.lab.explore.variations.edges import edges
-    from gradsmith.lab.explore.variations.judging import worth_trying
+    from gradsmith.lab.explore.edges import edges
+    from gradsmith.lab.explore.trial import worth_exploring
     from gradsmith.lab.snippet import demonstration
 
-    if not worth_trying(lab):
+    if not worth_exploring(lab):
         return
     for edge in edges(lab, ("zero", "tie", "tiny")):
         finding = lab.finding(

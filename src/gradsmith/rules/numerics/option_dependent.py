@@ -60,4 +60,8 @@ GOOD = BAD.replace(
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.checking.discoveries import discovered
 
-    yield from discovered(lab, ("named option", "invented option", "gradient control", "requires grad"), "Keep the option on ctx, and let backward follow the same branch.")
+    yield from discovered(
+        lab,
+        ("named option", "invented option", "gradient control", "requires grad"),
+        "Keep the option on ctx, and let backward follow the same branch.",
+    )

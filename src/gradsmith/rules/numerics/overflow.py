@@ -76,12 +76,12 @@ def probe(lab: Lab) -> Iterator[Finding]:
 def _elsewhere(lab: Lab) -> Iterator[Finding]:
     from dataclasses import replace
 
-    from gradsmith.lab.explore.variations.edges import edges
-    from gradsmith.lab.explore.variations.judging import worth_trying
+    from gradsmith.lab.explore.edges import edges
+    from gradsmith.lab.explore.trial import worth_exploring
     from gradsmith.lab.snippet import demonstration
 
     finite = all(g is None or bool(g.isfinite().all()) for g in lab.baseline.gradients.values())
-    if not finite or not worth_trying(lab):
+    if not finite or not worth_exploring(lab):
         return
     for edge in edges(lab, ("large",)):
         value = float(edge.leaf.tensor.detach()[edge.element])

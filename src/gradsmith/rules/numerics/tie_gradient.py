@@ -64,7 +64,7 @@ GOOD = BAD.replace(
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.lab.explore.variations.ties import ties
+    from gradsmith.lab.explore.ties import ties
 
     if lab.surrogate or lab.approximate or lab.gradient.wrong:
         return

@@ -70,4 +70,6 @@ GOOD = (
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.checking.discoveries import discovered
 
-    yield from discovered(lab, ("values", "branch"), "Make the same distinction in backward as in forward, and keep every factor.")
+    yield from discovered(
+        lab, ("values", "branch"), "Make the same distinction in backward as in forward, and keep every factor."
+    )

@@ -143,7 +143,7 @@ def _of_ids(leaf: Leaf, *, repeats: bool) -> Iterator[Move]:
         # Of a permutation no id can be left out or come twice without ceasing to be one.
         no_accident = _unique_by_chance(flat.numel(), span) < UNLIKELY
         yield (BreakIds if no_accident else ChangeIds)(leaf.name, leaf.position, "repeat")
-    if unique and not permutation or not unique:
+    if (unique and not permutation) or not unique:
         covered = flat.unique().numel() == span and span > 2
         if covered and repeats:
             no_accident = _covered_by_chance(flat.numel(), span) < UNLIKELY
@@ -164,7 +164,7 @@ def _unique_by_chance(count: int, span: int) -> float:
 def _covered_by_chance(count: int, span: int) -> float:
     if span > 60:
         return 0.0
-    return sum((-1) ** k * math.comb(span, k) * (1 - k / span) ** count for k in range(span + 1))
+    return math.fsum((-1.0) ** k * math.comb(span, k) * (1 - k / span) ** count for k in range(span + 1))
 
 
 def _sorted_by_chance(ids: Tensor) -> float:

@@ -54,4 +54,4 @@ def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
 
 def _negated(words: str) -> str:
     first, _, rest = words.partition(" ")
-    return f"{ {'is': 'is', 'has': 'has', 'holds': 'holds', 'lies': 'lies'}.get(first, first)} {rest}"
+    return f"{ {'is': 'is', 'has': 'has', 'holds': 'holds', 'lies': 'lies'}.get(first, first) } {rest}"

@@ -135,7 +135,9 @@ def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
 def movable(leaf: Leaf) -> bool:
     tensor = leaf.tensor
     plain = tensor.is_floating_point() or tensor.is_complex()
-    return plain and tensor.layout == torch.strided and tensor.numel() > 0 and type(tensor).__module__.startswith("torch")
+    return (
+        plain and tensor.layout == torch.strided and tensor.numel() > 0 and type(tensor).__module__.startswith("torch")
+    )
 
 
 def leaf_at(arguments: Arguments, position: int) -> Leaf | None:

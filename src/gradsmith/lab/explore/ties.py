@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gradsmith.lab.explore.trial import worth_exploring
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.differences import Evaluate, Probe, dot, one_sided
 from gradsmith.lab.measure.gradient import moved, typical_size
@@ -47,9 +48,7 @@ def ties(lab: Lab) -> Iterator[Tie]:
 
 
 def _made(lab: Lab, arguments: Arguments, leaf: Leaf) -> Iterator[Tie]:
-    from gradsmith.lab.explore.variations.judging import worth_trying
-
-    if not worth_trying(lab):
+    if not worth_exploring(lab):
         return
     # Equal largest and equal smallest elements: ties that a maximum, a minimum and a sort all see.
     for order in (-1, 0):
