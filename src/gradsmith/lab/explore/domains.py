@@ -1,19 +1,379 @@
-"""Values of the same structure at another shape (a stand-in: the file of this name on main replaces it)."""
+"""The table of domains: kinds of values that a Function may take for granted in an input.
+
+A domain says whether a tensor lies in it, puts a tensor into it, and how likely a tensor drawn at random would lie in it by
+accident. Guesses draw from it, moves break it on purpose, a gradient that is wrong outside only is an assumption with its
+words. A new special case is a row of `_rows`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+UNLIKELY = 1e-3  # a structure less likely than this is no accident
+_EXACT = 1e-5  # float32 sums are off by a little
 
-def redrawn(tensor: Tensor, shape: Sequence[int], generator: torch.Generator) -> Tensor:
-    """The tensor repeated or cut to this shape; floating values jittered by up to 15 %."""
-    plain = tensor.detach()
-    for dim, n in enumerate(shape):
-        plain = plain.index_select(dim, torch.arange(n, device=plain.device) % plain.shape[dim])
-    if not plain.is_floating_point() and not plain.is_complex():
-        return plain.clone()
-    noise = torch.rand(plain.shape, generator=generator, dtype=torch.float64).to(plain.device)
-    return plain * (1 + 0.3 * (noise - 0.5)).to(plain.real.dtype if plain.is_complex() else plain.dtype)
+
+@dataclass(frozen=True)
+class Domain:
+    """`words` complete "'x' ...": "has rows that sum to 1". `special_of` are the domains that it lies in."""
+
+    name: str
+    words: str
+    contains: Callable[[Tensor], bool]
+    project: Callable[[Tensor], Tensor]
+    chance: Callable[[Tensor], float] = field(default=lambda x: 0.0)
+    special_of: tuple[str, ...] = ()
+
+
+def domains_of(tensor: Tensor, *, differentiable: bool = True) -> list[Domain]:
+    """The domains in which this tensor lies and not by accident, the most special first.
+
+    A constant is poverty, not structure: ones and zeros are not "symmetric". Nobody differentiates with respect to a
+    mask: zeros and ones are a domain of inputs without a gradient only.
+    """
+    if not tensor.is_floating_point() or tensor.numel() < 2 or not bool(torch.isfinite(tensor).all()):
+        return []
+    x = tensor.detach().double()
+    rows = [d for d in _rows(x.ndim) if not (differentiable and d.name in _WITHOUT_GRADIENT)]
+    return [d for d in rows if d.contains(x) and d.chance(x) < UNLIKELY]
+
+
+def redrawn(tensor: Tensor, shape: Sequence[int], generator: torch.Generator, *, differentiable: bool = True) -> Tensor:
+    """Other values of the same structure, in this shape."""
+    if tensor.dtype == torch.bool:
+        return _mask(tensor, shape, generator)
+    if not tensor.is_floating_point() and not tensor.is_complex():
+        return _ids(tensor, shape, generator)
+    if tensor.is_complex():
+        parts = [redrawn(p, shape, generator) for p in (tensor.real, tensor.imag)]
+        return torch.complex(*parts).to(tensor.dtype)
+    held = domains_of(tensor, differentiable=differentiable)
+    return within(held, generic(tensor, shape, generator)).to(tensor)
+
+
+def broken(tensor: Tensor, domain: Domain, generator: torch.Generator, *, differentiable: bool = True) -> Tensor | None:
+    """Values outside this domain which keep what else holds of the tensor; None where it cannot be left alone."""
+    held = domains_of(tensor, differentiable=differentiable)
+    kept = [d for d in held if domain.name not in (d.name, *_closure(d, held))]
+    x = within(kept, generic(tensor, tensor.shape, generator))
+    return None if domain.contains(x) else x.to(tensor)
+
+
+def within(held: Sequence[Domain], x: Tensor) -> Tensor:
+    """These values put into all of the domains, as far as they agree: the most special one has the last word."""
+    x = x.double()
+    for domain in reversed(held):
+        x = domain.project(x)
+    lost = [d for d in held if not d.contains(x)]
+    if lost:
+        again = x
+        for domain in (*(d for d in reversed(held) if d not in lost), *reversed(lost)):
+            again = domain.project(again)
+        if sum(not d.contains(again) for d in held) < len(lost):
+            return again
+    return x
+
+
+def generic(tensor: Tensor, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+    """A draw as far from 0 and as wide as the tensor; of a single number, one of the same sign and magnitude."""
+    x = tensor.detach().double()
+    x = x[torch.isfinite(x)]
+    drawn = torch.randn(tuple(shape), generator=generator, dtype=torch.float64).to(tensor.device)
+    if x.numel() == 1:
+        value = float(x)
+        return torch.full_like(drawn, value) * (1 + 0.5 * drawn.tanh()) if value else 0.5 * drawn
+    if not x.numel():
+        return drawn
+    middle, width = float(x.mean()), float(x.std())
+    if width <= 1e-9 * abs(middle) or width == 0:
+        width = 0.5 * abs(middle) or 0.5
+    return middle + width * drawn
+
+
+def _closure(domain: Domain, among: Sequence[Domain]) -> set[str]:
+    """The names of all domains that this one lies in."""
+    found: set[str] = set()
+    left = list(domain.special_of)
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += [n for d in among if d.name == name for n in d.special_of]
+    return found
+
+
+_WITHOUT_GRADIENT = ("binary", "one-hot", "signs", "whole")
+
+
+def _rows(ndim: int) -> Iterator[Domain]:
+    """All rows for a tensor of this rank, the most special first."""
+    if ndim > 1:
+        yield from _MATRICES
+    for dim in range(-1, -ndim - 1, -1):
+        yield from _along(dim)
+    yield from _ELEMENTS
+    yield from _ORDERS
+
+
+def _square(x: Tensor) -> bool:
+    return x.ndim > 1 and x.shape[-1] == x.shape[-2] > 1 and not _constant(x)
+
+
+def _constant(x: Tensor) -> bool:
+    return bool((x == x.reshape(-1)[0]).all())
+
+
+def _eye(x: Tensor) -> Tensor:
+    return torch.eye(x.shape[-2], x.shape[-1], dtype=x.dtype, device=x.device)
+
+
+def _size(x: Tensor) -> float:
+    return float(x.abs().max()) or 1.0
+
+
+def _near(a: Tensor, b: Tensor | float, x: Tensor) -> bool:
+    return bool(((a - b).abs() <= _EXACT * _size(x)).all())
+
+
+def _is_symmetric(x: Tensor) -> bool:
+    return _square(x) and _near(x, x.mT, x)
+
+
+def _is_definite(x: Tensor) -> bool:
+    return _is_symmetric(x) and bool((torch.linalg.eigvalsh(x) > 0).all())
+
+
+def _is_triangular(x: Tensor, lower: bool) -> bool:
+    if x.ndim < 2 or min(x.shape[-2:]) < 2 or _constant(x):
+        return False
+    return torch.equal(x, x.tril() if lower else x.triu())
+
+
+def _is_orthogonal(x: Tensor) -> bool:
+    return _square(x) and _near(x @ x.mT, _eye(x), x)
+
+
+def _definite(x: Tensor) -> Tensor:
+    if x.shape[-1] != x.shape[-2]:
+        return x
+    n = x.shape[-1]
+    return (x @ x.mT) / (n * _size(x)) + 0.5 * _size(x) * _eye(x)
+
+
+def _symmetrised(x: Tensor) -> Tensor:
+    return (x + x.mT) / 2 if x.shape[-1] == x.shape[-2] else x
+
+
+def _orthogonalised(x: Tensor) -> Tensor:
+    return torch.linalg.qr(x)[0] if x.shape[-1] == x.shape[-2] else x
+
+
+_MATRICES = (
+    Domain(
+        "diagonal",
+        "is a diagonal matrix",
+        lambda x: _square(x) and torch.equal(x, x * _eye(x)),
+        lambda x: x * _eye(x),
+        special_of=("symmetric", "lower triangular", "upper triangular"),
+    ),
+    Domain("definite", "is symmetric and positive definite", _is_definite, _definite, special_of=("symmetric",)),
+    Domain("symmetric", "is symmetric", _is_symmetric, _symmetrised),
+    Domain("antisymmetric", "is antisymmetric", lambda x: _square(x) and _near(x, -x.mT, x), lambda x: (x - x.mT) / 2),
+    Domain("lower triangular", "is lower triangular", lambda x: _is_triangular(x, True), torch.tril),
+    Domain("upper triangular", "is upper triangular", lambda x: _is_triangular(x, False), torch.triu),
+    Domain("orthogonal", "is an orthogonal matrix", _is_orthogonal, _orthogonalised),
+)
+
+
+def _along(dim: int) -> Iterator[Domain]:
+    """What rows may have in common, taken along this dimension."""
+    where = "has rows" if dim == -1 else f"has slices along dim {dim}"
+
+    def several(x: Tensor) -> bool:
+        return x.shape[dim] > 1
+
+    def distribution(x: Tensor) -> Tensor:
+        positive = x.abs() + 1e-3 * _size(x)
+        return positive / positive.sum(dim, keepdim=True)
+
+    def unit(x: Tensor) -> Tensor:
+        return x / x.norm(dim=dim, keepdim=True).clamp(min=1e-12)
+
+    def inside(x: Tensor) -> Tensor:
+        length = x.norm(dim=dim, keepdim=True)
+        return x * (0.9 * length.tanh() / length.clamp(min=1e-12))
+
+    def in_ball_by_chance(x: Tensor) -> float:
+        n = x.shape[dim]
+        one = float(torch.special.gammainc(torch.tensor(n / 2).double(), torch.tensor(0.5).double()))
+        return float(one ** (x.numel() / n))
+
+    yield Domain(
+        f"one-hot {dim}",
+        f"{where} with a single 1 and zeros elsewhere",
+        lambda x: several(x) and bool(((x == 0) | (x == 1)).all()) and bool((x.sum(dim) == 1).all()),
+        lambda x: torch.zeros_like(x).scatter_(dim, x.argmax(dim, keepdim=True), 1.0),
+        special_of=("binary", f"probability {dim}"),
+    )
+    yield Domain(
+        f"probability {dim}",
+        f"{where} that sum to 1",
+        lambda x: several(x) and bool((x >= 0).all()) and _near(x.sum(dim), 1.0, x),
+        distribution,
+        special_of=("unit interval", "not negative"),
+    )
+    yield Domain(
+        f"sums to one {dim}",
+        f"{where} that sum to 1",
+        lambda x: several(x) and bool((x < 0).any()) and _near(x.sum(dim), 1.0, x),
+        lambda x: x + (1 - x.sum(dim, keepdim=True)) / x.shape[dim],
+    )
+    yield Domain(
+        f"log-probability {dim}",
+        f"{where} of logarithms of probabilities that sum to 1",
+        lambda x: several(x) and _near(x.logsumexp(dim), 0.0, torch.ones(1)),
+        lambda x: x.log_softmax(dim),
+        special_of=("negative",),
+    )
+    yield Domain(
+        f"unit length {dim}",
+        f"{where} of length 1",
+        lambda x: several(x) and _near(x.norm(dim=dim), 1.0, torch.ones(1)),
+        unit,
+        special_of=(f"ball {dim}",),
+    )
+    yield Domain(
+        f"zero mean {dim}",
+        f"{where} with mean 0",
+        lambda x: several(x) and not _constant(x) and _near(x.mean(dim), 0.0, x),
+        lambda x: x - x.mean(dim, keepdim=True),
+    )
+    yield Domain(
+        f"ball {dim}",
+        f"{where} shorter than 1",
+        lambda x: several(x) and bool((x.norm(dim=dim) <= 1 + _EXACT).all()),
+        inside,
+        in_ball_by_chance,
+    )
+
+
+def _by_sign(x: Tensor) -> float:
+    return float(0.5 ** x.numel())
+
+
+def _folded(x: Tensor) -> Tensor:
+    """Into the unit interval, by reflection, away from its ends."""
+    t = x.remainder(2.0)
+    return torch.where(t > 1, 2 - t, t) * 0.96 + 0.02
+
+
+def _away_from_zero(x: Tensor) -> Tensor:
+    return x.abs().clamp(min=0.05 * _size(x))
+
+
+_ELEMENTS = (
+    Domain(
+        "binary",
+        "holds zeros and ones",
+        lambda x: bool(((x == 0) | (x == 1)).all()),
+        lambda x: (x > x.median()).double(),
+        special_of=("unit interval", "not negative", "whole"),
+    ),
+    Domain(
+        "signs",
+        "holds 1 and -1",
+        lambda x: bool((x.abs() == 1).all()),
+        lambda x: torch.where(x > x.median(), 1.0, -1.0),
+    ),
+    Domain("whole", "holds whole numbers", lambda x: torch.equal(x, x.round()), torch.round),
+    Domain(
+        "unit interval",
+        "lies between 0 and 1",
+        lambda x: bool(((x >= 0) & (x <= 1)).all()),
+        _folded,
+        _by_sign,
+        special_of=("not negative",),
+    ),
+    Domain("positive", "is positive", lambda x: bool((x > 0).all()), _away_from_zero, _by_sign, ("not negative",)),
+    Domain("not negative", "is not negative", lambda x: bool((x >= 0).all()), torch.abs, _by_sign),
+    Domain("negative", "is negative", lambda x: bool((x < 0).all()), lambda x: -_away_from_zero(x), _by_sign),
+)
+
+
+def _ascending(x: Tensor) -> bool:
+    return bool((x.diff(dim=-1) >= 0).all()) and not bool((x.diff(dim=-1) == 0).all()) if x.shape[-1] > 1 else False
+
+
+def _in_order_by_chance(x: Tensor) -> float:
+    return float(math.exp(-math.lgamma(x.shape[-1] + 1) * (x.numel() // x.shape[-1])))
+
+
+def _halves(x: Tensor) -> bool:
+    n = x.shape[-1]
+    return n > 2 and n % 2 == 0 and not _constant(x) and torch.equal(x[..., : n // 2], x[..., n // 2 :])
+
+
+def _halved(x: Tensor) -> Tensor:
+    n = x.shape[-1]
+    return torch.cat([x[..., : n // 2]] * 2, -1) if n % 2 == 0 else x
+
+
+def _mirrored(x: Tensor) -> bool:
+    return x.shape[-1] > 2 and torch.equal(x, x.flip(-1)) and not bool((x.diff(dim=-1) == 0).all())
+
+
+def _alike(x: Tensor) -> bool:
+    return x.shape[0] > 1 and x.ndim > 1 and not _constant(x) and bool((x == x[:1]).all())
+
+
+_ORDERS = (
+    Domain("sorted", "is sorted", _ascending, lambda x: x.sort(-1).values, _in_order_by_chance),
+    Domain(
+        "sorted down",
+        "is sorted in descending order",
+        lambda x: _ascending(-x),
+        lambda x: x.sort(-1, descending=True).values,
+        _in_order_by_chance,
+    ),
+    Domain("equal halves", "has two equal halves", _halves, _halved),
+    Domain("mirrored", "reads the same in both directions", _mirrored, lambda x: (x + x.flip(-1)) / 2),
+    Domain("equal rows", "has equal rows", _alike, lambda x: x[:1].expand(x.shape).clone()),
+)
+
+
+def _mask(tensor: Tensor, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+    """A mask of the same density; all True stays all True, and rows with something in them stay so."""
+    share = float(tensor.double().mean()) if tensor.numel() else 1.0
+    drawn = torch.rand(tuple(shape), generator=generator).to(tensor.device)
+    mask = drawn < share
+    if tensor.ndim and tensor.numel() and bool(tensor.any(-1).all()) and mask.numel():
+        mask = mask | (drawn == drawn.amin(-1, keepdim=True))
+    return mask
+
+
+def _ids(tensor: Tensor, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+    """Whole numbers from the same range; a permutation stays one, what is sorted or unique stays so where there is room."""
+    flat = tensor.reshape(-1)
+    if not flat.numel():
+        return tensor.new_zeros(tuple(shape))
+    count = math.prod(shape)
+    low, high = int(flat.min()), int(flat.max())
+    unique = flat.numel() > 1 and flat.unique().numel() == flat.numel()
+    if unique and low == 0 and high == flat.numel() - 1 and count != flat.numel():
+        high = count - 1  # a permutation of as many as there are
+    if unique and high - low + 1 >= count:
+        drawn = torch.randperm(high - low + 1, generator=generator)[:count] + low
+    else:
+        drawn = torch.randint(low, high + 1, (count,), generator=generator)
+    found = drawn.reshape(tuple(shape)).to(tensor)
+    if tensor.ndim and tensor.shape[-1] > 1 and found.ndim and bool((tensor.diff(dim=-1) >= 0).all()):
+        found = found.sort(-1).values
+    if low == 0 and found.numel() and tensor.ndim == 1 and int(flat[0]) == 0 and bool((tensor.diff() >= 0).all()):
+        # Sorted from 0 up: offsets keep their ends.
+        found[0], found[-1] = 0, high
+    return found
