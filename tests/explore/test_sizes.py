@@ -238,6 +238,14 @@ def test_sizes_are_learned_through(forward: Callable[..., Any], inputs: tuple[An
     assert free(lab_of(forward, *inputs)) == expected
 
 
+def test_a_number_that_may_only_be_a_number_follows_the_size_that_it_states() -> None:
+    def rows(x: Tensor, n: int) -> Tensor:
+        assert isinstance(n, int)
+        return x.view(n, 3) * 2
+
+    assert free(lab_of(rows, leaf(4, 3), 4)) == {"x.0 number 1"}
+
+
 def test_a_tensor_that_is_passed_twice_stays_one() -> None:
     x = leaf(3, 3)
     lab = lab_of(Product, x, x)
