@@ -202,10 +202,11 @@ def _along(dim: int) -> Iterator[Domain]:
         return positive / positive.sum(dim, keepdim=True)
 
     def unit(x: Tensor) -> Tensor:
-        return x / x.norm(dim=dim, keepdim=True).clamp(min=1e-12)
+        length: Tensor = torch.linalg.vector_norm(x, dim=dim, keepdim=True)
+        return x / length.clamp(min=1e-12)
 
     def inside(x: Tensor) -> Tensor:
-        length = x.norm(dim=dim, keepdim=True)
+        length: Tensor = torch.linalg.vector_norm(x, dim=dim, keepdim=True)
         return x * (0.9 * length.tanh() / length.clamp(min=1e-12))
 
     def in_ball_by_chance(x: Tensor) -> float:
