@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from gradsmith.source import applied, declared
 if TYPE_CHECKING:
     from gradsmith.source.model import FunctionModel
 
+_QUOTED = re.compile(r"""["'`]+([A-Za-z][\w-]*)["'`]+""")
 _DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -24,6 +26,13 @@ def words_about(function: FunctionModel) -> str:
     inside = [ast.get_docstring(n) for n in ast.walk(function.node) if isinstance(n, _DOCUMENTED)]
     said = [*(comments[n] for n in lines if n in comments), *inside, *_of_callers(function)]
     return "\n".join(words for words in said if words)
+
+
+def quoted_words(function: FunctionModel) -> list[str]:
+    """The words in quotes in what is said about a Function, "periodic" or 'neumann'; what names a parameter is none."""
+    names = {param.name for param in function.forward.params} if function.forward is not None else set()
+    found = [match[1] for match in _QUOTED.finditer(words_about(function))]
+    return [word for word in dict.fromkeys(found) if word not in names]
 
 
 def _of_callers(function: FunctionModel) -> Iterator[str | None]:

@@ -84,7 +84,7 @@ def within(held: Sequence[Domain], x: Tensor) -> Tensor:
     """These values put into all of the domains, as far as they agree: the most special one has the last word."""
     x = x.double()
     for domain in reversed(held):
-        x = domain.project(x)
+        x = x if domain.contains(x) else domain.project(x)
     lost = [d for d in held if not d.contains(x)]
     if lost:
         again = x

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 
 from gradsmith.lab.explore.defaults import with_defaults
 from gradsmith.lab.explore.move import Kind, Move
-from gradsmith.lab.explore.moves import indices, options, sizes, structure, values
+from gradsmith.lab.explore.moves import dtypes, indices, optional, options, ranks, sizes, structure, values
 from gradsmith.lab.explore.sides import kind_of_values
 from gradsmith.lab.explore.trial import Trial, examined, worth_exploring
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.implied import implied
 from gradsmith.lab.once import once
 from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.foreign import foreign
 
 _EXAMPLES = {"quick": 0, "standard": 64, "deep": 256}  # judged examples, at most
 _SECONDS = {"quick": 0.0, "standard": 2.0, "deep": 16.0}  # of CPU time that their forwards may take, before rounding
@@ -69,6 +70,7 @@ class _Explorer:
         self.lab, self.found = lab, found
         self.base = _with_defaults(lab)
         self.budget = budget(lab)
+        self.foreign = foreign(lab)
         self.fixed = set(implied(lab.precise[0], lab.precise[1], lab.settings.seed))
         self.culprits: set[tuple[object, ...]] = set()
         self.tries = itertools.count(1)
@@ -85,12 +87,16 @@ class _Explorer:
             self._try([move])
 
     def _spent(self, example: Sequence[Move]) -> bool:
-        if len(self.found.found) >= _MOST_FINDINGS:
+        if self._enough():
             return True
         if self.found.judged < self.budget:
             return False
         self.found.left_out.append(f"the budget of {self.budget} examples was spent before {_names(example)}")
         return True
+
+    def _enough(self) -> bool:
+        """Whether so many different things were found that more would not help."""
+        return len({(d.kind, d.assumption, _of(d.trial)) for d in self.found.found}) >= _MOST_FINDINGS
 
     def _planned(self) -> tuple[list[list[Move]], list[Move]]:
         """Moves that are tried in company, by sort, and those that are tried alone."""
@@ -104,7 +110,10 @@ class _Explorer:
             (alone if move.kind == "structure" else sorts["ids"]).append(move)
         for move in self._allowed(options.moves(lab, base)):
             (sorts["option"] if move.kind == "named option" else alone).append(move)
+        sorts["option"] += self._allowed(optional.moves(lab, base))
         sorts["size"] += self._allowed(sizes.moves(lab, base))
+        for move in self._allowed([*ranks.moves(lab, base), *dtypes.moves(lab, base)]):
+            (sorts["size"] if move.kind == "size" else alone).append(move)
         alone += self._allowed(structure.moves(lab, base))
         alone.sort(key=lambda m: _ALONE_ORDER.index(m.kind) if m.kind in _ALONE_ORDER else 0)
         return [found for found in sorts.values() if found], alone
@@ -115,6 +124,8 @@ class _Explorer:
         for move in moves:
             if move.risky and not self.lab.isolated:
                 self.found.left_out.append(f"{move.words()}: it may crash, and is tried in a process of its own only")
+            elif move.addresses and self.foreign and not self.lab.isolated:
+                self.found.left_out.append(f"{move.words()}: forward passes raw pointers, and may read elsewhere")
             elif self.lab.stochastic and move.kind == "size":
                 self.found.left_out.append(
                     f"{move.words()}: forward draws random numbers, and another size is another draw"
@@ -146,7 +157,7 @@ class _Explorer:
         if (confirmed := self._confirmed(least)) is not None:
             self.found.found.append(confirmed)
         rest = [m for m in moves if m not in least.moves]
-        if rest and len(self.found.found) < _MOST_FINDINGS:
+        if rest and not self._enough():
             self._try(rest)
 
     def _examined(self, moves: Sequence[Move], again: int = 0) -> Trial:
@@ -155,15 +166,15 @@ class _Explorer:
         return examined(self.lab, self.base, moves, seed)
 
     def _shrunk(self, trial: Trial) -> Trial:
-        """The same failure with as few moves as it takes."""
+        """A failure with as few moves as it takes: what raises in company may be a wrong number alone, which is worse."""
         if len(trial.moves) > 1:
             for move in sorted(trial.moves, key=_taken_back_first, reverse=True):
-                if (alone := self._examined([move])).status == trial.status:
+                if (alone := self._examined([move])).bad:
                     return alone
         least = trial
         for move in sorted(trial.moves, key=_taken_back_first) if len(trial.moves) > 2 else ():
             fewer = [m for m in least.moves if m != move]
-            if fewer and (shorter := self._examined(fewer)).status == trial.status:
+            if fewer and (shorter := self._examined(fewer)).bad:
                 least = shorter
         return least
 
@@ -174,8 +185,19 @@ class _Explorer:
             company: list[Move] = [*trial.moves, *_redraws(self.base, trial.moves)]
             if self._examined(company, again=2).status != trial.status:
                 return None
+        trial = self._crossed(trial)
         kind, assumption = classified(self.lab, self.base, trial)
         return Discovery(trial, kind, assumption)
+
+    def _crossed(self, trial: Trial) -> Trial:
+        """Another size is other values, too: where these alone do it, at the example's own size, the size is innocent."""
+        if {m.kind for m in trial.moves} != {"size"}:
+            return trial
+        for again in (3, 4):
+            redrawn = self._examined(_redraws(self.base, ()), again=again)
+            if redrawn.status == trial.status:
+                return self._shrunk(redrawn)
+        return trial
 
 
 _BENIGN = ("large", "negated", "up", "down", "reversed")
@@ -202,6 +224,10 @@ def _redraws(base: Arguments, beside: Sequence[Move]) -> list[Move]:
     taken = {getattr(m, "position", None) for m in beside}
     leaves = [x for x in base.leaves if values.movable(x) and x.position not in taken]
     return [values.Redraw(x.name, x.position) for x in leaves]
+
+
+def _of(trial: Trial) -> str:
+    return trial.mismatch.argument if trial.mismatch is not None else trial.moves[0].argument
 
 
 def _taken_back_first(move: Move) -> int:
@@ -246,9 +272,9 @@ def classified(lab: Lab, base: Arguments, trial: Trial) -> tuple[Kind, str]:
     kinds = {m.kind for m in trial.moves}
     assumption = "; ".join(m.assumes for m in trial.moves if m.assumes)
     kind = next(k for k in _WEAKEST_FIRST if k in kinds)
-    if kinds == {"values"} or (len(trial.moves) > 1 and "values" in kinds and kind in ("size", "ids")):
+    if kinds <= {"values", "size", "ids"} and ("values" in kinds or "size" in kinds):
         reached, bound = kind_of_values(lab, base, trial)
-        if kinds == {"values"} or reached != "values":
+        if kinds == {"values"} or reached == "clamp" or (reached == "branch" and len(trial.moves) > 1):
             return reached, bound
     return kind, assumption
 

@@ -27,7 +27,8 @@ class Move(ABC):
     argument: str
     kind: ClassVar[Kind]
     order: ClassVar[int] = 1  # options before sizes, sizes before values: each sees what the earlier ones made
-    risky: ClassVar[bool] = False  # may crash the process where forward leaves torch, or reads memory by itself
+    risky: ClassVar[bool] = False  # may crash the process
+    addresses: ClassVar[bool] = False  # may make code that reads memory by itself read elsewhere
 
     @abstractmethod
     def applied(self, arguments: Arguments, seed: int) -> Arguments | None:

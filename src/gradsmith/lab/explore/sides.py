@@ -50,6 +50,8 @@ def kind_of_values(lab: Lab, base: Arguments, trial: Trial) -> tuple[Kind, str]:
 
 def _guarded(trial: Trial, clamped: list[Side]) -> bool:
     """Whether the slope on the flat side is finite and forward's is none, or only backward clamps."""
+    if trial.status == "non-finite":
+        return any(s.phase == "forward" for s in clamped)
     if trial.mismatch is None:
         return False
     flat = abs(trial.mismatch.true) <= _FLAT * abs(trial.mismatch.claimed)

@@ -26,7 +26,7 @@ from gradsmith.lab.measure.gradient import (
     typical_size,
 )
 from gradsmith.lab.measure.oracle import own_forward
-from gradsmith.lab.measure.resemblance import surrogate_kind
+from gradsmith.lab.measure.resemblance import is_smoothed
 from gradsmith.lab.measure.screening import is_plainly_right
 from gradsmith.lab.measure.values import finite
 from gradsmith.lab.run import Allowance, Run, Spent, forward, normal_like
@@ -136,14 +136,23 @@ def _weighed(lab: Lab, arguments: Arguments, judged: Judgement) -> Trial:
                 nothing, "none", f"the gradient of '{missing[0].leaf.name}' is None", mismatch=missing[0].mismatch
             )
         return Trial(nothing, "unjudged" if judged.noisy else "right", "noise is too wide" if judged.noisy else "")
-    if surrogate_kind(judged, lab.settings) is not None:
-        return Trial(nothing, "unjudged", "the gradient looks like a surrogate")
+    wrong = [p for p in wrong if not _vanishing(p)]
+    if not wrong:
+        return Trial(nothing, "unjudged", "the gradient is too small to be told from none")
+    if is_smoothed(judged, lab.settings):
+        return Trial(nothing, "unjudged", "the gradient passes through a step of forward as if there was none")
     if not any(_smooth(judged, pair, lab.settings) for pair in wrong):
         return Trial(nothing, "unjudged", "forward has a corner there")
     digits = digits_saved(lab, arguments)
     if digits and all(pair.off <= digits for pair in wrong):
         return Trial(nothing, "unjudged", "it keeps fewer digits for backward")
     return Trial(nothing, "wrong", mismatch=wrong[0].mismatch)
+
+
+def _vanishing(pair: Pair) -> bool:
+    """Numbers whose square is not a number any more: what backward computed them from has lost its digits."""
+    m = pair.mismatch
+    return m is not None and max(abs(m.claimed), abs(m.true)) < 1e-150
 
 
 def _smooth(judged: Judgement, pair: Pair, settings: Settings) -> bool:

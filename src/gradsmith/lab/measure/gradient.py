@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from gradsmith.findings import one_line
+from gradsmith.lab.explore.domains import domains_of, within
 from gradsmith.lab.measure.differences import Evaluate, Probe, Slope, dot, one_sided, slopes
 from gradsmith.lab.measure.oracle import OwnForward, own_forward
 from gradsmith.lab.run import Run, forward, normal_like
@@ -110,6 +111,7 @@ class Settings:
     atol: float | None = None
     reference: Callable[..., object] | None = None
     project: Projection | None = None
+    reach: float = 1.0  # how long a direction is, in typical sizes of the input
 
 
 def judge(target: Target, arguments: Arguments, settings: Settings, *, until_wrong: bool = False) -> Judgement:
@@ -125,9 +127,9 @@ def judge(target: Target, arguments: Arguments, settings: Settings, *, until_wro
         dtype = working_dtype(arguments, [run.outputs[o] for o in run.differentiable])
         for pair in found:
             pair.dtype = dtype
-        _measure_pairs(target, arguments, settings, leaf, found, vs, claims, generator, dtype)
+        nearer = _measured_nearby(target, arguments, settings, leaf, found, vs, claims, generator, dtype)
         for pair in found:
-            _settle(target, arguments, settings, pair, oracle, run)
+            _settle(target, arguments, nearer, pair, oracle, run)
         pairs.extend(found)
         if until_wrong and any(p.status == "wrong" for p in found):
             break
@@ -196,6 +198,39 @@ def working_dtype(arguments: Arguments, outputs: list[Tensor]) -> torch.dtype:
     return max((k for k in real if k.is_floating_point), key=lambda k: torch.finfo(k).eps, default=torch.float64)
 
 
+def _measured_nearby(
+    target: Target,
+    arguments: Arguments,
+    settings: Settings,
+    leaf: Leaf,
+    pairs: list[Pair],
+    vs: list[dict[int, Tensor]],
+    claims: list[dict[int, dict[int, Tensor | None]]],
+    generator: torch.Generator,
+    dtype: torch.dtype,
+) -> Settings:
+    """The directional test, and the settings under which forward could be run beside the inputs.
+
+    A forward that asserts its domain (positive, symmetric) takes shorter steps, or steps that stay in the domains in which the
+    input lies.
+    """
+    state = generator.get_state()
+    held = domains_of(leaf.tensor.detach(), differentiable=leaf.differentiable)
+    tries = [settings, replace(settings, reach=1e-3 * settings.reach)]
+    if settings.project is None and held:
+        tries.append(replace(settings, project=lambda x: within(held, x).to(x), reach=1e-2 * settings.reach))
+    for number, attempt in enumerate(tries):
+        generator.set_state(state)
+        try:
+            _measure_pairs(target, arguments, attempt, leaf, pairs, vs, claims, generator, dtype)
+        except NotNearby:
+            if number + 1 == len(tries):
+                raise
+            continue
+        return attempt
+    return settings
+
+
 def _measure_pairs(
     target: Target,
     arguments: Arguments,
@@ -211,7 +246,7 @@ def _measure_pairs(
     size = typical_size(leaf.tensor)
     still = [True] * len(pairs)
     for v, claim in zip(vs, claims):
-        u = normal_like(leaf.tensor, generator) * size
+        u = normal_like(leaf.tensor, generator) * (size * settings.reach)
         u = torch.where(torch.isfinite(leaf.tensor.detach()), u, torch.zeros_like(u))
         evaluate = moved(target, arguments, leaf, u, settings)
         weight = _effective(u, leaf, settings)

@@ -54,7 +54,7 @@ def resemblance(judgement: Judgement, settings: Settings) -> Resemblance | None:
         return Resemblance("custom", HELD)
     if tests_grad_output(run.target):
         return Resemblance("clip", _TESTED)
-    if _is_smoothed(judgement, settings):
+    if is_smoothed(judgement, settings):
         return Resemblance("straight-through", _NOISELESS)
     if all(_passes_on(judgement, pair) for pair in pairs):
         return Resemblance("straight-through", _THROUGH)
@@ -78,7 +78,7 @@ def _is_recorded(judgement: Judgement, pair: Pair) -> bool:
     return bool(recorded.abs().gt(0).any()) and torch.allclose(recorded, pair.claimed, rtol=1e-6, atol=1e-9)
 
 
-def _is_smoothed(judgement: Judgement, settings: Settings) -> bool:
+def is_smoothed(judgement: Judgement, settings: Settings) -> bool:
     """Backward returns what autograd makes of forward, were every step the identity and every normal draw its mean."""
     smooth = without_steps(judgement.run.target, judgement.run.arguments, settings.seed)
     if smooth is None:

@@ -28,6 +28,7 @@ class _Ids(Move):
     number: int = 0
     kind: ClassVar[Kind] = "ids"
     order: ClassVar[int] = 3
+    addresses: ClassVar[bool] = True
 
     def applied(self, arguments: Arguments, seed: int) -> Arguments | None:
         leaf = leaf_at(arguments, self.position)
@@ -84,7 +85,7 @@ _PROPERTIES = {
     "gap": "leaves out no id",
     "shuffle": "is sorted",
     "equal": "has no id twice",
-    "redraw": "holds each id once",
+    "negative": "holds no negative id",
 }
 
 
@@ -140,8 +141,8 @@ def _of_ids(leaf: Leaf, *, repeats: bool) -> Iterator[Move]:
     unique = flat.unique().numel() == flat.numel()
     permutation = unique and span == flat.numel()
     if unique and repeats:
-        # Of a permutation no id can be left out or come twice without ceasing to be one.
-        no_accident = _unique_by_chance(flat.numel(), span) < UNLIKELY
+        # That each of so many occurs once is what makes a permutation, however few they are.
+        no_accident = _unique_by_chance(flat.numel(), span) < UNLIKELY or (permutation and span > 2)
         yield (BreakIds if no_accident else ChangeIds)(leaf.name, leaf.position, "repeat")
     if (unique and not permutation) or not unique:
         covered = flat.unique().numel() == span and span > 2
@@ -154,7 +155,7 @@ def _of_ids(leaf: Leaf, *, repeats: bool) -> Iterator[Move]:
     if not unique:
         yield ChangeIds(leaf.name, leaf.position, "redraw")
     if int(flat.min()) >= 0:
-        yield ChangeIds(leaf.name, leaf.position, "negative", -1)
+        yield BreakIds(leaf.name, leaf.position, "negative", -1)
 
 
 def _unique_by_chance(count: int, span: int) -> float:

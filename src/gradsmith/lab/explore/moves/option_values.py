@@ -14,6 +14,7 @@ from gradsmith.source.loaded import method_of, model_of, op_of
 from gradsmith.source.method import Method
 from gradsmith.source.model import FunctionModel
 from gradsmith.source.options import Passed, bounds, named_values, passed_on, promised, tested_for_truth
+from gradsmith.source.prose import quoted_words
 
 Source = FunctionModel | Method
 
@@ -35,6 +36,9 @@ def named(value: Any, name: str, source: Source | None) -> Iterator[tuple[Scalar
         yield from ((flag, "it is a bool") for flag in (True, False))
     if type(value) in (int, float, str) and source is not None and (who := tested_for_truth(source, name)):
         yield (_alike(1, value) if not value and value != "" else type(value)()), who
+    if isinstance(value, str) and isinstance(source, FunctionModel):
+        quoted = quoted_words(source)  # a docstring that quotes this value quotes the others, too
+        yield from ((other, "its documentation names it") for other in quoted if value in quoted)
     if type(value) in (int, float) and source is not None:
         for bound in bounds(source, name):
             for other in _around(bound.number, value):
@@ -77,6 +81,8 @@ def invented(value: Any, name: str, source: Source | None, rank: int) -> Iterato
     if type(value) is int:
         dims = _dims(value, rank) if -rank <= value < rank else []
         yield from (other for other in dict.fromkeys([*dims, value + 1, 2 * value, 1, 0, -1]) if other != value)
+    elif isinstance(value, str) and source is not None and value in [n.value for n in named_values(source, name)]:
+        yield f"not {value}"  # the other side of `mode == "..."`
     elif kind == "int":
         yield from (0, 1, -1)
     elif type(value) is float or kind == "float":

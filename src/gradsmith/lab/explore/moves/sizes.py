@@ -62,12 +62,20 @@ def _all_different(tensor: Tensor) -> bool:
 def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
     """For each free size a few others, the most telling first, one size after the other."""
     names = {leaf.position: leaf.name for leaf in arguments.leaves}
-    found = [(size, list(_others(lab, arguments, size))) for size in sizes(lab)]
+    free = sizes(lab)
+    found = [(size, list(_others(lab, arguments, size))) for size in [*_all_ones(free), *free]]
     for turn in range(max((len(others) for _, others in found), default=0)):
         for size, others in found:
             if turn < len(others):
                 kind = Empty if others[turn] == 0 else Resize
                 yield kind(names[size.dims[0][0]], size, others[turn])
+
+
+def _all_ones(free: list[Size]) -> Iterator[Size]:
+    """A batch of 1 is one in every input, whatever broadcasting allows: all of them grow together, too."""
+    ones = [size for size in free if size.value == 1 and size.learned != "broadcast"]
+    if len(ones) > 1:
+        yield Size(1, tuple(dim for size in ones for dim in size.dims), learned="together")
 
 
 def _others(lab: Lab, arguments: Arguments, size: Size) -> Iterator[int]:

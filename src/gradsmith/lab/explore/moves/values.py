@@ -99,6 +99,15 @@ def _ties(x: Tensor) -> Tensor | None:
     return torch.where(largest == order[..., :1], order[..., 1:2], largest) if x.shape[-1] > 3 else largest
 
 
+def _ends(x: Tensor) -> Tensor | None:
+    """The ends of the unit interval, for numbers that lie in it."""
+    if x.is_complex() or x.numel() < 3 or not bool(((x >= 0) & (x <= 1)).all()):
+        return None
+    other = x.clone(memory_format=torch.contiguous_format)
+    other.view(-1)[0], other.view(-1)[-1] = 1.0, 0.0
+    return other
+
+
 def _shifted(x: Tensor, sign: float) -> Tensor:
     width = float(x.detach().abs().double().square().mean().sqrt()) or 1.0
     return x + sign * 2 * max(width, 1.0)
@@ -118,6 +127,7 @@ WAYS = {
     "ties": Way("equal elements in '{x}'", _real(_ties)),
     "one zero": Way("a zero in '{x}'", _real(lambda x: _one_zero(x.contiguous()))),
     "zero row": Way("a row of zeros in '{x}'", _real(_zero_row)),
+    "ends": Way("a 1 and a 0 in '{x}'", _real(_ends)),
     "zeros": Way("'{x}' all zero", _real(torch.zeros_like)),
     "huge": Way(f"'{{x}}' as large as {_LARGE:g}", _real(lambda x: x * (_LARGE / (float(x.abs().max()) or 1.0)))),
 }
