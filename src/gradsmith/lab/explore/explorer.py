@@ -43,10 +43,12 @@ class Exploration:
     """What was tried, and what was found. `left_out` says which moves were not tried, and why."""
 
     found: list[Discovery] = field(default_factory=list)
-    judged: int = 0
+    judged: int = 0  # examples that were run, those of shrinking and those that forward rejected among them
+    right: set[tuple[frozenset[Move], int]] = field(default_factory=set)  # those whose gradient was right
     reached: dict[str, set[str]] = field(default_factory=dict)  # kind -> the words of its moves that were judged
     rejected: list[str] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)  # "step: reason"
+    spent: bool = False  # the budget ended it
     seed: int = 0
 
     def of(self, *kinds: Kind) -> list[Discovery]:
@@ -75,22 +77,19 @@ class _Explorer:
 
     def run(self) -> None:
         together, alone = self._planned()
-        for example in _covering(together, self.base):
-            if self._spent(example):
-                return
+        for example in [*_covering(together, self.base), *([move] for move in alone)]:
             self._try(example)
-        for move in alone:
-            if self._spent([move]):
-                return
-            self._try([move])
 
-    def _spent(self, example: Sequence[Move]) -> bool:
+    def _ended(self) -> str:
+        """Why no further example is tried; empty where there is no reason."""
         if len(self.found.found) >= _MOST_FINDINGS:
-            return True
-        if self.found.judged < self.budget:
-            return False
-        self.found.left_out.append(f"the budget of {self.budget} examples was spent before {_names(example)}")
-        return True
+            return f"{_MOST_FINDINGS} failing examples were found before"
+        self.found.spent = self.found.judged >= self.budget
+        return f"the budget of {self.budget} examples was spent" if self.found.spent else ""
+
+    def _leave_out(self, moves: Sequence[Move], why: str) -> None:
+        untried = [m for m in moves if m.words() not in self.found.reached.get(m.kind, ())]
+        self.found.left_out += [told for m in untried if (told := f"{m.words()}: {why}") not in self.found.left_out]
 
     def _planned(self) -> tuple[list[list[Move]], list[Move]]:
         """Moves that are tried in company, by sort, and those that are tried alone."""
@@ -126,7 +125,10 @@ class _Explorer:
     def _try(self, moves: Sequence[Move]) -> None:
         """Judge these moves together; apart where they are rejected together; what is bad is shrunk and confirmed."""
         moves = [m for m in moves if _key(m) not in self.culprits]
-        if not moves or self.found.judged >= self.budget:
+        if not moves:
+            return
+        if why := self._ended():
+            self._leave_out(moves, why)
             return
         trial = self._examined(moves)
         if trial.status in ("rejected", "unjudged") and len(moves) > 1:
@@ -152,7 +154,10 @@ class _Explorer:
     def _examined(self, moves: Sequence[Move], again: int = 0) -> Trial:
         self.found.judged += 1
         seed = self.lab.settings.seed * 1009 + 17 + 7919 * again
-        return examined(self.lab, self.base, moves, seed)
+        trial = examined(self.lab, self.base, moves, seed)
+        if trial.status == "right":
+            self.found.right.add((frozenset(moves), again))
+        return trial
 
     def _shrunk(self, trial: Trial) -> Trial:
         """The same failure with as few moves as it takes."""
@@ -213,10 +218,6 @@ def _taken_back_first(move: Move) -> int:
 
 def _key(move: Move) -> tuple[object, ...]:
     return (type(move).__name__, move.argument, getattr(move, "way", None), getattr(move, "value", None).__repr__())
-
-
-def _names(example: Sequence[Move]) -> str:
-    return ", ".join(m.words().removeprefix("with ") for m in example)
 
 
 def _with_defaults(lab: Lab) -> Arguments:
