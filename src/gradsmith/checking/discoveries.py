@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gradsmith.checking import verdict
+from gradsmith.checking.accepting import comment, plain
 from gradsmith.diagnosis import diagnose
 from gradsmith.diagnosis.case import Fit, case_of
 from gradsmith.findings import Finding
@@ -42,8 +43,9 @@ def assumption_finding(lab: Lab, discovery: Discovery) -> Finding:
     finding = lab.finding(
         message,
         argument=_argument(discovery),
-        advice="If that always holds, say so: accept the assumption. Otherwise derive the gradient for other inputs, too.",
-        evidence={"assumption": sentence, "moves": [as_json(move) for move in moves]},
+        advice=f"If that always holds, accept it with `{comment(sentence)}` behind the class line, or with "
+        f'`assumes="{plain(sentence)}"` in @gs.example_inputs. Otherwise derive the gradient for other inputs, too.',
+        evidence={"assumption": sentence, "accept": comment(sentence), "moves": [as_json(move) for move in moves]},
     )
     return _reproducible(lab, discovery, finding)
 

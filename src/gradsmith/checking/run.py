@@ -9,6 +9,7 @@ from typing import Any
 
 from gradsmith import catalog
 from gradsmith.checking import surroundings, verdict
+from gradsmith.checking.accepting import accepted_for, unmatched
 from gradsmith.checking.guessed import weighed
 from gradsmith.checking.options import Options
 from gradsmith.checking.steps import walk
@@ -134,7 +135,15 @@ def _on_examples(target: Target, given: Supply, options: Options) -> Report:
         assumptions=tuple(dict.fromkeys(sentence for s in seen for sentence in s.assumptions)),
         explored=surroundings.merged([s.explored for s in seen]),
     )
-    notes = list(dict.fromkeys([*(note for r in reports for note in r.notes), *catalog.notes(_rules(options))]))
+    notes = list(
+        dict.fromkeys(
+            [
+                *(note for r in reports for note in r.notes),
+                *unmatched(subject, target, options),
+                *catalog.notes(_rules(options)),
+            ]
+        )
+    )
     return Report(findings, [subject], functions=1, files=1, notes=notes)
 
 
@@ -164,6 +173,7 @@ def _examine_one(
         lab = _lab(target, arguments, options)
         lab.declared_at = (target.name, number) if source == "declared" else None
         lab.first = number == 0
+        lab.accepted = accepted_for(target, options)
         with lab.guarded():
             return _examined(lab, subject, options)
 
