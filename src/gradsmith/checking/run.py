@@ -172,7 +172,7 @@ def _examine_one(
             return Report(subjects=[subject])
         lab = _lab(target, arguments, options)
         lab.declared_at = (target.name, number) if source == "declared" else None
-        lab.first = number == 0
+        lab.first, lab.number = number == 0, number
         lab.accepted = accepted_for(target, options)
         with lab.guarded():
             return _examined(lab, subject, options)

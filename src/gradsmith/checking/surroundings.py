@@ -11,6 +11,8 @@ from typing import Any
 from gradsmith.checking.discoveries import assumed, sentence_of
 from gradsmith.lab.explore import explorer
 from gradsmith.lab.explore.explorer import Exploration
+from gradsmith.lab.explore.move import told
+from gradsmith.lab.explore.trial import Trial
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.once import known
 
@@ -45,6 +47,7 @@ def explored(lab: Lab) -> dict[str, Any]:
             "rejected": list(dict.fromkeys(found.rejected)),
             "left out": list(dict.fromkeys(found.left_out)),
             "budget spent": found.spent,
+            "earlier failures": [f"{told(trial.moves)}: {_became(trial)}" for trial in found.replayed],
             "seed": found.seed,
         }
     )
@@ -62,24 +65,31 @@ def merged(several: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     >>> merged([one, one])["examples"], merged([one, one])["sizes"]
     (4, 1)
     """
-    told = [one for one in several if one]
-    if not told:
+    each = [one for one in several if one]
+    if not each:
         return {}
-    names = dict.fromkeys(name for one in told for name in one["steps"])
+    names = dict.fromkeys(name for one in each for name in one["steps"])
     return _told(
         {
-            "examples": sum(one["examples"] for one in told),
-            "steps": {name: sorted(set(_all(one["steps"].get(name, ()) for one in told))) for name in names},
-            "rejected": _all(one.get("rejected", ()) for one in told),
-            "left out": _all(one.get("left out", ()) for one in told),
-            "budget spent": any(one.get("budget spent", False) for one in told),
-            "seed": told[0]["seed"],
+            "examples": sum(one["examples"] for one in each),
+            "steps": {name: sorted(set(_all(one["steps"].get(name, ()) for one in each))) for name in names},
+            "rejected": _all(one.get("rejected", ()) for one in each),
+            "left out": _all(one.get("left out", ()) for one in each),
+            "budget spent": any(one.get("budget spent", False) for one in each),
+            "earlier failures": _all(one.get("earlier failures", ()) for one in each),
+            "seed": each[0]["seed"],
         }
     )
 
 
 def _asked(lab: Lab) -> Exploration | None:
     return next(iter(known(lab, explorer.explored)), None)
+
+
+def _became(trial: Trial) -> str:
+    if trial.bad:
+        return "it still fails"
+    return "it is right now" if trial.status == "right" else "it cannot be judged any more"
 
 
 def _told(found: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,19 @@ def right_where(subject: Subject) -> str:
     return "; ".join(told)
 
 
-def not_tried(subject: Subject) -> list[str]:
+def below(subject: Subject) -> list[str]:
+    """Lines under the verdict: what was tried first because it had failed before, and what was not tried."""
+    first = [f"       Tried first, because it failed in an earlier run: {one}" for one in _replayed(subject)]
+    return [*first, *_not_tried(subject)]
+
+
+def _replayed(subject: Subject) -> list[str]:
+    found = list(subject.explored.get("earlier failures", ()))
+    more = len(found) - _MOST_STEPS
+    return [*found[:_MOST_STEPS], f"{plural(more, 'more example')}"] if more > 0 else found
+
+
+def _not_tried(subject: Subject) -> list[str]:
     """`Not tried: 14 steps, such as with 'x' all zero (the budget of 64 examples was spent)`; none within the budget."""
     if not subject.explored.get("budget spent"):
         return []

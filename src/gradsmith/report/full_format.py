@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from gradsmith.findings import Finding, Report, Subject
-from gradsmith.report.explored import not_tried, right_where
+from gradsmith.report.explored import below, right_where
 from gradsmith.report.place import place, shown_path
 from gradsmith.report.style import Style
 
@@ -28,7 +28,7 @@ def render(report: Report, *, color: bool = False) -> str:
         blocks.append("\n".join([style.bold(f"skipped ({len(lines)})"), *lines]))
     blocks += [f"{s.name}, step by step\n{_steps(s)}" for s in report.subjects if s.measured.get("steps")]
     if report.subjects:
-        blocks.append("\n".join(line for s in report.subjects for line in (verdict_line(s, style), *not_tried(s))))
+        blocks.append("\n".join(line for s in report.subjects for line in (verdict_line(s, style), *below(s))))
     if matrix := _matrix(report.subjects, style):
         blocks.append(matrix)
     if report.notes:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from gradsmith.lab.explore import database
 from gradsmith.lab.explore.defaults import with_defaults
 from gradsmith.lab.explore.move import Kind, Move
 from gradsmith.lab.explore.moves import indices, options, sizes, structure, values
@@ -49,6 +50,7 @@ class Exploration:
     rejected: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)  # "step: reason"
     spent: bool = False  # the budget ended it
+    replayed: list[Trial] = field(default_factory=list)  # failing examples of earlier runs, as they are now
     seed: int = 0
 
     def of(self, *kinds: Kind) -> list[Discovery]:
@@ -77,8 +79,23 @@ class _Explorer:
 
     def run(self) -> None:
         together, alone = self._planned()
+        known = self._replayed({*itertools.chain(*together, alone), *_redraws(self.base, ())})
         for example in [*_covering(together, self.base), *([move] for move in alone)]:
             self._try(example)
+        database.keep(self.lab, [(d.trial, self._seed()) for d in self.found.found])
+        fresh = [set(d.trial.moves) for d in self.found.found]
+        self.found.found += [d for d in known if set(d.trial.moves) not in fresh]
+
+    def _replayed(self, planned: set[Move]) -> list[Discovery]:
+        """What failed in earlier runs and still does. It costs nothing of the budget: it adds examples and takes none."""
+        found = []
+        for failure in database.failures(self.lab, planned)[: self.budget // 4]:
+            trial = examined(self.lab, self.base, failure.moves, failure.seed)
+            database.judged(failure, trial)
+            self.found.replayed.append(trial)
+            found += [d for d in [self._confirmed(trial) if trial.bad else None] if d is not None]
+        self.found.judged = 0
+        return found
 
     def _ended(self) -> str:
         """Why no further example is tried; empty where there is no reason."""
@@ -153,11 +170,13 @@ class _Explorer:
 
     def _examined(self, moves: Sequence[Move], again: int = 0) -> Trial:
         self.found.judged += 1
-        seed = self.lab.settings.seed * 1009 + 17 + 7919 * again
-        trial = examined(self.lab, self.base, moves, seed)
+        trial = examined(self.lab, self.base, moves, self._seed(again))
         if trial.status == "right":
             self.found.right.add((frozenset(moves), again))
         return trial
+
+    def _seed(self, again: int = 0) -> int:
+        return self.lab.settings.seed * 1009 + 17 + 7919 * again
 
     def _shrunk(self, trial: Trial) -> Trial:
         """The same failure with as few moves as it takes."""
