@@ -238,6 +238,14 @@ def test_sizes_are_learned_through(forward: Callable[..., Any], inputs: tuple[An
     assert free(lab_of(forward, *inputs)) == expected
 
 
+def test_a_number_that_may_only_be_a_number_follows_the_size_that_it_states() -> None:
+    def rows(x: Tensor, n: int) -> Tensor:
+        assert isinstance(n, int)
+        return x.view(n, 3) * 2
+
+    assert free(lab_of(rows, leaf(4, 3), 4)) == {"x.0 number 1"}
+
+
 def test_a_tensor_that_is_passed_twice_stays_one() -> None:
     x = leaf(3, 3)
     lab = lab_of(Product, x, x)
@@ -259,3 +267,40 @@ def test_nothing_of_the_example_is_changed() -> None:
     lab = lab_of(lambda x, index: x[index], x, index)
     resized(lab.arguments, one(lab, "x.0"), 2, 0)
     assert torch.equal(x, before) and index.tolist() == [0, 4]
+
+
+_ROWS: dict[int, Tensor] = {}
+
+
+class Keeps(torch.autograd.Function):
+    """Writes to its class, to a global and to a container at every call."""
+
+    mean = torch.zeros((), dtype=torch.float64)
+    seen: list[Tensor] = []
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        Keeps.mean = 0.9 * Keeps.mean + 0.1 * x.detach().mean()
+        Keeps.seen.append(x.detach())
+        return x * _ROWS.setdefault(int(x.shape[0]), torch.ones(x.shape[0], 1, dtype=x.dtype))
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> Any:
+        return grad_output
+
+
+class Running(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(3, dtype=torch.float64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.mean = 0.9 * self.mean + 0.1 * x.detach().mean(0)
+        return x - self.mean
+
+
+def test_what_forward_keeps_for_itself_is_never_a_stand_in() -> None:
+    module = Running()
+    assert free(lab_of(Keeps, leaf(4, 3))) and free(lab_of(module, leaf(4, 3)))
+    kept = [Keeps.mean, *Keeps.seen, *_ROWS.values(), module.mean]
+    assert {type(tensor) for tensor in kept} == {Tensor}

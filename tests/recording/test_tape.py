@@ -181,3 +181,25 @@ def test_scaling_keeps_equal_sizes_equal_and_different_ones_different():
     assert w.shape[0] == b.shape[0]
     assert len({w.shape[0], w.shape[1], y.shape[0]}) == 3
     assert how.startswith("sizes 512 to")
+
+
+class Rows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, table, index, rows):
+        assert table.shape[0] == rows
+        ctx.save_for_backward(index)
+        ctx.shape = table.shape
+        return table[index]
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (index,) = ctx.saved_tensors
+        return grad_output.new_zeros(ctx.shape).index_add(0, index, grad_output), None, None
+
+
+def test_large_inputs_with_indices_and_a_number_that_states_a_size_are_scaled_down_too():
+    with gs.record() as tape:
+        Rows.apply(torch.randn(5000, 40, requires_grad=True), torch.randint(5000, (900,)), 5000)
+    report = tape.check()
+    assert report.ok
+    assert any("scaled down for the check (sizes 5000 to" in note for note in report.notes)

@@ -11,6 +11,7 @@ from torch.utils import _pytree as pytree
 
 from gradsmith.inputs.examples import Supply
 from gradsmith.inputs.scaling import CHECKED, elements, scaled
+from gradsmith.inputs.shrinking import shrunk
 from gradsmith.lab.measure.values import finite
 from gradsmith.lab.process.state import preserved, seed_all
 from gradsmith.lab.run import flat_outputs
@@ -122,5 +123,9 @@ def _small_enough(target: Target, args: tuple[Any, ...], seed: int) -> tuple[tup
     if elements(args) <= CHECKED:
         return args, ""
     smaller, how = scaled(args)
-    # Sizes may depend on one another in ways slicing cannot know.
+    if runs(target, smaller, {}, seed):
+        return smaller, how
+    # Sizes may depend on one another in ways slicing cannot know: indices, multiples, numbers that state a size.
+    with preserved():
+        smaller, how = shrunk(target, args, seed)
     return (smaller, how) if runs(target, smaller, {}, seed) else (args, "")

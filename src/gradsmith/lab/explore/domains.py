@@ -39,8 +39,20 @@ def domains_of(tensor: Tensor, *, differentiable: bool = True) -> list[Domain]:
     if not tensor.is_floating_point() or tensor.numel() < 2 or not bool(torch.isfinite(tensor).all()):
         return []
     x = tensor.detach().double()
-    rows = [d for d in _rows(x.ndim) if not (differentiable and d.name in _WITHOUT_GRADIENT)]
+    rows = [d for d in _rows(x.ndim) if not (differentiable and d.name.partition(" ")[0] in _WITHOUT_GRADIENT)]
     return [d for d in rows if d.contains(x) and d.chance(x) < UNLIKELY]
+
+
+def every_domain(tensor: Tensor, *, differentiable: bool = True) -> list[Domain]:
+    """All domains that a tensor of this shape could come from, the most special first."""
+    rows = [d for d in _rows(tensor.ndim) if not (differentiable and d.name.partition(" ")[0] in _WITHOUT_GRADIENT)]
+    drawn = generic(tensor, tensor.shape, torch.Generator().manual_seed(0))
+    return [d for d in rows if d.contains(d.project(drawn))]
+
+
+def drawn_from(domain: Domain, tensor: Tensor, generator: torch.Generator) -> Tensor:
+    """Values from this domain in the shape and type of the tensor."""
+    return domain.project(generic(tensor, tensor.shape, generator)).to(tensor)
 
 
 def redrawn(tensor: Tensor, shape: Sequence[int], generator: torch.Generator, *, differentiable: bool = True) -> Tensor:
@@ -60,8 +72,12 @@ def broken(tensor: Tensor, domain: Domain, generator: torch.Generator, *, differ
     """Values outside this domain which keep what else holds of the tensor; None where it cannot be left alone."""
     held = domains_of(tensor, differentiable=differentiable)
     kept = [d for d in held if domain.name not in (d.name, *_closure(d, held))]
-    x = within(kept, generic(tensor, tensor.shape, generator))
-    return None if domain.contains(x) else x.to(tensor)
+    drawn = generic(tensor, tensor.shape, generator)
+    for scale in (1.0, 3.0, 30.0):  # out of an interval it takes larger numbers
+        x = within(kept, drawn * scale)
+        if not domain.contains(x):
+            return x.to(tensor)
+    return None
 
 
 def within(held: Sequence[Domain], x: Tensor) -> Tensor:
@@ -169,6 +185,10 @@ def _symmetrised(x: Tensor) -> Tensor:
     return (x + x.mT) / 2 if x.shape[-1] == x.shape[-2] else x
 
 
+def _antisymmetrised(x: Tensor) -> Tensor:
+    return (x - x.mT) / 2 if x.shape[-1] == x.shape[-2] else x
+
+
 def _orthogonalised(x: Tensor) -> Tensor:
     return torch.linalg.qr(x)[0] if x.shape[-1] == x.shape[-2] else x
 
@@ -183,7 +203,7 @@ _MATRICES = (
     ),
     Domain("definite", "is symmetric and positive definite", _is_definite, _definite, special_of=("symmetric",)),
     Domain("symmetric", "is symmetric", _is_symmetric, _symmetrised),
-    Domain("antisymmetric", "is antisymmetric", lambda x: _square(x) and _near(x, -x.mT, x), lambda x: (x - x.mT) / 2),
+    Domain("antisymmetric", "is antisymmetric", lambda x: _square(x) and _near(x, -x.mT, x), _antisymmetrised),
     Domain("lower triangular", "is lower triangular", lambda x: _is_triangular(x, True), torch.tril),
     Domain("upper triangular", "is upper triangular", lambda x: _is_triangular(x, False), torch.triu),
     Domain("orthogonal", "is an orthogonal matrix", _is_orthogonal, _orthogonalised),
@@ -208,11 +228,6 @@ def _along(dim: int) -> Iterator[Domain]:
     def inside(x: Tensor) -> Tensor:
         length: Tensor = torch.linalg.vector_norm(x, dim=dim, keepdim=True)
         return x * (0.9 * length.tanh() / length.clamp(min=1e-12))
-
-    def in_ball_by_chance(x: Tensor) -> float:
-        n = x.shape[dim]
-        one = float(torch.special.gammainc(torch.tensor(n / 2).double(), torch.tensor(0.5).double()))
-        return float(one ** (x.numel() / n))
 
     yield Domain(
         f"one-hot {dim}",
@@ -259,8 +274,13 @@ def _along(dim: int) -> Iterator[Domain]:
         f"{where} shorter than 1",
         lambda x: several(x) and bool((x.norm(dim=dim) <= 1 + _EXACT).all()),
         inside,
-        in_ball_by_chance,
+        _matter_of_scale,
     )
+
+
+def _matter_of_scale(x: Tensor) -> float:
+    """Small numbers are no structure: an example may be small, and the next one not."""
+    return 1.0
 
 
 def _by_sign(x: Tensor) -> float:
@@ -302,6 +322,14 @@ _ELEMENTS = (
     ),
     Domain("positive", "is positive", lambda x: bool((x > 0).all()), _away_from_zero, _by_sign, ("not negative",)),
     Domain("not negative", "is not negative", lambda x: bool((x >= 0).all()), torch.abs, _by_sign),
+    Domain(
+        "within one",
+        "lies between -1 and 1",
+        lambda x: bool((x.abs() <= 1).all()),
+        lambda x: 2 * _folded(x) - 1,
+        _matter_of_scale,
+    ),
+    Domain("above one", "is above 1", lambda x: bool((x > 1).all()), lambda x: 1.1 + _folded(x), _matter_of_scale),
     Domain("negative", "is negative", lambda x: bool((x < 0).all()), lambda x: -_away_from_zero(x), _by_sign),
 )
 

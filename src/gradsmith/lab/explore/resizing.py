@@ -36,7 +36,9 @@ def resized(arguments: Arguments, size: Size, to: int, seed: int) -> Arguments:
         if id(leaf.tensor) in made:
             continue
         tensor, shape = leaf.tensor.detach(), shapes[leaf.position]
-        changed = redrawn(tensor, shape, generator) if list(tensor.shape) != shape else tensor
+        changed = tensor
+        if list(tensor.shape) != shape:
+            changed = redrawn(tensor, shape, generator, differentiable=leaf.differentiable)
         if leaf.position in size.ends:
             changed = _ending(changed, to)
         elif not tensor.is_floating_point() and not tensor.is_complex() and tensor.dtype != torch.bool:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from gradsmith.lab.measure.oracle import plain_forward
 from gradsmith.lab.process import torch_says
+from gradsmith.lab.process.names import kept_names, owners_of
 from gradsmith.lab.process.state import seed_all
 from gradsmith.lab.process.torch_says import Comparison
 from gradsmith.lab.subject.arguments import Arguments
@@ -127,12 +128,15 @@ class Relations:
 def traced(target: Target, arguments: Arguments, seed: int) -> Relations | None:
     """What PyTorch says of this forward, with the numbers as symbols if it bears that; None if it cannot run it."""
     call = plain_forward(target) or target.call
+    # What forward keeps for itself (a cache, a running mean) may not be left with stand-ins in it.
+    owners = owners_of(target.function or target.module or target.original, *arguments.modules)
     for numbers, real in ((True, False), (False, False), (False, True)):
         if numbers and not _numbers(arguments):
             continue
         try:
             seed_all(seed)
-            return _traced(call, arguments, numbers=numbers, real=real)
+            with kept_names(owners):
+                return _traced(call, arguments, numbers=numbers, real=real)
         except Exception:  # the user's code on stand-ins: foreign code, NumPy, `isinstance(n, int)`
             continue
     return None

@@ -114,8 +114,10 @@ def _hypotheses(relations: Relations, name: str, covered: set[str]) -> list[_Hyp
         multiples = {n for n in relations.dimensions if value > 1 and relations.values[n] % value == 0}
         tried = [equal, equal - numbers, multiples | equal, (multiples | equal) - numbers]
         return [_Hypothesis(group, "together") for group in dict.fromkeys(map(frozenset, tried))]
+    untold = numbers & relations.unseen  # PyTorch took them for constants, and sizes that follow them for fixed
+    last = [_Hypothesis(frozenset({name, *untold}), "together")] if untold else []
     if name not in relations.pinned and relations.closed({name}) is None:
-        return []
+        return last
     tried_with: list[tuple[set[str], str, bool]] = [
         # What is only compared with a number may be free, if it can grow and shrink; or all that were are one size.
         ({name}, "relations", name in relations.pinned),
@@ -124,7 +126,7 @@ def _hypotheses(relations: Relations, name: str, covered: set[str]) -> list[_Hyp
         (equal - numbers, "together", False),
     ]
     closed = [(relations.closed(group), learned, shrinks) for group, learned, shrinks in tried_with]
-    return [_Hypothesis(group, learned, shrinks) for group, learned, shrinks in closed if group is not None]
+    return [_Hypothesis(group, learned, shrinks) for group, learned, shrinks in closed if group is not None] + last
 
 
 def _size(relations: Relations, hypothesis: _Hypothesis, ones: set[tuple[int, int]]) -> Size | None:

@@ -1,0 +1,56 @@
+"""Before a guess accuses: is the gradient right on inputs from some domain of the table?
+
+A guess has no structure, and an author may mean inputs that have: a symmetric matrix, rows that sum to 1, points of a ball.
+A gradient that is right on several draws from one domain is not called wrong; the reader is told which domain it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradsmith.checking.elsewhere.structure import Elsewhere, is_right
+from gradsmith.lab.explore.domains import Domain, drawn_from, every_domain
+from gradsmith.lab.subject.target import Target
+
+_DRAWS = 2
+
+
+def where_a_domain_holds(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Elsewhere | None:
+    """The same arguments with one of them, or all that are floating, drawn from a domain on which every gradient is right."""
+    floating = [i for i, a in enumerate(args) if _is_data(a)]
+    groups = [[i] for i in floating] + ([floating] if len(floating) > 1 else [])
+    for places in groups:
+        for domain in _common(args, places):
+            others = [_drawn(args, places, domain, seed + draw) for draw in range(_DRAWS)]
+            if all(is_right(target, other, kwargs, seed) for other in others):
+                names = " and ".join(f"'{_name(target, i)}'" for i in places)
+                words = f"the gradient is right where {names} {domain.words}, and not on the guess"
+                return Elsewhere(others[0], words)
+    return None
+
+
+def _common(args: tuple[Any, ...], places: list[int]) -> Iterator[Domain]:
+    """The domains that all of these tensors could come from, the widest first: the least that has to be assumed."""
+    kinds = [{d.name: d for d in every_domain(args[i], differentiable=args[i].requires_grad)} for i in places]
+    yield from (d for name, d in reversed(kinds[0].items()) if all(name in known for known in kinds))
+
+
+def _drawn(args: tuple[Any, ...], places: list[int], domain: Domain, seed: int) -> tuple[Any, ...]:
+    generator = torch.Generator().manual_seed(seed)
+
+    def one(tensor: Tensor) -> Tensor:
+        return drawn_from(domain, tensor.detach(), generator).requires_grad_(tensor.requires_grad)
+
+    return tuple(one(a) if i in places else a for i, a in enumerate(args))
+
+
+def _is_data(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.is_floating_point() and value.numel() > 1 and value.ndim > 0
+
+
+def _name(target: Target, position: int) -> str:
+    return target.names[position] if position < len(target.names) else f"input {position + 1}"
