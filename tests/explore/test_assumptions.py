@@ -84,6 +84,63 @@ def test_declared_inputs_accept_it(load: Load, assumes: str | list[str]) -> None
     assert report.subjects[0].assumptions == (SENTENCE,)
 
 
+CUSTOM_OP = """
+import torch
+
+
+@torch.library.custom_op("gradsmith_assumes::NAME", mutates_args=())
+def form(x: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
+    return ((x @ matrix) * x).sum(-1)
+
+
+def setup(ctx, inputs, output):
+    ctx.save_for_backward(*inputs)
+
+
+def backward(ctx, grad_output):
+    x, matrix = ctx.saved_tensors
+    return 2 * grad_output[:, None] * (x @ matrix), x.mT @ (grad_output[:, None] * x)
+
+
+form.register_autograd(backward, setup_context=setup)
+half = torch.randn(3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+inputs = torch.randn(4, 3, dtype=torch.float64, requires_grad=True), (half + half.mT).requires_grad_()
+"""
+MODULE = (
+    SYMMETRIC
+    + """
+
+class Layer(torch.nn.Module):
+    def forward(self, x, matrix):
+        return QuadraticForm.apply(x, matrix)
+
+
+inputs = example()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "subject", "line", "word"),
+    [
+        (CUSTOM_OP.replace("NAME", "plain"), "form", "", "def"),
+        (CUSTOM_OP.replace("NAME", "comment"), "form", "def form(x: torch.Tensor, matrix: torch.Tensor)", "def"),
+        (MODULE, "Layer", "", "class"),
+        (MODULE, "Layer", "class Layer(torch.nn.Module):", "class"),
+    ],
+)
+def test_custom_ops_and_modules_accept_it_at_their_own_line(
+    load: Load, source: str, subject: str, line: str, word: str
+) -> None:
+    lines = [f"{text}  {comment(SENTENCE)}" if line and text.startswith(line) else text for text in source.splitlines()]
+    module = load("\n".join(lines))
+    made = getattr(module, subject)
+    report = gs.check(made() if isinstance(made, type) else made, *module.inputs, select=["wrong-gradient", "assumes"])
+    assert report.subjects[0].assumptions == (SENTENCE,)
+    assert told(report) == ([] if line else ["assumes"])
+    assert all(f"behind the {word} line" in (f.advice or "") for f in report.findings)
+
+
 def test_assumes_alone_leaves_the_mapping_of_inputs_in_charge(load: Load) -> None:
     module = load(SYMMETRIC)
     gs.example_inputs(assumes="matrix is symmetric")(module.QuadraticForm)

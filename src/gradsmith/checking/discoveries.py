@@ -40,10 +40,11 @@ def assumption_finding(lab: Lab, discovery: Discovery) -> Finding:
     sentence = sentence_of(discovery)
     where = f" {_numbers(discovery)}" if m is not None else f" {discovery.trial.detail}."
     message = f"{lab.target.name}.backward assumes that {sentence}: {told(moves)} the gradient is wrong.{where}"
+    line = "class" if lab.target.function is not None or lab.target.module is not None else "def"
     finding = lab.finding(
         message,
         argument=_argument(discovery),
-        advice=f"If that always holds, accept it with `{comment(sentence)}` behind the class line, or with "
+        advice=f"If that always holds, accept it with `{comment(sentence)}` behind the {line} line, or with "
         f'`assumes="{plain(sentence)}"` in @gs.example_inputs. Otherwise derive the gradient for other inputs, too.',
         evidence={"assumption": sentence, "accept": comment(sentence), "moves": [as_json(move) for move in moves]},
     )
