@@ -7,13 +7,15 @@ fail-on = "warning"
 preview = true
 [tool.gradsmith.per-file-ignores]
 "tests/*" = ["class-state"]
+[tool.gradsmith.assumes]
+QuadraticForm = ["matrix is symmetric"]
 """
 
 from __future__ import annotations
 
 import fnmatch
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from gradsmith.findings import GradsmithError, Severity
@@ -21,19 +23,23 @@ from gradsmith.findings import GradsmithError, Severity
 if TYPE_CHECKING:
     from pathlib import Path  # 7 ms, which a run without a project's wishes does without
 
-_KEYS = {"select": list, "ignore": list, "per-file-ignores": dict, "fail-on": str, "preview": bool}
 _WORDS = {list: "a list of rules", dict: "a table", str: "a text", bool: "true or false"}
+
+
+# A field that is a key of [tool.gradsmith], with dashes for underscores, says what stands there.
+_LIST, _TABLE, _TEXT, _BOOL = ({"kind": kind} for kind in (list, dict, str, bool))
 
 
 @dataclass(frozen=True)
 class Config:
     """What the project decided; the command line overrides it."""
 
-    select: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
-    per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    fail_on: Severity = "error"
-    preview: bool = False
+    select: tuple[str, ...] = field(default=(), metadata=_LIST)
+    ignore: tuple[str, ...] = field(default=(), metadata=_LIST)
+    per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=_TABLE)
+    fail_on: Severity = field(default="error", metadata=_TEXT)
+    preview: bool = field(default=False, metadata=_BOOL)
+    assumes: Mapping[str, tuple[str, ...]] = field(default_factory=dict, metadata=_TABLE)  # accepted, by subject
     root: Path | None = None
 
     def ignored_in(self, path: str) -> tuple[str, ...]:
@@ -83,16 +89,17 @@ def _toml(file: Path) -> dict[str, Any]:
 def _config(table: Mapping[str, Any], file: Path) -> Config:
     from gradsmith.catalog import chosen, nearest
 
+    kinds = {f.name.replace("_", "-"): f.metadata["kind"] for f in fields(Config) if "kind" in f.metadata}
     for key, value in table.items():
-        if key not in _KEYS:
-            raise GradsmithError(f"{file}: [tool.gradsmith] has no key {key!r}; {nearest(key, _KEYS)}")
-        if not isinstance(value, _KEYS[key]):
-            raise GradsmithError(f"{file}: [tool.gradsmith] {key} must be {_WORDS[_KEYS[key]]}, not {value!r}")
+        if key not in kinds:
+            raise GradsmithError(f"{file}: [tool.gradsmith] has no key {key!r}; {nearest(key, kinds)}")
+        if not isinstance(value, kinds[key]):
+            raise GradsmithError(f"{file}: [tool.gradsmith] {key} must be {_WORDS[kinds[key]]}, not {value!r}")
     fail_on = table.get("fail-on", "error")
     if fail_on not in ("error", "warning"):
         raise GradsmithError(f"{file}: [tool.gradsmith] fail-on must be 'error' or 'warning', not {fail_on!r}")
-    per_file = {pattern: tuple(names) for pattern, names in table.get("per-file-ignores", {}).items()}
-    for names in (table.get("select", ()), table.get("ignore", ()), *per_file.values()):
+    tables = {key.replace("-", "_"): _texts(table.get(key, {}), key, file) for key in kinds if kinds[key] is dict}
+    for names in (table.get("select", ()), table.get("ignore", ()), *tables["per_file_ignores"].values()):
         try:
             chosen(ignore=tuple(names))
         except GradsmithError as error:
@@ -100,8 +107,17 @@ def _config(table: Mapping[str, Any], file: Path) -> Config:
     return Config(
         select=tuple(table.get("select", ())),
         ignore=tuple(table.get("ignore", ())),
-        per_file_ignores=per_file,
         fail_on=fail_on,
         preview=table.get("preview", False),
         root=file.parent,
+        **tables,
     )
+
+
+def _texts(table: Mapping[str, Any], key: str, file: Path) -> dict[str, tuple[str, ...]]:
+    """A table from names to texts: one text, or a list of them."""
+    found = {name: (value,) if isinstance(value, str) else value for name, value in table.items()}
+    for name, value in found.items():
+        if not isinstance(value, (list, tuple)) or not all(isinstance(text, str) for text in value):
+            raise GradsmithError(f"{file}: [tool.gradsmith.{key}] {name} must be a list of texts, not {value!r}")
+    return {name: tuple(texts) for name, texts in found.items()}

@@ -115,6 +115,8 @@ class Subject:
     gradient: str = "exact"
     conditions: Mapping[str, str] = field(default_factory=dict)
     measured: Mapping[str, Any] = field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()  # what has to hold for the gradient to be right: "'matrix' is symmetric"
+    explored: Mapping[str, Any] = field(default_factory=dict)  # how many other examples were right, by kind of step
 
     def to_dict(self) -> dict[str, Any]:
         return {f.name: jsonable(getattr(self, f.name)) for f in fields(self)}
@@ -208,7 +210,7 @@ class Report:
         """The inverse of `to_dict`: results travel between processes as JSON, never as pickle."""
         return Report(
             findings=[_finding_from(d) for d in data["findings"]],
-            subjects=[Subject(**d) for d in data["subjects"]],
+            subjects=[_subject_from(d) for d in data["subjects"]],
             skipped=[Skipped(**d) for d in data["skipped"]],
             files=data.get("files", 0),
             functions=data.get("functions", 0),
@@ -270,6 +272,10 @@ def _verdict_line(subjects: Sequence[Subject]) -> str:
     if skipped := sum(s.verdict == "skipped" for s in subjects):
         words.append(f"{skipped} skipped")
     return ", ".join(words)
+
+
+def _subject_from(data: Mapping[str, Any]) -> Subject:
+    return Subject(**{**data, "assumptions": tuple(data.get("assumptions", ()))})
 
 
 def _finding_from(data: Mapping[str, Any]) -> Finding:

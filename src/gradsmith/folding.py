@@ -90,6 +90,8 @@ def _same_defect(a: Finding, b: Finding) -> bool:
         return False
     if "check" in a.lenses and "check" in b.lenses and a.snippet and b.snippet and a.line != b.line:
         return False  # each was seen on a line of its own
+    if a.evidence.get("assumption") != b.evidence.get("assumption"):
+        return False  # each is accepted, or mended, by itself
     return a.argument == b.argument or a.argument is None or b.argument is None
 
 

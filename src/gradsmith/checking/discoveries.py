@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gradsmith.checking import verdict
+from gradsmith.checking.accepting import comment, plain
 from gradsmith.diagnosis import diagnose
 from gradsmith.diagnosis.case import Fit, case_of
 from gradsmith.findings import Finding
@@ -29,23 +30,30 @@ def discovered(lab: Lab, kinds: Sequence[Kind], advice: str) -> Iterator[Finding
 
 def assumed(lab: Lab) -> list[Discovery]:
     """The discoveries that are assumptions: one for each sentence."""
-    found = {d.assumption or told(d.trial.moves): d for d in explored(lab).found if weight_of(d) == "assumption"}
+    found = {sentence_of(d): d for d in explored(lab).found if weight_of(d) == "assumption"}
     return list(found.values())
 
 
 def assumption_finding(lab: Lab, discovery: Discovery) -> Finding:
     """The assumption in one sentence, and the step that shows what happens without it."""
     m, moves = discovery.trial.mismatch, discovery.trial.moves
-    sentence = discovery.assumption or f"not {told(moves).removeprefix('with ')}"
+    sentence = sentence_of(discovery)
     where = f" {_numbers(discovery)}" if m is not None else f" {discovery.trial.detail}."
     message = f"{lab.target.name}.backward assumes that {sentence}: {told(moves)} the gradient is wrong.{where}"
+    line = "class" if lab.target.function is not None or lab.target.module is not None else "def"
     finding = lab.finding(
         message,
         argument=_argument(discovery),
-        advice="If that always holds, say so: accept the assumption. Otherwise derive the gradient for other inputs, too.",
-        evidence={"assumes": sentence, "moves": [as_json(move) for move in moves]},
+        advice=f"If that always holds, accept it with `{comment(sentence)}` behind the {line} line, or with "
+        f'`assumes="{plain(sentence)}"` in @gs.example_inputs. Otherwise derive the gradient for other inputs, too.',
+        evidence={"assumption": sentence, "accept": comment(sentence), "moves": [as_json(move) for move in moves]},
     )
     return _reproducible(lab, discovery, finding)
+
+
+def sentence_of(discovery: Discovery) -> str:
+    """What has to hold: "'matrix' is symmetric"."""
+    return discovery.assumption or f"not {told(discovery.trial.moves).removeprefix('with ')}"
 
 
 def weight_of(discovery: Discovery) -> verdict.Weight:

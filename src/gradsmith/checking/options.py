@@ -38,6 +38,7 @@ class Options:
     select: Sequence[str] = ()
     ignore: Sequence[str] = ()
     preview: bool = False
+    assumes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # accepted by the project, for each subject
     debug: bool = False
     lint: bool = True
     isolated: bool = False  # in a process of its own, where a crash costs one subject
@@ -66,7 +67,8 @@ class Options:
     @staticmethod
     def from_json(told: Mapping[str, Any], module: ModuleType) -> Options:
         """The options that travelled, with the functions among them found by their names; `module` is the subject's."""
-        functions = {f.name: found(told[f.name], module) for f in fields(Options) if isinstance(told.get(f.name), dict)}
+        named_here = [f.name for f in fields(Options) if "Callable" in str(f.type) and told.get(f.name) is not None]
+        functions = {name: found(told[name], module) for name in named_here}
         return Options(**{**told, **functions, "isolated": True})
 
 

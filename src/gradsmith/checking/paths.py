@@ -58,6 +58,7 @@ def with_config(options: Options, config: Config | None) -> Options:
         select=tuple(options.select) or config.select,
         ignore=(*options.ignore, *config.ignore),
         preview=options.preview or config.preview,
+        assumes={**config.assumes, **options.assumes},
     )
 
 

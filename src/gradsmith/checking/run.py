@@ -8,7 +8,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from gradsmith import catalog
-from gradsmith.checking import verdict
+from gradsmith.checking import surroundings, verdict
+from gradsmith.checking.accepting import accepted_for, unmatched
 from gradsmith.checking.guessed import weighed
 from gradsmith.checking.options import Options
 from gradsmith.checking.steps import walk
@@ -17,10 +18,8 @@ from gradsmith.folding import fold, merge
 from gradsmith.inputs.examples import Supply, Wish
 from gradsmith.inputs.supply import on_instance, supply
 from gradsmith.lab import Arguments, Lab, Settings, Target, resolve
-from gradsmith.lab.explore.explorer import explored
 from gradsmith.lab.measure.gradient import NotNearby
 from gradsmith.lab.measure.values import widened
-from gradsmith.lab.once import known as answered
 from gradsmith.lab.process.eager import uncompiled
 from gradsmith.lab.process.state import preserved
 from gradsmith.lab.subject.binding import bound, unusable
@@ -129,10 +128,23 @@ def _on_examples(target: Target, given: Supply, options: Options) -> Report:
     if target.path is not None and (cell := cell_number(target.path)) is not None:
         findings = [replace(f, cell=f.cell or cell) if f.path == target.path else f for f in findings]
     findings = fold(findings)
-    conditions = worst_of_each([report.subjects[0].conditions for report in reports])
-    subject = verdict.settled(verdict.worst(r.subjects[0] for r in reports), findings)
-    notes = list(dict.fromkeys([*(note for r in reports for note in r.notes), *catalog.notes(_rules(options))]))
-    return Report(findings, [replace(subject, conditions=conditions)], functions=1, files=1, notes=notes)
+    seen = [report.subjects[0] for report in reports]
+    subject = replace(
+        verdict.settled(verdict.worst(seen), findings),
+        conditions=worst_of_each([s.conditions for s in seen]),
+        assumptions=tuple(dict.fromkeys(sentence for s in seen for sentence in s.assumptions)),
+        explored=surroundings.merged([s.explored for s in seen]),
+    )
+    notes = list(
+        dict.fromkeys(
+            [
+                *(note for r in reports for note in r.notes),
+                *unmatched(subject, target, options),
+                *catalog.notes(_rules(options)),
+            ]
+        )
+    )
+    return Report(findings, [subject], functions=1, files=1, notes=notes)
 
 
 def unverified(target: Target, reason: str) -> Report:
@@ -160,7 +172,8 @@ def _examine_one(
             return Report(subjects=[subject])
         lab = _lab(target, arguments, options)
         lab.declared_at = (target.name, number) if source == "declared" else None
-        lab.first = number == 0
+        lab.first, lab.number = number == 0, number
+        lab.accepted = accepted_for(target, options)
         with lab.guarded():
             return _examined(lab, subject, options)
 
@@ -168,8 +181,9 @@ def _examine_one(
 def _examined(lab: Lab, subject: Subject, options: Options) -> Report:
     measured: dict[str, Any] = {"steps": [asdict(step) for step in walk(lab)]} if options.steps else {}
     findings, trouble = _probe(lab, options)
-    if rejected := [line for found in answered(lab, explored) for line in found.rejected]:
-        measured["rejected variations"] = rejected
+    explored = surroundings.explored(lab)
+    if explored.get("rejected"):
+        measured["rejected variations"] = explored["rejected"]
     raises = verdict.stopped(findings, "measuring")
     if not trouble and not raises and not any(f.severity == "error" for f in findings):
         trouble = _inconclusive(lab)
@@ -178,6 +192,8 @@ def _examined(lab: Lab, subject: Subject, options: Options) -> Report:
         gradient=_meant(lab),
         conditions={**lab.conditions, **interpreter_cell(lab.target, _raised(findings))},
         measured=measured,
+        assumptions=surroundings.assumptions(lab),
+        explored=explored,
     )
     return Report(findings=findings, subjects=[subject], notes=_notes(lab))
 

@@ -63,6 +63,7 @@ def command(
             select=split(select) or config.select,
             ignore=(*split(ignore), *config.ignore),
             preview=preview or config.preview,
+            assumes=config.assumes,
             debug=debug,
         )
     report.notes[:] = [f"{rank()}: {note}" if rank() else note for note in report.notes]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -11,10 +11,13 @@ from gradsmith.findings import GradsmithError
 Builder = Callable[[], Any]
 T = TypeVar("T")
 ATTRIBUTE = "__gradsmith_inputs__"
+ASSUMED = "__gradsmith_assumptions__"
 
 
-def example_inputs(*builders: Builder) -> Callable[[T], T]:
+def example_inputs(*builders: Builder, assumes: str | Sequence[str] = ()) -> Callable[[T], T]:
     """Declare what a Function, module or callable may be called with; several builders are several examples.
+
+    `assumes` accepts what a report says the gradient assumes ("matrix is symmetric"): it always holds for such inputs.
 
     >>> import torch
     >>> @example_inputs(lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),))
@@ -27,11 +30,24 @@ def example_inputs(*builders: Builder) -> Callable[[T], T]:
     ...         return 2 * grad_output
     """
 
+    sentences = (assumes,) if isinstance(assumes, str) else assumes
+    if not isinstance(sentences, (list, tuple)) or not all(isinstance(sentence, str) for sentence in sentences):
+        raise GradsmithError(
+            f'assumes={assumes!r} is no sentence; write assumes="matrix is symmetric", or a list of such'
+        )
+
     def attach(subject: T) -> T:
         setattr(subject, ATTRIBUTE, list(builders))
+        setattr(subject, ASSUMED, tuple(sentences))
         return subject
 
     return attach
+
+
+def assumed(subject: Any) -> tuple[str, ...]:
+    """What `@example_inputs(..., assumes=...)` at this very class or function says always holds."""
+    found: tuple[str, ...] = vars(subject).get(ASSUMED, ()) if hasattr(subject, "__dict__") else ()
+    return found
 
 
 def declared(subject: Any, module: ModuleType | None, name: str) -> list[Builder]:

@@ -55,6 +55,8 @@ class Lab:
     empty: bool = True  # whether tensors without elements are among what may be tried
     declared_at: tuple[str, int] | None = None  # where the user's module declares these inputs: name and number
     first: bool = True  # of several examples
+    number: int = 0  # of this one among them
+    accepted: tuple[str, ...] = ()  # what the user says always holds: "matrix is symmetric"
     conditions: dict[str, str] = field(default_factory=dict)  # what became of each condition, as probes find out
     answers: dict[Any, dict[Any, Any]] = field(default_factory=dict, repr=False)  # of the questions marked with `@once`
 

@@ -1,12 +1,14 @@
-"""One line per finding, for editors and grep."""
+"""One line per finding, for editors and grep; one per subject of which more is known than its verdict."""
 
 from __future__ import annotations
 
 from gradsmith.findings import Report
+from gradsmith.report.explored import right_where
 from gradsmith.report.place import place, shown_path
 
 
 def render(report: Report, *, color: bool = False) -> str:
     lines = [f"{place(f)}: {f.severity}[{f.code} {f.rule}] {f.message}" for f in report.findings]
     lines += [f"{shown_path(s.path)}: skipped: {s.reason}" for s in report.skipped]
+    lines += [f"{s.name}: {s.verdict}: {words}" for s in report.subjects if (words := right_where(s))]
     return "\n".join([*lines, report.closing_line()]) + "\n"

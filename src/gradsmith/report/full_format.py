@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from gradsmith.findings import Finding, Report, Subject
+from gradsmith.report.explored import below, right_where
 from gradsmith.report.place import place, shown_path
 from gradsmith.report.style import Style
 
@@ -27,7 +28,7 @@ def render(report: Report, *, color: bool = False) -> str:
         blocks.append("\n".join([style.bold(f"skipped ({len(lines)})"), *lines]))
     blocks += [f"{s.name}, step by step\n{_steps(s)}" for s in report.subjects if s.measured.get("steps")]
     if report.subjects:
-        blocks.append("\n".join(verdict_line(s, style) for s in report.subjects))
+        blocks.append("\n".join(line for s in report.subjects for line in (verdict_line(s, style), *below(s))))
     if matrix := _matrix(report.subjects, style):
         blocks.append(matrix)
     if report.notes:
@@ -74,10 +75,11 @@ def _source(finding: Finding, style: Style) -> list[str]:
 
 
 def verdict_line(subject: Subject, style: Style) -> str:
-    """`WRONG  Swish [declared inputs]: wrong-gradient`."""
+    """`WRONG  Swish [declared inputs]: wrong-gradient`; of a verified one, where else it is right, and what it assumes."""
     word, color = _VERDICT[subject.verdict]
     origin = f" [{subject.inputs_from} inputs]" if subject.inputs_from != "none" else ""
-    reason = f": {subject.reason}" if subject.reason else ""
+    words = "; ".join(filter(None, (subject.reason, right_where(subject))))
+    reason = f": {words}" if words else ""
     meant = f" ({subject.gradient} gradient)" if subject.gradient != "exact" else ""
     return f"{style.paint(f'{word:>5}', color)}  {subject.name}{meant}{origin}{reason}"
 

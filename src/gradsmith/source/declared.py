@@ -1,4 +1,4 @@
-"""Where `# gradsmith: surrogate[...]` and `# gradsmith: approximate` may stand: at a class, above it, or inside it.
+"""Where `# gradsmith: surrogate[...]`, `approximate` and `assumes[...]` may stand: at a class, above it, or inside it.
 
 lint and check both ask here, so that a comment means the same to them. Never imports torch.
 """
@@ -24,6 +24,14 @@ def written_at(file: FileModel, node: Definition) -> Declaration | None:
         return None
     lines = lines_of(file, node)
     return next((said[n] for n in sorted(said) if n in lines and not _in_string(node, n, said[n].column)), None)
+
+
+def assumed_at(file: FileModel, node: Definition) -> list[str]:
+    """The sentences that comments at this class or function say always hold."""
+    said = file.comments.assumed
+    lines = lines_of(file, node) if said else ()
+    here = [(n, one) for n in sorted(said) if n in lines for one in said[n]]
+    return [one.sentence for n, one in here if not _in_string(node, n, one.column)]
 
 
 def lines_of(file: FileModel, node: Definition) -> set[int]:

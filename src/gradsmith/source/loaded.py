@@ -227,6 +227,12 @@ def declared_at(part: Any) -> Declaration | None:
     return declared.written_at(file, node) if file is not None and isinstance(node, Node) else None
 
 
+def assumed_at(part: Any) -> list[str]:
+    """What comments in the source of a loaded class or function say always holds."""
+    file, node = _definition(part) if isinstance(part, type) or inspect.isfunction(part) else (None, None)
+    return declared.assumed_at(file, node) if file is not None and isinstance(node, declared.Definition) else []
+
+
 def _definition(subject: Any) -> tuple[FileModel | None, ast.stmt | None]:
     """The file of a class or function, and its statement there: of a lambda, the statement it is part of."""
     try:

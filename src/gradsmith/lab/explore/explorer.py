@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from gradsmith.lab.explore import database
 from gradsmith.lab.explore.defaults import with_defaults
 from gradsmith.lab.explore.move import Kind, Move
 from gradsmith.lab.explore.moves import dtypes, indices, optional, options, ranks, sizes, structure, values
@@ -44,10 +45,13 @@ class Exploration:
     """What was tried, and what was found. `left_out` says which moves were not tried, and why."""
 
     found: list[Discovery] = field(default_factory=list)
-    judged: int = 0
+    judged: int = 0  # examples that were run, those of shrinking and those that forward rejected among them
+    right: set[tuple[frozenset[Move], int]] = field(default_factory=set)  # those whose gradient was right
     reached: dict[str, set[str]] = field(default_factory=dict)  # kind -> the words of its moves that were judged
     rejected: list[str] = field(default_factory=list)
-    left_out: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)  # "step: reason"
+    spent: bool = False  # the budget ended it
+    replayed: list[Trial] = field(default_factory=list)  # failing examples of earlier runs, as they are now
     seed: int = 0
 
     def of(self, *kinds: Kind) -> list[Discovery]:
@@ -73,26 +77,37 @@ class _Explorer:
         self.foreign = foreign(lab)
         self.fixed = set(implied(lab.precise[0], lab.precise[1], lab.settings.seed))
         self.culprits: set[tuple[object, ...]] = set()
-        self.tries = itertools.count(1)
 
     def run(self) -> None:
         together, alone = self._planned()
-        for example in _covering(together, self.base):
-            if self._spent(example):
-                return
+        known = self._replayed({*itertools.chain(*together, alone), *self._redraws(())})
+        for example in [*self._covering(together), *([move] for move in alone)]:
             self._try(example)
-        for move in alone:
-            if self._spent([move]):
-                return
-            self._try([move])
+        database.keep(self.lab, [(d.trial, self._seed()) for d in self.found.found])
+        fresh = [set(d.trial.moves) for d in self.found.found]
+        self.found.found += [d for d in known if set(d.trial.moves) not in fresh]
 
-    def _spent(self, example: Sequence[Move]) -> bool:
+    def _replayed(self, planned: set[Move]) -> list[Discovery]:
+        """What failed in earlier runs and still does. It costs nothing of the budget: it adds examples and takes none."""
+        found = []
+        for failure in database.failures(self.lab, planned)[: self.budget // 4]:
+            trial = examined(self.lab, self.base, failure.moves, failure.seed)
+            database.judged(failure, trial)
+            self.found.replayed.append(trial)
+            found += [d for d in [self._confirmed(trial) if trial.bad else None] if d is not None]
+        self.found.judged = 0
+        return found
+
+    def _ended(self) -> str:
+        """Why no further example is tried; empty where there is no reason."""
         if self._enough():
-            return True
-        if self.found.judged < self.budget:
-            return False
-        self.found.left_out.append(f"the budget of {self.budget} examples was spent before {_names(example)}")
-        return True
+            return f"{_MOST_FINDINGS} failing examples were found before"
+        self.found.spent = self.found.judged >= self.budget
+        return f"the budget of {self.budget} examples was spent" if self.found.spent else ""
+
+    def _leave_out(self, moves: Sequence[Move], why: str) -> None:
+        untried = [m for m in moves if m.words() not in self.found.reached.get(m.kind, ())]
+        self.found.left_out += [told for m in untried if (told := f"{m.words()}: {why}") not in self.found.left_out]
 
     def _enough(self) -> bool:
         """Whether so many different things were found that more would not help."""
@@ -137,7 +152,10 @@ class _Explorer:
     def _try(self, moves: Sequence[Move]) -> None:
         """Judge these moves together; apart where they are rejected together; what is bad is shrunk and confirmed."""
         moves = [m for m in moves if _key(m) not in self.culprits]
-        if not moves or self.found.judged >= self.budget:
+        if not moves:
+            return
+        if why := self._ended():
+            self._leave_out(moves, why)
             return
         trial = self._examined(moves)
         if trial.status in ("rejected", "unjudged") and len(moves) > 1:
@@ -162,8 +180,13 @@ class _Explorer:
 
     def _examined(self, moves: Sequence[Move], again: int = 0) -> Trial:
         self.found.judged += 1
-        seed = self.lab.settings.seed * 1009 + 17 + 7919 * again
-        return examined(self.lab, self.base, moves, seed)
+        trial = examined(self.lab, self.base, moves, self._seed(again))
+        if trial.status == "right":
+            self.found.right.add((frozenset(moves), again))
+        return trial
+
+    def _seed(self, again: int = 0) -> int:
+        return self.lab.settings.seed * 1009 + 17 + 7919 * again
 
     def _shrunk(self, trial: Trial) -> Trial:
         """A failure with as few moves as it takes: what raises in company may be a wrong number alone, which is worse."""
@@ -182,7 +205,7 @@ class _Explorer:
         """A wrong number has to be wrong on a second draw, too."""
         again = self._examined(trial.moves, again=1)
         if again.status != trial.status and trial.status in ("wrong", "non-finite", "none"):
-            company: list[Move] = [*trial.moves, *_redraws(self.base, trial.moves)]
+            company: list[Move] = [*trial.moves, *self._redraws(trial.moves)]
             if self._examined(company, again=2).status != trial.status:
                 return None
         trial = self._crossed(trial)
@@ -194,36 +217,30 @@ class _Explorer:
         if {m.kind for m in trial.moves} != {"size"}:
             return trial
         for again in (3, 4):
-            redrawn = self._examined(_redraws(self.base, ()), again=again)
+            redrawn = self._examined(self._redraws(()), again=again)
             if redrawn.status == trial.status:
                 return self._shrunk(redrawn)
         return trial
 
+    def _covering(self, sorts: list[list[Move]]) -> list[list[Move]]:
+        """Examples in which every move occurs at least once, one of each sort in each; the other inputs are redrawn in half
+        of them, so that what hides behind zeros, ones or symmetry shows."""
+        examples = []
+        for number in range(max((len(sort) for sort in sorts), default=0)):
+            chosen = [sort[number % len(sort)] for sort in sorts if number < len(sort) or len(sort) > 1]
+            chosen += self._redraws(chosen) if number % 2 == 0 else []
+            examples.append(list(dict.fromkeys(chosen)))
+        return examples
+
+    def _redraws(self, beside: Sequence[Move]) -> list[Move]:
+        """Other values for every input that these moves leave alone."""
+        taken = {getattr(m, "position", None) for m in beside} | self.fixed
+        leaves = [x for x in self.base.leaves if values.movable(x) and x.position not in taken]
+        return [values.Redraw(x.name, x.position) for x in leaves]
+
 
 _BENIGN = ("large", "negated", "up", "down", "reversed")
 _ALONE_ORDER: tuple[Kind, ...] = ("values", "structure", "requires grad", "invented option")
-
-
-def _covering(sorts: list[list[Move]], base: Arguments) -> list[list[Move]]:
-    """Examples in which every move occurs at least once, one of each sort in each; the other inputs are redrawn in half of
-    them, so that what hides behind zeros, ones or symmetry shows."""
-    if not sorts:
-        return []
-    count = max(len(sort) for sort in sorts)
-    examples = []
-    for number in range(count):
-        chosen = [sort[number % len(sort)] for sort in sorts if number < len(sort) or len(sort) > 1]
-        taken = {getattr(m, "position", None) for m in chosen}
-        if number % 2 == 0:
-            chosen += [m for m in _redraws(base, chosen) if getattr(m, "position", None) not in taken]
-        examples.append(list(dict.fromkeys(chosen)))
-    return examples
-
-
-def _redraws(base: Arguments, beside: Sequence[Move]) -> list[Move]:
-    taken = {getattr(m, "position", None) for m in beside}
-    leaves = [x for x in base.leaves if values.movable(x) and x.position not in taken]
-    return [values.Redraw(x.name, x.position) for x in leaves]
 
 
 def _of(trial: Trial) -> str:
@@ -239,10 +256,6 @@ def _taken_back_first(move: Move) -> int:
 
 def _key(move: Move) -> tuple[object, ...]:
     return (type(move).__name__, move.argument, getattr(move, "way", None), getattr(move, "value", None).__repr__())
-
-
-def _names(example: Sequence[Move]) -> str:
-    return ", ".join(m.words().removeprefix("with ") for m in example)
 
 
 def _with_defaults(lab: Lab) -> Arguments:

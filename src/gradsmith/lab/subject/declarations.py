@@ -24,7 +24,7 @@ class Declaration:
 
 def declaration_of(target: Target) -> Declaration:
     """What stands at the subject, else at the nearest class it derives from."""
-    for part in _parts(target):
+    for part in parts(target):
         stated = vars(part).get(ATTRIBUTE) if hasattr(part, "__dict__") else None
         if isinstance(stated, Declaration):
             return stated
@@ -33,7 +33,7 @@ def declaration_of(target: Target) -> Declaration:
     return Declaration()
 
 
-def _parts(target: Target) -> Iterator[Any]:
+def parts(target: Target) -> Iterator[Any]:
     """The classes of a Function, or a custom op and the functions it is made of."""
     if target.function is not None:
         yield from (cls for cls in target.function.__mro__ if not cls.__module__.startswith(("torch.", "builtins")))

@@ -10,7 +10,10 @@ Why it matters
 --------------
 Perhaps nobody will ever pass anything else: a softmax sums to 1. Perhaps the example only looks so by chance, and the first
 user with another one trains on a wrong gradient. gradsmith cannot know, so it says what it saw once and leaves the
-verdict alone. An assumption that you accept is not shown again.
+verdict alone. An assumption that you accept is no finding any more, and still stands in the verdict line: write
+`# gradsmith: assumes[matrix is symmetric]` behind the class line (the report has the words to paste),
+`@gs.example_inputs(..., assumes="matrix is symmetric")`, or, in pyproject.toml,
+`[tool.gradsmith.assumes]` with `QuadraticForm = ["matrix is symmetric"]`.
 
 Known problems
 --------------
@@ -65,6 +68,8 @@ GOOD = BAD.replace("2 * grad_output[:, None] * (x @ matrix)", "grad_output[:, No
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    from gradsmith.checking.discoveries import assumed, assumption_finding
+    from gradsmith.checking.accepting import is_accepted
+    from gradsmith.checking.discoveries import assumed, assumption_finding, sentence_of
 
-    yield from (assumption_finding(lab, discovery) for discovery in assumed(lab))
+    told = [d for d in assumed(lab) if not is_accepted(sentence_of(d), lab.accepted)]
+    yield from (assumption_finding(lab, discovery) for discovery in told)

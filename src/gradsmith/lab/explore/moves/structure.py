@@ -45,34 +45,8 @@ class Break(Move):
         return f"'{self.argument}' {self.says}"
 
 
-@dataclass(frozen=True)
-class Infinite(Move):
-    """An element at minus infinity, as masks put it into logits."""
-
-    position: int
-    kind: ClassVar[Kind] = "structure"
-    order: ClassVar[int] = 4
-
-    def applied(self, arguments: Arguments, seed: int) -> Arguments | None:
-        leaf = leaf_at(arguments, self.position)
-        if leaf is None:
-            return None
-        other = leaf.tensor.detach().clone(memory_format=torch.contiguous_format)
-        other.view(-1)[0] = -torch.inf
-        return arguments.replaced({self.position: other})
-
-    def words(self) -> str:
-        return f"with -inf in '{self.argument}'"
-
-    @property
-    def assumes(self) -> str:
-        return f"'{self.argument}' is finite"
-
-
 def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
     for leaf in arguments.leaves:
         if movable(leaf) and not leaf.tensor.is_complex():
             for domain in domains_of(leaf.tensor, differentiable=leaf.differentiable):
                 yield Break(leaf.name, leaf.position, domain.name, domain.words)
-            if leaf.tensor.ndim and leaf.tensor.shape[-1] > 1:
-                yield Infinite(leaf.name, leaf.position)

@@ -1,0 +1,62 @@
+"""Where else a gradient is right, what it assumes, and what was not tried: one short sentence each."""
+
+from __future__ import annotations
+
+from gradsmith.findings import Subject, plural
+
+_INPUTS = {"recorded": "the recorded inputs", "guessed": "the guessed inputs"}
+# Which counts of `Subject.explored` are told, in this order: the noun, and what follows it.
+_COUNTED = {
+    "branches": ("new side", " of branches"),
+    "sizes": ("size", ""),
+    "options": ("option", ""),
+    "values": ("change", " of values"),
+    "ids": ("change", " of ids"),
+    "structures": ("broken structure", ""),
+}
+_MOST_REASONS = 2
+_MOST_STEPS = 2
+
+
+def right_where(subject: Subject) -> str:
+    """`right at your inputs and 27 others (11 sizes, 3 options); assumes: 'targets' has rows that sum to 1`."""
+    told = []
+    if subject.verdict == "verified" and subject.explored.get("examples"):
+        counts = [(subject.explored.get(name, 0), noun, rest) for name, (noun, rest) in _COUNTED.items()]
+        words = ", ".join(f"{plural(count, noun)}{rest}" for count, noun, rest in counts if count)
+        where = f"{_INPUTS.get(subject.inputs_from, 'your inputs')} and {plural(subject.explored['examples'], 'other')}"
+        told.append(f"right at {where} ({words})" if words else f"right at {where}")
+    if subject.assumptions:
+        told.append(f"assumes: {', '.join(subject.assumptions)}")
+    return "; ".join(told)
+
+
+def below(subject: Subject) -> list[str]:
+    """Lines under the verdict: what was tried first because it had failed before, and what was not tried."""
+    first = [f"       Tried first, because it failed in an earlier run: {one}" for one in _replayed(subject)]
+    return [*first, *_not_tried(subject)]
+
+
+def _replayed(subject: Subject) -> list[str]:
+    found = list(subject.explored.get("earlier failures", ()))
+    more = len(found) - _MOST_STEPS
+    return [*found[:_MOST_STEPS], f"{plural(more, 'more example')}"] if more > 0 else found
+
+
+def _not_tried(subject: Subject) -> list[str]:
+    """`Not tried: 14 steps, such as with 'x' all zero (the budget of 64 examples was spent)`; none within the budget."""
+    if not subject.explored.get("budget spent"):
+        return []
+    reasons: dict[str, list[str]] = {}
+    for line in subject.explored.get("left out", ()):
+        step, _, reason = line.rpartition(": ")
+        reasons.setdefault(reason, []).append(step)
+    most = sorted(reasons.items(), key=lambda pair: -len(pair[1]))[:_MOST_REASONS]
+    told = [f"{_several(steps)} ({reason})" for reason, steps in most]
+    return [f"       Not tried: {'; '.join(told)}"] if told else []
+
+
+def _several(steps: list[str]) -> str:
+    if len(steps) <= _MOST_STEPS:
+        return ", ".join(steps)
+    return f"{len(steps)} steps, such as {steps[0]}"
