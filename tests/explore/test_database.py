@@ -130,7 +130,7 @@ def test_a_kept_failure_is_found_where_the_budget_would_end_before_it(
     lab = lab_on(load)
     first = explorer.explored(lab)
     assert first.found
-    monkeypatch.setattr(explorer, "_covering", lambda sorts, base: [])
+    monkeypatch.setattr(explorer._Explorer, "_covering", lambda self, sorts: [])
     monkeypatch.setattr(explorer, "budget", lambda lab: 4)
     again = Lab(lab.target, lab.arguments, lab.settings)
     later = explorer.explored(again)

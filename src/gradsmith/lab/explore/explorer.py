@@ -96,6 +96,7 @@ class _Explorer:
             self.found.replayed.append(trial)
             found += [d for d in [self._confirmed(trial) if trial.bad else None] if d is not None]
         self.found.judged = 0
+        self.found.right.clear()
         return found
 
     def _ended(self) -> str:
