@@ -40,7 +40,10 @@ def domains_of(tensor: Tensor, *, differentiable: bool = True) -> list[Domain]:
         return []
     x = tensor.detach().double()
     rows = [d for d in _rows(x.ndim) if not (differentiable and d.name.partition(" ")[0] in _WITHOUT_GRADIENT)]
-    return [d for d in rows if d.contains(x) and d.chance(x) < UNLIKELY]
+    held = [d for d in rows if d.contains(x) and d.chance(x) < UNLIKELY]
+    # Of a few different numbers, some add up to 0 or are the same in both directions by accident.
+    discrete = any(d.name in _DISCRETE for d in held)
+    return [d for d in held if not discrete or d.name.partition(" ")[0] in _WITHOUT_GRADIENT or d in _ELEMENTS]
 
 
 def every_domain(tensor: Tensor, *, differentiable: bool = True) -> list[Domain]:
@@ -73,8 +76,9 @@ def broken(tensor: Tensor, domain: Domain, generator: torch.Generator, *, differ
     held = domains_of(tensor, differentiable=differentiable)
     kept = [d for d in held if domain.name not in (d.name, *_closure(d, held))]
     drawn = generic(tensor, tensor.shape, generator)
-    for scale in (1.0, 3.0, 30.0):  # out of an interval it takes larger numbers
-        x = within(kept, drawn * scale)
+    # Out of an interval it takes larger numbers, and to both signs numbers around 0.
+    for other in (drawn, drawn - drawn.mean(), 3 * drawn, 30 * drawn):
+        x = within(kept, other)
         if not domain.contains(x):
             return x.to(tensor)
     return None
@@ -123,6 +127,7 @@ def _closure(domain: Domain, among: Sequence[Domain]) -> set[str]:
     return found
 
 
+_DISCRETE = ("binary", "signs", "whole")
 _WITHOUT_GRADIENT = ("binary", "one-hot", "signs", "whole")
 
 
@@ -241,12 +246,12 @@ def _along(dim: int) -> Iterator[Domain]:
         f"{where} that sum to 1",
         lambda x: several(x) and bool((x >= 0).all()) and _near(x.sum(dim), 1.0, x),
         distribution,
-        special_of=("unit interval", "not negative"),
+        special_of=("unit interval", "not negative", f"sums to one {dim}"),
     )
     yield Domain(
         f"sums to one {dim}",
         f"{where} that sum to 1",
-        lambda x: several(x) and bool((x < 0).any()) and _near(x.sum(dim), 1.0, x),
+        lambda x: several(x) and _near(x.sum(dim), 1.0, x),
         lambda x: x + (1 - x.sum(dim, keepdim=True)) / x.shape[dim],
     )
     yield Domain(

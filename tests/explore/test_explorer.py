@@ -1,0 +1,284 @@
+"""Right not only at these inputs: classes of mistakes that an ordinary example hides, each beside the same code mended.
+
+Every class stands for a mechanism; what is asserted is the kind of finding, the argument and the verdict.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.autograd import Function
+
+import gradsmith as gs
+from gradsmith.checking import verdict
+from gradsmith.lab import Lab, Settings, resolve
+from gradsmith.lab.explore.explorer import explored
+from gradsmith.lab.subject.arguments import Arguments
+
+RULES = ("wrong-gradient", "value-dependent", "option-dependent", "shape-dependent", "repeated-index", "assumes")
+
+
+def randn(*shape: int) -> torch.Tensor:
+    made = torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
+    return made.requires_grad_()
+
+
+def function(forward: Any, backward: Any) -> type[Function]:
+    return type("Subject", (Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+
+def said(fn: Any, *inputs: Any) -> list[tuple[str, str]]:
+    report = gs.check(fn, *inputs, select=RULES)
+    return [(f.rule, f.severity) for f in report.findings if f.severity in ("error", "warning")]
+
+
+def branch(right: bool) -> type[Function]:
+    """A branch on a norm that the example does not reach."""
+
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        norm = x.norm()
+        return x / norm if norm > 20 else x.clone()
+
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        norm = x.norm()
+        if right and norm > 20:
+            return g / norm - (g * x).sum() * x / norm**3
+        return g.clone()
+
+    return function(forward, backward)
+
+
+def frozen_weight(right: bool) -> type[Function]:
+    """A weight that is 1 in the example and that nobody asked a gradient for."""
+
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return x * x * weight
+
+    def backward(ctx, g):
+        x, weight = ctx.saved_tensors
+        return 2 * g * x * (weight if right else 1), None
+
+    return function(forward, backward)
+
+
+def transposed(right: bool) -> type[Function]:
+    """A square example: the transposition does not show in the shapes, and a symmetric one not in the numbers."""
+
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x @ w
+
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        return g @ (w.mT if right else w), x.mT @ g
+
+    return function(forward, backward)
+
+
+def counted(right: bool) -> type[Function]:
+    """A batch of 1 in the example."""
+
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.square().mean()
+
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * 2 * x / (x.numel() if right else x.shape[1])
+
+    return function(forward, backward)
+
+
+def gathered(right: bool) -> type[Function]:
+    """Ids that are all different in the example."""
+
+    def forward(ctx, table, index):
+        ctx.save_for_backward(index)
+        ctx.shape = table.shape
+        return table[index]
+
+    def backward(ctx, g):
+        (index,) = ctx.saved_tensors
+        grad = g.new_zeros(ctx.shape)
+        if right:
+            grad.index_add_(0, index, g)
+        else:
+            grad[index] = g
+        return grad, None
+
+    return function(forward, backward)
+
+
+def masked(right: bool) -> type[Function]:
+    """A mask that is True everywhere in the example."""
+
+    def forward(ctx, x, mask):
+        ctx.save_for_backward(x, mask)
+        return torch.where(mask, x * x, torch.zeros_like(x))
+
+    def backward(ctx, g):
+        x, mask = ctx.saved_tensors
+        return (2 * g * x * mask if right else 2 * g * x), None
+
+    return function(forward, backward)
+
+
+class Reduced(Function):
+    """An option that the call leaves out."""
+
+    @staticmethod
+    def forward(ctx, x, reduction="sum"):
+        ctx.save_for_backward(x)
+        return x.square().mean() if reduction == "mean" else x.square().sum()
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 2 * g * x, None
+
+
+class ReducedMended(Function):
+    @staticmethod
+    def forward(ctx, x, reduction="sum"):
+        ctx.save_for_backward(x)
+        ctx.count = x.numel() if reduction == "mean" else 1
+        return x.square().mean() if reduction == "mean" else x.square().sum()
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 2 * g * x / ctx.count, None
+
+
+def reduced(right: bool) -> type[Function]:
+    return ReducedMended if right else Reduced
+
+
+def started(right: bool) -> type[Function]:
+    """A state that is zero in the example."""
+
+    def forward(ctx, x, state):
+        ctx.save_for_backward(x, state)
+        return x * (x + state)
+
+    def backward(ctx, g):
+        x, state = ctx.saved_tensors
+        return g * (2 * x + (state if right else 0)), g * x
+
+    return function(forward, backward)
+
+
+CASES = {
+    "branch on a norm": (branch, lambda: (randn(4),), "value-dependent"),
+    "a constant of ones": (frozen_weight, lambda: (randn(4), torch.ones(4, dtype=torch.float64)), "value-dependent"),
+    "a batch of one": (counted, lambda: (randn(1, 4),), "shape-dependent"),
+    "ids all different": (gathered, lambda: (randn(6, 3), torch.tensor([4, 0, 5])), "repeated-index"),
+    "a mask all True": (masked, lambda: (randn(3, 4), torch.ones(3, 4, dtype=torch.bool)), "value-dependent"),
+    "an option left out": (reduced, lambda: (randn(3, 4),), "option-dependent"),
+    "a state of zeros": (
+        started,
+        lambda: (randn(4), torch.zeros(4, dtype=torch.float64).requires_grad_()),
+        "value-dependent",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_an_ordinary_example_hides_is_named(name: str) -> None:
+    make, inputs, rule = CASES[name]
+    assert (rule, "error") in said(make(False), *inputs())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_same_code_mended_is_clean(name: str) -> None:
+    make, inputs, _ = CASES[name]
+    assert said(make(True), *inputs()) == []
+
+
+def test_a_broken_structure_is_an_assumption_and_no_error() -> None:
+    half = randn(3, 3).detach()
+    symmetric = (half + half.mT).requires_grad_()
+    report = gs.check(transposed(False), randn(4, 3), symmetric, select=RULES)
+    assert [f.rule for f in report.findings if f.severity != "info"] == ["assumes"]
+    assert report.subjects[0].verdict == "verified"
+    assert report.subjects[0].assumptions == ("'w' is symmetric",)
+    assert said(transposed(True), randn(4, 3), symmetric) == []
+
+
+def test_the_flat_side_of_a_clamp_is_an_assumption_with_its_bound() -> None:
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clamp(max=15.0).exp()
+
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * x.clamp(max=15.0).exp()
+
+    report = gs.check(function(forward, backward), randn(6), select=RULES)
+    assert report.subjects[0].assumptions == ("'x' <= 15",) and report.subjects[0].verdict == "verified"
+
+
+def test_where_forward_asserts_its_domain_nothing_is_accused() -> None:
+    def forward(ctx, x):
+        assert (x > 0).all()
+        ctx.save_for_backward(x)
+        return x.log()
+
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g / x
+
+    x = torch.rand(8, dtype=torch.float64) + 0.01
+    report = gs.check(function(forward, backward), x.requires_grad_(), select=RULES)
+    assert report.ok and not report.findings
+
+
+def test_only_the_move_that_matters_is_left() -> None:
+    lab = lab_of(reduced(False), randn(3, 4))
+    (discovery,) = explored(lab).found
+    assert [move.words() for move in discovery.trial.moves] == ["with `reduction='mean'`"]
+
+
+def test_the_same_seed_finds_the_same() -> None:
+    told = [
+        [move.words() for d in explored(lab_of(branch(False), randn(4))).found for move in d.trial.moves] for _ in "12"
+    ]
+    assert told[0] == told[1] and told[0]
+
+
+def test_nothing_of_the_users_is_changed() -> None:
+    x, weight = randn(4), torch.ones(4, dtype=torch.float64)
+    before, state = x.detach().clone(), torch.random.get_rng_state()
+    gs.check(frozen_weight(False), x, weight, select=RULES)
+    assert torch.equal(x.detach(), before) and bool((weight == 1).all()) and x.grad is None
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome", "weight"),
+    [
+        ("values", "wrong", "error"), ("values", "none", "error"), ("values", "raises", "warning"),
+        ("branch", "non-finite", "error"), ("clamp", "wrong", "assumption"), ("named option", "wrong", "error"),
+        ("named option", "raises", "warning"), ("invented option", "wrong", "assumption"), ("invented option", "none", "info"),
+        ("gradient control", "wrong", "warning"), ("size", "wrong", "error"), ("size", "raises", "info"),
+        ("ids", "wrong", "error"), ("ids", "raises", "info"), ("structure", "wrong", "assumption"),
+        ("requires grad", "wrong", "error"), ("requires grad", "none", "info"), ("requires grad", "raises", "warning"),
+        ("state", "wrong", "warning"),
+    ],
+)  # fmt: skip
+def test_the_table_of_verdicts(kind: str, outcome: str, weight: str) -> None:
+    assert verdict.of_explored(kind, outcome) == weight
+
+
+def test_a_raise_of_the_subjects_own_is_a_remark() -> None:
+    assert verdict.of_explored("values", "raises", own=True) == "info"
+
+
+def lab_of(fn: Any, *inputs: Any) -> Lab:
+    target = resolve(fn)
+    return Lab(target, Arguments.of(inputs, {}, target.names), Settings())
