@@ -26,13 +26,13 @@ def test_what_a_domain_draws_lies_in_it(shape: tuple[int, ...], seed: int, scale
 
 @settings(deadline=None, max_examples=40)
 @given(st.sampled_from(SHAPES), st.integers(0, 10_000))
-def test_other_values_keep_the_structure_of_the_example(shape: tuple[int, ...], seed: int) -> None:
+def test_other_values_keep_the_most_special_structure_of_the_example(shape: tuple[int, ...], seed: int) -> None:
     like = torch.randn(shape, dtype=torch.float64, generator=generator(seed))
     for row in every_domain(like, differentiable=False):
         example = drawn_from(row, like, generator(seed + 1))
-        if row.name in (kept := [d.name for d in domains_of(example, differentiable=False)]):
+        for held in domains_of(example, differentiable=False)[:1]:
             other = redrawn(example, example.shape, generator(seed + 2), differentiable=False)
-            assert row.contains(other.double()), (row.name, kept)
+            assert held.contains(other.double()), (row.name, held.name)
 
 
 def test_random_numbers_have_no_structure() -> None:

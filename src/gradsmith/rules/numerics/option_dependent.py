@@ -2,9 +2,10 @@
 
 What it finds
 -------------
-Arguments that are no tensors are varied: flags flipped, `dim` negative and otherwise, `stride`, `padding` and `dilation`
-raised, the other reductions, scalars moved away from 0 and 1; optional tensors are left out; a negative number that
-forward compares an index with (`target != -100`) is put into it. For every option that forward accepts, backward has to run, and the gradient has to be the derivative.
+Arguments that are not tensors are varied, defaults that the call leaves out among them: values that the source names
+(`Literal`, comparisons, tables, the words that torch itself takes, words in quotes in the docstring), flags, `train()` and `eval()`,
+None where it is allowed, a tensor where None stands, other dimensions, and numbers that nobody named. An input that does not
+require grad in the example gets it. For every option that forward accepts, the gradient has to be the derivative.
 
 Why it matters
 --------------
@@ -13,7 +14,8 @@ forward has a branch per option, backward often only the one that was tested: `r
 
 Known problems
 --------------
-A flag may choose what backward does on purpose; flags and plain scalars therefore give a warning, not an error.
+A value that nobody named gives an assumption (`assumes`), not an error. An option that changes gradients and never outputs is taken for
+gradient control: a warning.
 
 References
 ----------

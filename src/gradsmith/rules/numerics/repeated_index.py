@@ -2,9 +2,10 @@
 
 What it finds
 -------------
-Integer inputs whose values are all different get one value twice, and every one is tried in reverse order; the gradient is
-judged again. Offsets, lengths and permutations are left alone, unless forward itself accumulates by them (`index_add`,
-`scatter_add`, `bincount`).
+Ids get one value twice, leave one out, come in another order, and take the numbers on both sides of what forward compares
+them with; the gradient is judged again. Where forward writes at ids without adding up, torch itself leaves repeats open, and they
+are not tried. What the example hardly has by accident (a permutation, many sorted ids) gives an assumption (`assumes`), and so does
+a negative id.
 
 Why it matters
 --------------
@@ -13,7 +14,7 @@ A row that is read twice gets the sum of two gradients. `grad[index] = grad_outp
 
 Known problems
 --------------
-A Function may demand distinct indices; forward should then check them. That is why this is a warning.
+A Function may demand distinct ids; forward should then check them, or the assumption be accepted.
 
 References
 ----------

@@ -2,9 +2,10 @@
 
 What it finds
 -------------
-Dimensions that belong together are learned from the example (equal sizes, resized one group at a time, as far as forward
-accepts it). Each group is then set to 1, to 2 and to a prime, square matrices are made oblong, and one leading dimension
-is added. For every shape that forward accepts, backward has to run, and the gradient has to be the derivative.
+PyTorch itself says which sizes forward compares with each other; equal sizes that nobody compares are free of each other.
+Each free size is then set to 1, 2, small primes or multiples, to 300 where that is cheap and, in a process of its own, to 0.
+For every size that forward accepts, the gradient has to be the derivative. The values stay in the domains of the example
+(rows that sum to 1 still do), and where other values alone are enough to make the gradient wrong, it is not called a matter of size.
 
 Why it matters
 --------------
@@ -13,8 +14,8 @@ author wrote. They show in the last, smaller batch of an epoch, or in somebody e
 
 Known problems
 --------------
-A shape that forward merely fails to reject may never have been meant. Where that is likely (an added dimension, a
-square made oblong, a fixed number of channels made larger), a wrong gradient is a warning and an exception is `info`.
+A size that forward merely fails to reject may never have been meant. What backward raises there is `info`. An added
+dimension is tried only where forward treats it as a batch, and is an assumption (`assumes`).
 
 References
 ----------

@@ -2,9 +2,10 @@
 
 What it finds
 -------------
-An input that is 1 or 0 everywhere in the example (a fresh scale or bias) is moved to other values, and the gradient is
-judged again. So is an input that forward compares with a number (`clamp`, `x > 6`, `hardtanh`), where every element of the
-example lies on the same side of it: half of them are moved to the other side.
+Every floating input, with or without a gradient, is redrawn, scaled by 30 and by 1/1000, negated, shifted, reversed, given ties
+and zeros, and made large; masks get other elements, empty rows, and become all True or all False. No step leaves a domain in which
+the example lies (positive, symmetric, rows that sum to 1): for that see `assumes`. So constants of ones, initial states of
+zero and branches on a norm or a product no longer hide a mistake.
 
 Why it matters
 --------------
@@ -14,9 +15,8 @@ draws from a normal distribution.
 
 Known problems
 --------------
-A bound is seen where forward compares the input, or a line of it (`2 * x + 3`), not a norm or a sum. Bounds near 0 (an epsilon) and
-beyond 10 (a guard against overflow) are not tried; where all elements have the same sign, the finding is a warning,
-because values beyond the bound may never have been meant.
+A branch that none of these steps reaches is not judged. The flat side of a clamp, where backward goes on with a finite slope, is an
+assumption (`assumes`).
 
 References
 ----------
