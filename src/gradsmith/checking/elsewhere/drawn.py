@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradsmith.checking.elsewhere.structure import Elsewhere
-from gradsmith.lab.explore.domains import Domain, drawn_from, every_domain
+from gradsmith.checking.elsewhere.structure import Elsewhere, is_right
+from gradsmith.lab.explore.domains import MATRICES, Domain, drawn_from, every_domain
 from gradsmith.lab.explore.tape import stopped_after
 from gradsmith.lab.measure.gradient import Settings
 from gradsmith.lab.measure.screening import is_plainly_right
@@ -32,7 +32,9 @@ def where_a_domain_holds(target: Target, args: tuple[Any, ...], kwargs: dict[str
     for places in groups:
         for domain in _common(args, places):
             others = [_drawn(args, places, domain, seed + draw) for draw in range(_DRAWS)]
-            if all(_plainly_right(target, other, kwargs, seed) for other in others):
+            # On matrices of a kind a gradient is right along matrices of that kind, which takes the whole judgement.
+            right = is_right if domain.name in MATRICES else _plainly_right
+            if all(right(target, other, kwargs, seed) for other in others):
                 names = " and ".join(f"'{_name(target, i)}'" for i in places)
                 words = f"the gradient is right where {names} {domain.words}, and not on the guess"
                 return Elsewhere(others[0], words)

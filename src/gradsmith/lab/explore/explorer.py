@@ -286,9 +286,9 @@ def classified(lab: Lab, base: Arguments, trial: Trial) -> tuple[Kind, str]:
     kinds = {m.kind for m in trial.moves}
     assumption = "; ".join(m.assumes for m in trial.moves if m.assumes)
     kind = next(k for k in _WEAKEST_FIRST if k in kinds)
-    if kinds <= {"named option", "invented option"} and trial.arguments is not None:
-        if options.changes_only_gradients(lab, base, trial.arguments):
-            return "gradient control", ""
+    chosen = trial.arguments if kinds <= {"named option", "invented option"} else None
+    if chosen is not None and options.changes_only_gradients(lab, base, chosen):
+        return "gradient control", ""
     if kinds <= {"values", "size", "ids"} and ("values" in kinds or "size" in kinds):
         reached, bound = kind_of_values(lab, base, trial)
         if kinds == {"values"} or reached == "clamp" or (reached == "branch" and len(trial.moves) > 1):
