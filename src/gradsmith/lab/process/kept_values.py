@@ -69,7 +69,7 @@ def _parts(value: Any, homes: Collection[str]) -> Iterator[tuple[str, Any]]:
     if isinstance(value, (Tensor, *_Plain)):
         yield from ((f".{name}", inner) for name, inner in getattr(value, "__dict__", {}).items())
     elif isinstance(value, dict):
-        yield from ((f"[{key!r:.40}]", inner) for key, inner in list(value.items())[-_MOST_ENTRIES:])
+        yield from ((f"[{_key(key)}]", inner) for key, inner in list(value.items())[-_MOST_ENTRIES:])
     elif isinstance(value, (list, tuple)):
         yield from ((f"[{number}]", inner) for number, inner in enumerate(value[:_MOST_ENTRIES]))
     elif isinstance(value, (staticmethod, classmethod)):
@@ -82,6 +82,12 @@ def _parts(value: Any, homes: Collection[str]) -> Iterator[tuple[str, Any]]:
             yield from _named(value)
     elif hasattr(value, "__dict__"):
         yield from _named(value)
+
+
+def _key(key: Any) -> str:
+    """What can be said of a key without running code of the user's."""
+    plain = isinstance(key, _Plain) or (isinstance(key, tuple) and all(isinstance(part, _Plain) for part in key))
+    return repr(key)[:40] if plain else f"{type(key).__name__} {id(key)}"
 
 
 def _named(owner: Any) -> Iterator[tuple[str, Any]]:
