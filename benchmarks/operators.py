@@ -28,6 +28,7 @@ EXCEPTIONS = {
     "nn_functional_max_unpool1d": "repeated indices: torch sends the gradient to every copy, only the last was used",
     "nn_functional_max_unpool2d": "repeated indices: torch sends the gradient to every copy, only the last was used",
     "nn_functional_max_unpool3d": "repeated indices: torch sends the gradient to every copy, only the last was used",
+    "nn_functional_max_unpool3d_grad": "torch's own backward calls view on the indices, and raises where they are strided",
     "nn_functional_alpha_dropout": "op_db seeds it inside: another layout of x is another draw",
     "nn_functional_dropout": "op_db seeds it inside: another layout of x is another draw",
     "normal": "torch defines the gradient of a random draw as zero",

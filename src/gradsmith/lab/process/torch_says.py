@@ -262,7 +262,7 @@ def _comparison(expr: Any) -> Comparison | None:
 
     def holds(sizes: Mapping[str, int]) -> bool:
         try:
-            return bool(eval(code, {"__builtins__": {"max": max, "min": min, "abs": abs}}, dict(sizes)))
+            return bool(eval(code, {"__builtins__": {"max": max, "min": min, "abs": abs}, "torch": torch}, dict(sizes)))
         except ZeroDivisionError:
             return False
 

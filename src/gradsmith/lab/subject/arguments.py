@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from gradsmith.lab.subject.holders import Held, held_in, holding
+from gradsmith.lab.subject.strides import cloned
 
 
 @dataclass(frozen=True)
@@ -151,8 +152,8 @@ def parameter_names(function: Callable[..., Any], *, skip_first: bool) -> list[s
 
 
 def fresh(tensor: Tensor, *, requires_grad: bool) -> Tensor:
-    """A detached copy that keeps the strides where strides can be kept."""
-    copied = tensor.detach().clone()
+    """A detached copy that lies in memory as the tensor does."""
+    copied = cloned(tensor.detach())
     return copied.requires_grad_(requires_grad) if requires_grad else copied
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from gradsmith.lab.subject.arguments import Arguments, fresh
+from gradsmith.lab.subject.strides import cloned
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def copied(
             wanted = leaf.differentiable and not plain
             source = shared[key].detach() if shared is not None else fresh(leaf.tensor, requires_grad=False)
             own = owned[key] = source.requires_grad_() if wanted else source
-            clones[key] = own.clone() if own.requires_grad and through else own
+            clones[key] = cloned(own) if own.requires_grad and through else own
         if leaf.differentiable:
             leaves[leaf.position] = owned[key]
         passed[leaf.position] = clones[key]

@@ -3,8 +3,9 @@
 What it finds
 -------------
 backward is called with the same grad_output in other layouts: transposed, every other element of a larger tensor, at a
-storage offset, a slice of a concatenation, and expanded with stride 0 as `.sum()` makes it. The inputs are tried in other
-layouts, too. The gradients have to be the same, and backward may not fail.
+storage offset, a slice of a concatenation, every other row, permuted, and expanded with stride 0 as `.sum()` makes it. The
+inputs are tried in other layouts, too, indices and masks among them. The gradients have to be the same, and backward may not
+fail.
 
 Why it matters
 --------------
@@ -31,7 +32,9 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
-    from gradsmith.lab import Lab
+    from torch import Tensor
+
+    from gradsmith.lab import Arguments, Lab, Leaf
 
 CODE = "GS308"
 SEVERITY = "error"
@@ -103,42 +106,68 @@ def _of_grad_output(lab: Lab) -> Iterator[Finding]:
 
 
 def _of_inputs(lab: Lab) -> Iterator[Finding]:
+    """Every input in every layout. All of them change at once, each into another layout, and alone where that matters."""
     from gradsmith.lab.measure.layouts import layouts
 
-    base = lab.baseline
     if lab.stochastic:  # `rand_like` fills memory in its order: another layout is another draw, whatever the seed
         return
-    for leaf in base.run.arguments.leaves:
-        if not leaf.tensor.is_floating_point():
+    arguments = lab.baseline.run.arguments
+    known = {id(leaf.tensor): leaf for leaf in reversed(arguments.leaves)}  # a tensor that is passed twice stays one
+    ways = [(leaf, list(layouts(leaf.tensor).items())) for leaf in arguments.leaves if known[id(leaf.tensor)] is leaf]
+    ways = [(leaf, made) for leaf, made in ways if made]
+    for turn in range(max((len(made) for _, made in ways), default=0)):
+        chosen = [(leaf, *made[(turn + number) % len(made)]) for number, (leaf, made) in enumerate(ways)]
+        if len(chosen) > 1 and _alike(lab, chosen):
             continue
-        for name, made in layouts(leaf.tensor).items():
-            arguments = base.run.arguments.replaced({leaf.position: made.requires_grad_(leaf.differentiable)})
-            try:
-                run = lab.precise_run(arguments)
-            except Exception:  # forward may refuse a layout in words; that is no defect of the gradient
-                break
-            if not all(lab.close(a, b) for a, b in zip(base.run.outputs, run.outputs)):
-                yield lab.finding(
-                    f"{lab.target.name}.forward gives another result when '{leaf.name}' is {name}.",
-                    argument=leaf.name,
-                    advice=f"Start forward with {leaf.name} = {leaf.name}.contiguous(), or honour its strides.",
-                )
+        for one in chosen:
+            if (found := _differing(lab, *one)) is not None:
+                yield found
                 return
-            try:
-                grads = run.gradients(base.v)
-            except Exception as error:
-                yield lab.finding(
-                    f"{lab.target.name}.backward raises {type(error).__name__} when '{leaf.name}' is {name}: "
-                    f"{str(error).splitlines()[0] if str(error) else ''}",
-                    argument=leaf.name,
-                    advice="Use reshape instead of view, or call .contiguous() first.",
-                )
-                return
-            for other in base.run.arguments.differentiable:
-                if not lab.close(base.gradients[other.position], grads[other.position]):
-                    yield lab.finding(
-                        f"{lab.target.name}.backward gives another gradient of '{other.name}' when '{leaf.name}' is {name}.",
-                        argument=leaf.name,
-                        advice=f"Call {leaf.name}.contiguous() before using its memory.",
-                    )
-                    return
+
+
+def _alike(lab: Lab, chosen: list[tuple[Leaf, str, Tensor]]) -> bool:
+    """Whether outputs and gradients are the same with all of these inputs in their new layouts."""
+    base = lab.baseline
+    try:
+        run = lab.precise_run(_in_layouts(base.run.arguments, chosen))
+        grads = run.gradients(base.v)
+    except Exception:  # one of them is refused, or breaks backward: they are looked at one by one
+        return False
+    outputs = all(lab.close(a, b) for a, b in zip(base.run.outputs, run.outputs))
+    return outputs and all(lab.close(base.gradients[position], grads[position]) for position in grads)
+
+
+def _in_layouts(arguments: Arguments, chosen: list[tuple[Leaf, str, Tensor]]) -> Arguments:
+    return arguments.replaced({leaf.position: made.requires_grad_(leaf.differentiable) for leaf, _, made in chosen})
+
+
+def _differing(lab: Lab, leaf: Leaf, name: str, made: Tensor) -> Finding | None:
+    """What is different with one input in another layout."""
+    base = lab.baseline
+    try:
+        run = lab.precise_run(_in_layouts(base.run.arguments, [(leaf, name, made)]))
+    except Exception:  # forward may refuse a layout in words; that is no defect of the gradient
+        return None
+    if not all(lab.close(a, b) for a, b in zip(base.run.outputs, run.outputs)):
+        return lab.finding(
+            f"{lab.target.name}.forward gives another result when '{leaf.name}' is {name}.",
+            argument=leaf.name,
+            advice=f"Start forward with {leaf.name} = {leaf.name}.contiguous(), or honour its strides.",
+        )
+    try:
+        grads = run.gradients(base.v)
+    except Exception as error:
+        return lab.finding(
+            f"{lab.target.name}.backward raises {type(error).__name__} when '{leaf.name}' is {name}: "
+            f"{str(error).splitlines()[0] if str(error) else ''}",
+            argument=leaf.name,
+            advice="Use reshape instead of view, or call .contiguous() first.",
+        )
+    for other in base.run.arguments.differentiable:
+        if not lab.close(base.gradients[other.position], grads[other.position]):
+            return lab.finding(
+                f"{lab.target.name}.backward gives another gradient of '{other.name}' when '{leaf.name}' is {name}.",
+                argument=leaf.name,
+                advice=f"Call {leaf.name}.contiguous() before using its memory.",
+            )
+    return None

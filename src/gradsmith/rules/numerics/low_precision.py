@@ -6,6 +6,10 @@ The gradient in float32 (at level deep also in bfloat16 and float16) is compared
 rounded inputs. The error is counted in units in the last place, and held against the error that autograd itself makes
 in this precision, where forward can be differentiated by autograd.
 
+Where autograd through the same forward stays accurate in float16, so must the gradient: at the example's inputs, at larger
+ones, and with a scaled loss, as far as forward and autograd bear it. At inputs and scales that the example does not have this
+is a warning if forward itself converts float16 to a wider type, and at level deep `info` elsewhere.
+
 Why it matters
 --------------
 Formulas that cancel (1 - y**2 near 1, E[x**2] - E[x]**2), sums kept in half precision, and constants of the wrong type are
@@ -74,3 +78,31 @@ def probe(lab: Lab) -> Iterator[Finding]:
             evidence={"dtype": name, "error": found.error, "ulps": found.ulps, "autograd": found.yardstick},
         )
         return
+    yield from _in_half(lab)
+
+
+def _in_half(lab: Lab) -> Iterator[Finding]:
+    """float16, where autograd through the same forward stays accurate."""
+    import math
+
+    from gradsmith.lab.explore.half import half_loss
+
+    found = half_loss(lab)
+    if found is None:
+        return
+    # Numbers that the example does not have matter to code that was written for float16.
+    meant = found.widens or not found.words
+    what = "is NaN or infinite" if math.isinf(found.error) else f"is off by {found.error:.2g} of its size"
+    where = f", with {found.words}" if found.words else ""
+    yield lab.finding(
+        f"{lab.target.name}.backward in float16: the gradient of '{found.leaf.name}' {what}{where}. Autograd through the same "
+        f"forward is off by {found.autograd:.2g} there.",
+        argument=found.leaf.name,
+        severity="warning" if meant else "info",
+        advice="Convert to float32 before products and sums, and back to the type of the input at the end.",
+        evidence={"dtype": "float16", "error": _json(found.error), "autograd": found.autograd},
+    )
+
+
+def _json(number: float) -> float | str:
+    return number if number < float("inf") else "inf"

@@ -3,7 +3,9 @@
 What it finds
 -------------
 forward leaves something on the class (`Fn.mask = mask`), in a global or in a default argument, and backward reads it. At
-run time a second forward with other inputs is run between a forward and its backward; the gradient must not change.
+run time a second forward with other inputs is run between a forward and its backward; the gradient must not change. If a
+forward is seen to write to something that outlives it, calls of other values, ids, options and sizes are run in between, too,
+and a second step on the same tensors, changed in place.
 
 Why it matters
 --------------
@@ -12,7 +14,8 @@ the later call overwrites what the earlier backward needs, and nothing raises.
 
 Known problems
 --------------
-Constants and counters on a class are fine and are not reported.
+Constants and counters on a class are fine and are not reported. A dict or list that forward writes to is shared by two calls
+only if the caller passes it to both: that, and a backward that raises, is a warning.
 
 References
 ----------
@@ -93,9 +96,9 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         for node in method.nodes:
             if not (isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None):
                 continue
-            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            for target, value in _assigned(node.targets if isinstance(node, ast.Assign) else [node.target], node.value):
                 shared = _shared(function, method, target)
-                if shared is None or shared not in read or not _of_this_call(method, node.value):
+                if shared is None or shared not in read or not _of_this_call(method, value):
                     continue
                 if any(shared in ast.unparse(guard.test) for guard in method.guards(node)):
                     continue  # made once and kept: a cache, not the memory of a call
@@ -105,6 +108,18 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                     "next forward overwrites it.",
                     advice="Keep it on ctx: tensors through ctx.save_for_backward, numbers as attributes.",
                 )
+
+
+def _assigned(targets: list[ast.expr], value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Every single target and what it is given; `a, b = c, d` are two."""
+    for target in targets:
+        if not isinstance(target, (ast.Tuple, ast.List)):
+            yield target, value
+        elif isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+            for inner, part in zip(target.elts, value.elts):
+                yield from _assigned([inner], part)
+        else:
+            yield from _assigned(target.elts, value)
 
 
 def _of_this_call(method: Method, value: ast.expr) -> bool:
@@ -138,21 +153,69 @@ def _shared(function: FunctionModel, method: Method, node: ast.AST) -> str | Non
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
+    found = next(_seen(lab), None)
+    if found is not None:
+        yield found
+
+
+def _seen(lab: Lab) -> Iterator[Finding]:
     run = lab.precise_run()
     elsewhere = _in_between(lab, run.arguments)
-    if elsewhere is None:
+    if elsewhere is not None:
+        grads = run.gradients(lab.baseline.v)
+        for leaf in run.arguments.differentiable:
+            if not lab.close(lab.baseline.gradients[leaf.position], grads[leaf.position]):
+                yield lab.finding(
+                    f"{lab.target.name}: the gradient of '{leaf.name}' changes when another forward runs before backward: "
+                    "the calls share state.",
+                    argument=leaf.name,
+                    advice=_ADVICE,
+                )
+        yield from _stale(lab, elsewhere)
+    yield from _disturbed(lab)
+    if elsewhere is not None:
+        yield from _out_of_date(lab, elsewhere)
+
+
+_ADVICE = "Keep what backward needs on ctx: tensors through ctx.save_for_backward, numbers as attributes."
+
+
+def _disturbed(lab: Lab) -> Iterator[Finding]:
+    """Other calls in between: with other values, ids, options and sizes."""
+    from gradsmith.lab.explore.trial import worth_exploring
+    from gradsmith.lab.measure.shared_state import disturbed
+
+    if lab.level == "quick" or not worth_exploring(lab):
         return
-    grads = run.gradients(lab.baseline.v)
-    for leaf in run.arguments.differentiable:
-        if not lab.close(lab.baseline.gradients[leaf.position], grads[leaf.position]):
-            yield lab.finding(
-                f"{lab.target.name}: the gradient of '{leaf.name}' changes when another forward runs before backward: the "
-                "calls share state.",
-                argument=leaf.name,
-                advice="Keep what backward needs on ctx: tensors through ctx.save_for_backward, numbers as attributes.",
-            )
-            return
-    yield from _stale(lab, elsewhere)
+    # A wrong number tells more than an exception, and is the worse of the two.
+    for found in sorted(disturbed(lab), key=lambda d: (d.argument, d.error is not None)):
+        through = " and ".join(f"`{name}`" for name in found.through[:2])
+        if found.error is not None:
+            what = f"backward raises {type(found.error).__name__}"
+        else:
+            assert found.leaf is not None
+            what = f"the gradient of '{found.leaf.name}' changes"
+        yield lab.finding(
+            f"{lab.target.name}: {what} when another forward runs before it, {found.words}. The calls share {through}.",
+            argument=found.leaf.name if found.leaf is not None else None,
+            severity="warning" if found.argument or found.error is not None else None,
+            advice=_ADVICE,
+        )
+
+
+def _out_of_date(lab: Lab, elsewhere: Arguments) -> Iterator[Finding]:
+    """A second training step on the same tensors, which an optimizer has changed in place."""
+    from gradsmith.lab.measure.shared_state import remembered
+
+    if lab.level == "quick" or lab.stochastic or lab.gradient.wrong:
+        return
+    if (leaf := remembered(lab, elsewhere)) is not None:
+        yield lab.finding(
+            f"{lab.target.name}.backward gives an out-of-date gradient of '{leaf.name}' after its inputs were changed in place, "
+            "as an optimizer does: it remembers an earlier call with the same tensors.",
+            argument=leaf.name,
+            advice="Keep what backward needs on ctx. A cache needs the values, or tensor._version, in its key.",
+        )
 
 
 def _in_between(lab: Lab, arguments: Arguments) -> Arguments | None:
@@ -190,7 +253,7 @@ def _stale(lab: Lab, elsewhere: Arguments) -> Iterator[Finding]:
                 f"{lab.target.name}.backward gives for other inputs the gradient of '{leaf.name}' at the first ones: it "
                 "remembers an earlier call.",
                 argument=leaf.name,
-                advice="Keep what backward needs on ctx: tensors through ctx.save_for_backward, numbers as attributes.",
+                advice=_ADVICE,
             )
             return
 
