@@ -61,9 +61,9 @@ def test_a_backward_that_alone_rejects_them_is_a_finding(tmp_path: Path) -> None
     assert report.subjects[0].verdict == "verified"
 
 
-def test_nan_for_an_empty_batch_is_a_warning(tmp_path: Path) -> None:
+def test_nan_for_an_empty_batch_is_an_error(tmp_path: Path) -> None:
     report = report_on(tmp_path, grad_w="(grad_output * x).sum(0) / x.shape[0] * torch.tensor(x.shape[0])")
-    assert about_size_0(report) == ["shape-dependent warning"]
+    assert about_size_0(report) == ["shape-dependent error"]
     assert "'w' is NaN" in report.findings[0].message
 
 
@@ -71,7 +71,7 @@ def test_what_forward_rejects_is_listed_and_no_finding(tmp_path: Path) -> None:
     report = report_on(tmp_path, guard="assert len(x), 'an empty batch'")
     assert about_size_0(report) == []
     listed = report.subjects[0].measured["rejected variations"]
-    assert any("(0, 3)" in line and "an empty batch" in line for line in listed)
+    assert any("size 0" in line and "an empty batch" in line for line in listed)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -96,7 +96,7 @@ def test_they_are_not_tried_in_the_users_own_process() -> None:
             return 2 * grad_output
 
     gs.check(Twice, torch.randn(4, 3, dtype=torch.float64, requires_grad=True))
-    assert {1, 2, 4} <= seen
+    assert {1, 3, 4} <= seen
     assert 0 not in seen
 
 

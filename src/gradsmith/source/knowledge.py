@@ -72,6 +72,8 @@ PIECEWISE = _words(
     "where min max minimum maximum fmin fmax amin amax abs sign sgn heaviside relu relu6 hardtanh hardsigmoid hardswish"
     " threshold softplus leaky_relu elu prelu hardshrink softshrink masked_fill"
 )
+# Of these the sign of the operand chooses the side.
+BY_SIGN = PIECEWISE - _words("where masked_fill min max amin amax minimum maximum fmin fmax")
 EQUALITIES = _words("eq ne __eq__ __ne__")
 # Python's constructors have no operator.
 CREATION = (torch_ops.CREATION - {"from_file"}) | _words("tensor new_tensor sparse_coo_tensor range")

@@ -109,7 +109,7 @@ def _taken(op: Operation) -> Iterator[str]:
             yield "below"
         if high is not None and bool((values > high).any()):
             yield "above"
-    elif op.name in know.PIECEWISE and op.name not in ("where", "masked_fill", "min", "max", "amin", "amax"):
+    elif op.name in know.BY_SIGN:
         yield from ("negative",) if bool((values < 0).any()) else ()
         yield from ("positive",) if bool((values > 0).any()) else ()
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gradsmith.lab.explore.trial import worth_exploring
+from gradsmith.lab.explore.trial import is_autograds, worth_exploring
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.differences import Evaluate, Probe, dot, one_sided
 from gradsmith.lab.measure.gradient import moved, typical_size
+from gradsmith.lab.measure.screening import same_as_autograd
 from gradsmith.lab.run import forward
 from gradsmith.lab.subject.arguments import Arguments, Leaf
 
@@ -84,8 +85,11 @@ def _wrong(lab: Lab, arguments: Arguments, leaf: Leaf, groups: list[list[Element
     target = lab.precise[0]
     run = forward(target, arguments, seed=lab.settings.seed)
     v = run.normal(lab.generator(17))
-    grad = run.gradients(v)[leaf.position]
+    grads = run.gradients(v)
+    grad = grads[leaf.position]
     if grad is None or not bool(torch.isfinite(grad).all()):
+        return
+    if is_autograds(lab) and same_as_autograd(run, v, grads, lab.settings):
         return
     size = typical_size(leaf.tensor)
     for elements in groups:

@@ -10,7 +10,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from gradsmith.lab.explore.intent import holds_parts
 from gradsmith.lab.explore.move import Move, applied
+from gradsmith.lab.explore.questions import leaves_the_graph
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.compressed import digits_saved
 from gradsmith.lab.measure.differences import Probe, dot, one_sided
@@ -27,8 +29,9 @@ from gradsmith.lab.measure.gradient import (
 )
 from gradsmith.lab.measure.oracle import own_forward
 from gradsmith.lab.measure.resemblance import is_smoothed
-from gradsmith.lab.measure.screening import is_plainly_right
+from gradsmith.lab.measure.screening import is_plainly_right, same_as_autograd
 from gradsmith.lab.measure.values import finite
+from gradsmith.lab.once import once
 from gradsmith.lab.run import Allowance, Run, Spent, forward, normal_like
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.target import Target
@@ -81,6 +84,15 @@ def examined(lab: Lab, base: Arguments, moves: Sequence[Move], seed: int) -> Tri
     return replace(judged, moves=chosen, arguments=arguments)
 
 
+@once
+def is_autograds(lab: Lab) -> bool:
+    """Whether autograd of the user's own forward is the truth: it was, measured by differences, for every input and output of
+    the example, and forward takes nothing out of the graph. Then it need not be measured again elsewhere."""
+    judged = lab.gradient
+    measured = judged.oracle is not None and all(p.truth is not None for p in judged.pairs)
+    return measured and not leaves_the_graph(lab.tape) and not holds_parts(lab.target)
+
+
 def target_of(lab: Lab, moves: Sequence[Move]) -> Target:
     """The subject, in the state that moves such as `train()` put it into."""
     target = lab.precise[0]
@@ -115,6 +127,8 @@ def judged_at(lab: Lab, target: Target, arguments: Arguments) -> Trial:
         )
         return Trial(nothing, "unjudged", why)
     try:
+        if is_autograds(lab) and same_as_autograd(run, v, grads, settings):
+            return Trial(nothing, "right")
         if is_plainly_right(run, v, settings, grads):
             return Trial(nothing, "right")
         judged = judge(target, arguments, settings, until_wrong=True)

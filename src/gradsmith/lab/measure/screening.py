@@ -62,6 +62,25 @@ def is_plainly_right(
         return False
 
 
+def same_as_autograd(run: Run, v: dict[int, Tensor], gradients: dict[int, Tensor | None], settings: Settings) -> bool:
+    """Whether every gradient is, element by element, that of forward under autograd. Nothing is measured.
+
+    `gradients` are those for the grad_outputs `v`, all outputs together.
+    """
+    oracle = own_forward(run.target, run, settings.seed, settings.reference)
+    if oracle is None or not any(out.requires_grad for out in oracle.outputs):
+        return False
+    if not all(oracle.outputs[o].requires_grad for o in v):  # a branch that leaves the graph
+        return False
+    parts = [oracle.gradients(o, grad) for o, grad in v.items()]
+    for leaf in distinct(run.arguments.differentiable):
+        truth = sum((part[leaf.position] for part in parts[1:]), parts[0][leaf.position])
+        claimed = gradients[leaf.position]
+        if not _same(truth, torch.zeros_like(truth) if claimed is None else claimed.detach()):
+            return False
+    return True
+
+
 def _claims(
     run: Run, v: dict[int, Tensor], gradients: dict[int, Tensor | None] | None, leaves: list[Leaf], settings: Settings
 ) -> Claims | None:
@@ -96,16 +115,23 @@ def _size(gradients: dict[int, Tensor], directions: dict[int, Tensor]) -> float:
 def _same_elements(oracle: OwnForward, v: dict[int, Tensor], claims: Claims) -> bool:
     for o, grads in claims.items():
         truths = oracle.gradients(o, v[o])
-        for position, claimed in grads.items():
-            truth = truths[position]
-            if truth.shape != claimed.shape or not bool(torch.isfinite(truth).all()):
-                return False
-            off, either = (truth - claimed).abs(), torch.maximum(truth.abs(), claimed.abs())
-            largest = float(either.max())
-            small = (off > _OF_AN_ELEMENT * either) & (either > 1e-12 * largest)
-            if bool(small.any()) or float(off.max()) > _OF_THE_LARGEST * largest:
-                return False
+        if not all(_same(truths[position], claimed) for position, claimed in grads.items()):
+            return False
     return True
+
+
+def _same(truth: Tensor, claimed: Tensor) -> bool:
+    if truth.shape != claimed.shape or truth.dtype != claimed.dtype or not bool(torch.isfinite(truth).all()):
+        return False
+    if not truth.numel():
+        return True
+    off, either = (truth - claimed).abs(), torch.maximum(truth.abs(), claimed.abs())
+    largest = float(either.max())
+    coarse = (
+        torch.finfo(truth.dtype).eps / torch.finfo(torch.float64).eps
+    )  # of a subject that runs in its own type only
+    small = (off > min(_OF_AN_ELEMENT * coarse, 1e-2) * either) & (either > 1e-12 * largest)
+    return not bool(small.any()) and float(off.max()) <= min(_OF_THE_LARGEST * coarse, 1e-2) * largest
 
 
 _OF_AN_ELEMENT, _OF_THE_LARGEST = 1e-5, 1e4 * torch.finfo(torch.float64).eps

@@ -61,6 +61,13 @@ class BreakIds(_Ids):
 
 
 @dataclass(frozen=True)
+class NamedId(_Ids):
+    """An id that forward compares with: a label to be ignored, padding, a bound."""
+
+    kind: ClassVar[Kind] = "named option"
+
+
+@dataclass(frozen=True)
 class ChangeMask(_Ids):
     """Another mask: to be another one is what a mask is there for."""
 
@@ -122,7 +129,7 @@ def _masked(mask: Tensor, way: str, generator: torch.Generator) -> Tensor | None
 
 
 def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
-    numbers = compared(lab.tape, arguments.leaves).numbers
+    asked = compared(lab.tape, arguments.leaves)
     scattered = overwritten_by(lab.tape, arguments.leaves)
     bounds = bounds_of_ids(lab.tape, arguments.leaves)
     for leaf in arguments.leaves:
@@ -130,19 +137,21 @@ def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
             for way in ("mixed", "empty row", "all", "none"):
                 yield ChangeMask(leaf.name, leaf.position, way)
         elif leaf.tensor.dtype in _IDS and leaf.tensor.numel() > 1:
-            for number in dict.fromkeys((*numbers.get(leaf.position, ()), *bounds.get(leaf.position, ()))):
-                yield ChangeIds(leaf.name, leaf.position, "number", number)
-            yield from _of_ids(leaf, repeats=leaf.position not in scattered)
+            for number in dict.fromkeys((*asked.numbers.get(leaf.position, ()), *bounds.get(leaf.position, ()))):
+                yield NamedId(leaf.name, leaf.position, "number", number)
+            added = leaf.position in asked.accumulated
+            yield from _of_ids(leaf, repeats=leaf.position not in scattered, accumulated=added)
 
 
-def _of_ids(leaf: Leaf, *, repeats: bool) -> Iterator[Move]:
+def _of_ids(leaf: Leaf, *, repeats: bool, accumulated: bool) -> Iterator[Move]:
     flat = leaf.tensor.detach().reshape(-1).cpu()
     span = int(flat.max() - flat.min()) + 1
     unique = flat.unique().numel() == flat.numel()
     permutation = unique and span == flat.numel()
     if unique and repeats:
-        # That each of so many occurs once is what makes a permutation, however few they are.
+        # That each of so many occurs once is what makes a permutation, however few they are; but not of what is added up.
         no_accident = _unique_by_chance(flat.numel(), span) < UNLIKELY or (permutation and span > 2)
+        no_accident = no_accident and not accumulated
         yield (BreakIds if no_accident else ChangeIds)(leaf.name, leaf.position, "repeat")
     if (unique and not permutation) or not unique:
         covered = flat.unique().numel() == span and span > 2

@@ -77,12 +77,6 @@ def _real(change: Callable[[Tensor], Tensor | None]) -> Callable[[Tensor, torch.
     return lambda x, generator: change(x)
 
 
-def _one_zero(x: Tensor) -> Tensor:
-    other = x.clone()
-    other.view(-1)[0] = 0
-    return other
-
-
 def _zero_row(x: Tensor) -> Tensor | None:
     if not x.ndim or x.shape[-1] < 2:
         return None
@@ -125,13 +119,11 @@ WAYS = {
     "down": Way("'{x}' shifted down", _real(lambda x: _shifted(x, -1))),
     "reversed": Way("'{x}' in reverse order", _real(_reversed)),
     "ties": Way("equal elements in '{x}'", _real(_ties)),
-    "one zero": Way("a zero in '{x}'", _real(lambda x: _one_zero(x.contiguous()))),
     "zero row": Way("a row of zeros in '{x}'", _real(_zero_row)),
     "ends": Way("a 1 and a 0 in '{x}'", _real(_ends)),
     "zeros": Way("'{x}' all zero", _real(torch.zeros_like)),
     "huge": Way(f"'{{x}}' as large as {_LARGE:g}", _real(lambda x: x * (_LARGE / (float(x.abs().max()) or 1.0)))),
 }
-_OF_A_NUMBER = ("zeros",)  # beside a redraw: a single number keeps sign and magnitude
 
 
 def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
