@@ -46,7 +46,8 @@ def example() -> tuple[Tensor, Tensor]:
 
 def test_a_square_image_is_tried_oblong_with_what_is_as_large_as_its_area() -> None:
     report = gs.check(Mirrored, *example())
-    assert [(f.rule, f.severity) for f in report.findings if f.severity != "info"] == [("shape-dependent", "error")]
+    # What backward raises at another size is loud: a remark.
+    assert [f.severity for f in report.findings if f.rule == "shape-dependent"] == ["info"]
 
 
 def test_and_one_that_is_right_stays_so() -> None:

@@ -23,14 +23,20 @@ def discovered(lab: Lab, kinds: Sequence[Kind], advice: str) -> Iterator[Finding
     for discovery in explored(lab).of(*kinds):
         weight = weight_of(discovery)
         key = (_argument(discovery), discovery.trial.status)
-        if weight != "assumption" and key not in seen:
+        if weight != "assumption" and key not in seen and not _overflows(discovery):
             seen.add(key)
             yield replace(_finding(lab, discovery, advice), severity=weight)
 
 
+def _overflows(discovery: Discovery) -> bool:
+    """A gradient that is not finite because its inputs are large: that has a rule of its own."""
+    ways = {getattr(move, "way", "") for move in discovery.trial.moves}
+    return discovery.trial.status == "non-finite" and ways <= {"large", "huge", "up", "down"}
+
+
 def assumed(lab: Lab) -> list[Discovery]:
     """The discoveries that are assumptions: one for each sentence."""
-    found = {sentence_of(d): d for d in explored(lab).found if weight_of(d) == "assumption"}
+    found = {sentence_of(d): d for d in explored(lab).found if weight_of(d) == "assumption" and not _overflows(d)}
     return list(found.values())
 
 

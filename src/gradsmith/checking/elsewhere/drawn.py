@@ -20,6 +20,8 @@ from gradsmith.lab.measure.screening import is_plainly_right
 from gradsmith.lab.run import forward
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.target import Target
+from gradsmith.source import model_of
+from gradsmith.source.knowledge import OF_SYMMETRIC
 
 _DRAWS = 2
 _OPERATIONS = 300_000  # on other values an iteration may not converge
@@ -37,7 +39,9 @@ def where_a_domain_holds(target: Target, args: tuple[Any, ...], kwargs: dict[str
             if all(right(target, other, kwargs, seed) for other in others):
                 names = " and ".join(f"'{_name(target, i)}'" for i in places)
                 words = f"the gradient is right where {names} {domain.words}, and not on the guess"
-                return Elsewhere(others[0], words)
+                # Where forward calls nothing that takes symmetry for granted, a forgotten transposition looks the same.
+                meant = domain.name not in MATRICES or not OF_SYMMETRIC.isdisjoint(_called(target))
+                return Elsewhere(others[0], words, meant)
     return None
 
 
@@ -65,6 +69,13 @@ def _drawn(args: tuple[Any, ...], places: list[int], domain: Domain, seed: int) 
         return drawn_from(domain, tensor.detach(), generator).requires_grad_(tensor.requires_grad)
 
     return tuple(one(a) if i in places else a for i, a in enumerate(args))
+
+
+def _called(target: Target) -> set[str]:
+    """The operations that forward calls."""
+    model = model_of(target.function) if target.function is not None else None
+    calls = model.forward.calls if model is not None and model.forward is not None else []
+    return {call.op for call in calls if call.op is not None}
 
 
 def _is_data(value: Any) -> bool:

@@ -17,11 +17,13 @@ from gradsmith.lab.explore import database
 from gradsmith.lab.explore.defaults import with_defaults
 from gradsmith.lab.explore.move import Kind, Move
 from gradsmith.lab.explore.moves import dtypes, indices, optional, options, ranks, sizes, structure, values
+from gradsmith.lab.explore.questions import cuts, uneven
 from gradsmith.lab.explore.sides import kind_of_values
-from gradsmith.lab.explore.trial import Trial, examined, worth_exploring
+from gradsmith.lab.explore.trial import Trial, examined, target_of, worth_exploring
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.implied import implied
 from gradsmith.lab.once import once
+from gradsmith.lab.run import recorded
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.foreign import foreign
 
@@ -286,6 +288,8 @@ def classified(lab: Lab, base: Arguments, trial: Trial) -> tuple[Kind, str]:
     kinds = {m.kind for m in trial.moves}
     assumption = "; ".join(m.assumes for m in trial.moves if m.assumes)
     kind = next(k for k in _WEAKEST_FIRST if k in kinds)
+    if "size" in kinds and _cut_unevenly(lab, trial):
+        return "structure", f"'{trial.moves[0].argument}' can be cut into equal parts, as forward does"
     chosen = trial.arguments if kinds <= {"named option", "invented option"} else None
     if chosen is not None and options.changes_only_gradients(lab, base, chosen):
         return "gradient control", ""
@@ -294,6 +298,13 @@ def classified(lab: Lab, base: Arguments, trial: Trial) -> tuple[Kind, str]:
         if kinds == {"values"} or reached == "clamp" or (reached == "branch" and len(trial.moves) > 1):
             return reached, bound
     return kind, assumption
+
+
+def _cut_unevenly(lab: Lab, trial: Trial) -> bool:
+    """Whether forward cuts into parts of one size at the example, and of different sizes here."""
+    if trial.arguments is None or not cuts(lab.tape) or uneven(lab.tape):
+        return False
+    return uneven(recorded(target_of(lab, trial.moves), trial.arguments, lab.settings.seed))
 
 
 _WEAKEST_FIRST: tuple[Kind, ...] = (

@@ -150,6 +150,8 @@ def _weighed(lab: Lab, arguments: Arguments, judged: Judgement) -> Trial:
                 nothing, "none", f"the gradient of '{missing[0].leaf.name}' is None", mismatch=missing[0].mismatch
             )
         return Trial(nothing, "unjudged" if judged.noisy else "right", "noise is too wide" if judged.noisy else "")
+    if all(p.flat for p in lab.gradient.pairs) and all(p.flat for p in wrong):
+        return Trial(nothing, "unjudged", "forward is constant, there and at the example: a surrogate")
     wrong = [p for p in wrong if not _vanishing(p)]
     if not wrong:
         return Trial(nothing, "unjudged", "the gradient is too small to be told from none")
