@@ -8,11 +8,10 @@ back. Nothing here decides how much a finding weighs: `checking/verdict.py` does
 from __future__ import annotations
 
 import itertools
-import math
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from gradsmith.lab.explore.budget import within
 from gradsmith.lab.explore.defaults import with_defaults
 from gradsmith.lab.explore.move import Kind, Move
 from gradsmith.lab.explore.moves import indices, options, sizes, structure, values
@@ -23,9 +22,6 @@ from gradsmith.lab.measure.implied import implied
 from gradsmith.lab.once import once
 from gradsmith.lab.subject.arguments import Arguments
 
-_EXAMPLES = {"quick": 0, "standard": 64, "deep": 256}  # judged examples, at most
-_SECONDS = {"quick": 0.0, "standard": 2.0, "deep": 16.0}  # of CPU time that their forwards may take, before rounding
-_RUNS = 5  # of the subject, for an example that is right
 _MOST_FINDINGS = 4
 
 
@@ -60,7 +56,14 @@ def explored(lab: Lab) -> Exploration:
     found = Exploration(seed=lab.settings.seed)
     if not worth_exploring(lab):
         return found
-    _Explorer(lab, found).run()
+
+    def explore() -> Exploration:
+        _Explorer(lab, found).run()
+        return found
+
+    allowance = lab.budget.for_exploring()
+    if within(allowance, explore) is None:
+        found.left_out.append(f"what comes after {allowance.runs} runs of the subject: {lab.budget.words}")
     return found
 
 
@@ -68,7 +71,7 @@ class _Explorer:
     def __init__(self, lab: Lab, found: Exploration) -> None:
         self.lab, self.found = lab, found
         self.base = _with_defaults(lab)
-        self.budget = budget(lab)
+        self.budget = lab.budget.examples
         self.fixed = set(implied(lab.precise[0], lab.precise[1], lab.settings.seed))
         self.culprits: set[tuple[object, ...]] = set()
         self.tries = itertools.count(1)
@@ -222,20 +225,6 @@ def _names(example: Sequence[Move]) -> str:
 def _with_defaults(lab: Lab) -> Arguments:
     target, arguments = lab.precise
     return with_defaults(target, arguments)
-
-
-def budget(lab: Lab) -> int:
-    """How many examples may be judged: a power of two, fewer where a forward takes long."""
-    most = _EXAMPLES[lab.level]
-    if not most:
-        return 0
-    start = time.process_time()
-    lab.precise_run()
-    took = time.process_time() - start
-    # Rounded to a power of four: the same on a machine that is twice as fast, or twice as busy.
-    rounded = 4.0 ** math.ceil(math.log(max(took, 1e-4) / 1e-3, 4)) * 1e-3
-    fits = _SECONDS[lab.level] / (rounded * _RUNS)
-    return max(4, min(most, 1 << int(math.log2(max(fits, 1.0)))))
 
 
 def classified(lab: Lab, base: Arguments, trial: Trial) -> tuple[Kind, str]:

@@ -10,6 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from gradsmith.lab.explore.budget import within
 from gradsmith.lab.explore.move import Move, applied
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.compressed import digits_saved
@@ -29,7 +30,7 @@ from gradsmith.lab.measure.oracle import own_forward
 from gradsmith.lab.measure.resemblance import surrogate_kind
 from gradsmith.lab.measure.screening import is_plainly_right
 from gradsmith.lab.measure.values import finite
-from gradsmith.lab.run import Allowance, Run, Spent, forward, normal_like
+from gradsmith.lab.run import Allowance, Run, forward, normal_like
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.target import Target
 
@@ -73,10 +74,8 @@ def examined(lab: Lab, base: Arguments, moves: Sequence[Move], seed: int) -> Tri
         return Trial(chosen, "rejected", said(error))
     if arguments is None:
         return Trial(chosen, "rejected", "it changes nothing")
-    try:
-        with Allowance(_RUNS):
-            judged = judged_at(lab, target_of(lab, chosen), arguments)
-    except Spent:
+    judged = within(Allowance(_RUNS), lambda: judged_at(lab, target_of(lab, chosen), arguments))
+    if judged is None:
         return Trial(chosen, "unjudged", f"{_RUNS} runs do not settle it")
     return replace(judged, moves=chosen, arguments=arguments)
 

@@ -270,6 +270,15 @@ def _settle(
             pair.mismatch = _named(pair.mismatch, run)
 
 
+def compare_exactly(
+    pair: Pair, oracle: OwnForward, target: Target, arguments: Arguments, settings: Settings, run: Run
+) -> None:
+    """What the exact oracle has to say of a gradient that differences have confirmed as a whole."""
+    truth = oracle.gradients(pair.output, pair.v)[pair.leaf.position]
+    _exact(pair, truth, settings)
+    _small_elements(target, arguments, settings, pair, truth, run)
+
+
 def _exact(pair: Pair, truth: Tensor, settings: Settings) -> None:
     """Element-wise comparison with the user's own forward under autograd; it rescues noisy pairs, too."""
     dtype = working_dtype_of(pair.claimed)
