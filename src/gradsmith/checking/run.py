@@ -172,7 +172,7 @@ def _examined(lab: Lab, subject: Subject, options: Options) -> Report:
     if rejected := [line for found in answered(lab, explored) for line in found.rejected]:
         measured["rejected variations"] = rejected
     if lab.left_out:
-        measured["left out"] = {"rules": lab.left_out, "because": lab.budget.words}
+        measured["left out"] = {"what": lab.left_out, "because": lab.budget.words}
     raises = verdict.stopped(findings, "measuring")
     if not trouble and not raises and not any(f.severity == "error" for f in findings):
         trouble = _inconclusive(lab)

@@ -58,7 +58,7 @@ class Lab:
     declared_at: tuple[str, int] | None = None  # where the user's module declares these inputs: name and number
     first: bool = True  # of several examples
     conditions: dict[str, str] = field(default_factory=dict)  # what became of each condition, as probes find out
-    left_out: list[str] = field(default_factory=list)  # the rules for which the budget did not suffice
+    left_out: list[str] = field(default_factory=list)  # what the budget did not suffice for: rules, exploring
     answers: dict[Any, dict[Any, Any]] = field(default_factory=dict, repr=False)  # of the questions marked with `@once`
     _spent: Spent | None = field(default=None, repr=False)
 

@@ -56,7 +56,7 @@ class Budget:
 
     def for_diagnosis(self) -> Allowance:
         """For the cause of a wrong number: a help, without which the number stands."""
-        return Allowance(max(8, self.runs // 4), self.cost, reserved=True)
+        return Allowance(max(8, self.runs // 8), self.cost, reserved=True)
 
     def for_gradient(self) -> Allowance:
         """For the judgement of the gradient, which comes before everything else and takes nothing from it."""

@@ -64,6 +64,7 @@ def explored(lab: Lab) -> Exploration:
     allowance = lab.budget.for_exploring()
     if within(allowance, explore) is None:
         found.left_out.append(f"what comes after {allowance.runs} runs of the subject: {lab.budget.words}")
+        lab.left_out.append(f"exploring after {found.judged} example(s)")
     return found
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.lab.explore.budget import within
+from gradsmith.lab.explore.convergence import stops_too_early
 from gradsmith.lab.explore.move import Move, applied
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.compressed import digits_saved
@@ -122,7 +123,10 @@ def judged_at(lab: Lab, target: Target, arguments: Arguments) -> Trial:
             judged = judge(target, arguments, settings)
     except NotNearby as error:
         return Trial(nothing, "unjudged", str(error))
-    return _weighed(lab, arguments, judged)
+    found = _weighed(lab, arguments, judged)
+    if found.status == "wrong" and stops_too_early(lab, target, arguments):
+        return Trial(nothing, "unjudged", "its iterations have not converged there")
+    return found
 
 
 def _weighed(lab: Lab, arguments: Arguments, judged: Judgement) -> Trial:

@@ -217,10 +217,8 @@ def _measure_pairs(
         weight = _effective(u, leaf, settings)
         grads = [_claim(claim[p.output][leaf.position], leaf)[0] for p in pairs]
         natural = [float(torch.linalg.vector_norm((g * weight).abs().double())) for g in grads]
-        probes = [
-            Probe(p.output, v[p.output].double() if not v[p.output].is_complex() else v[p.output], max(s, 1e-300))
-            for p, s in zip(pairs, natural)
-        ]
+        wide = [v[p.output] if v[p.output].is_complex() else v[p.output].double() for p in pairs]
+        probes = [Probe(p.output, w, max(s, 1e-300), dot(g, weight)) for p, w, s, g in zip(pairs, wide, natural, grads)]
         for k, (pair, slope) in enumerate(zip(pairs, slopes(evaluate, probes, dtype))):
             claimed = dot(grads[k], weight)
             scale = max(natural[k], abs(slope.value) if math.isfinite(slope.value) else 0.0)
