@@ -215,6 +215,8 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
                     troubles.append(str(error) if nearby else f"the probe for {rule.name} stopped: {one_line(error)}")
             if len(findings) > before and rule.stops == "everything":
                 return findings, "forward raises on these inputs, or returns no tensor"
+            if len(findings) > before and rule.outcome == "wrong":
+                lab.budget.once_wrong(whole)
     if lab.gradient_unsettled:
         troubles.append(f"{lab.budget.words}, and {lab.budget.for_gradient().runs} runs do not settle the gradient")
     return findings, "; ".join(list(dict.fromkeys(troubles))[:2])

@@ -50,6 +50,11 @@ class Budget:
         """For one probe: half of what is left, so that those after it get something, too."""
         return Allowance(max(1, whole.left // 2), self.cost)
 
+    def once_wrong(self, whole: Allowance) -> None:
+        """Where runs are dear, most of what could be found beside a wrong gradient can wait until that is mended."""
+        if self.expensive:
+            whole.runs = min(whole.runs, whole.used + max(8, self.runs // 4))
+
     def for_exploring(self) -> Allowance:
         """For all explored examples of the probe that asks first: nearly all it has, so that what was found is kept."""
         return Allowance(max(0, runs_left(self.runs) - 1), self.cost)
@@ -67,9 +72,9 @@ def budget_of(level: str, cost: float) -> Budget:
     """The budget at this level for a subject of this cost.
 
     >>> budget_of("standard", 0.1), budget_of("standard", 1e-5).runs
-    (Budget(cost=0.064, runs=128, examples=4), 8192)
+    (Budget(cost=0.256, runs=32, examples=4), 8192)
     """
-    times = 4 ** max(0, round(math.log(max(cost, _UNIT) / _UNIT, 4)))
+    times = 4 ** math.ceil(math.log(max(cost, _UNIT) / _UNIT, 4))  # rounded up: the runs together are never longer
     rounded = _UNIT * times
     fits = _EXPLORING[level] / (rounded * _RUNS)
     examples = max(4, min(_EXAMPLES[level], _power_of_two(fits))) if _EXAMPLES[level] else 0
