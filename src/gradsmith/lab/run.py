@@ -137,6 +137,13 @@ def runs_left(most: int) -> int:
     return min((a.left for a in _in_force()), default=most)
 
 
+def require(runs: int) -> None:
+    """Raise `Spent` where so many runs are not permitted any more: what cannot be finished is not begun."""
+    for allowance in _in_force():
+        if allowance.left < runs:
+            raise Spent(allowance)
+
+
 @contextlib.contextmanager
 def counted(*, as_one: bool = False) -> Iterator[None]:
     """Around one run of the subject: it is charged to the allowances that are in force, the last one first.

@@ -26,6 +26,7 @@ _NOISE_LIMIT = 0.01  # noise wider than this share of the gradient proves nothin
 FLOOR = 4e-9  # disagreement below this share of the gradient is rounding, in float64
 _MOST_CORNERS = 24
 _DIRECTIONS = 2
+LEAST_RUNS = 6 * _DIRECTIONS  # of `judge`, for each input: three central differences in each direction
 _REAL = {torch.complex128: torch.float64, torch.complex64: torch.float32, torch.complex32: torch.float16}
 
 
