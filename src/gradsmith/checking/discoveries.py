@@ -10,6 +10,7 @@ from gradsmith.checking.accepting import comment, plain
 from gradsmith.diagnosis import diagnose
 from gradsmith.diagnosis.case import Fit, case_of
 from gradsmith.findings import Finding
+from gradsmith.lab.explore.budget import within
 from gradsmith.lab.explore.explorer import Discovery, explored
 from gradsmith.lab.explore.move import Kind, as_json, told
 from gradsmith.lab.explore.trial import target_of
@@ -80,7 +81,7 @@ def _finding(lab: Lab, discovery: Discovery, advice: str) -> Finding:
     elif trial.mismatch is None:
         message = f"{name}.backward: {words}, {trial.detail}."
     else:
-        fit = _diagnosed(lab, discovery)
+        fit = within(lab.budget.for_diagnosis(), lambda: _diagnosed(lab, discovery))
         kind = fit.words if fit is not None else "is wrong"
         message = f"{name}.backward: {words}, the gradient of '{trial.mismatch.argument}' {kind}. {_numbers(discovery)}"
     more = f"{fit.advice} {advice}" if fit is not None and fit.advice else advice

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from gradsmith.lab.measure.gradient import NotNearby
 from gradsmith.lab.measure.values import widened
 from gradsmith.lab.process.eager import uncompiled
 from gradsmith.lab.process.state import preserved
+from gradsmith.lab.run import Spent
 from gradsmith.lab.subject.binding import bound, unusable
 from gradsmith.lab.subject.cells import cell_number
 from gradsmith.lab.subject.code import as_code
@@ -184,6 +185,8 @@ def _examined(lab: Lab, subject: Subject, options: Options) -> Report:
     explored = surroundings.explored(lab)
     if explored.get("rejected"):
         measured["rejected variations"] = explored["rejected"]
+    if lab.left_out:
+        measured["left out"] = {"what": lab.left_out, "because": lab.budget.words}
     raises = verdict.stopped(findings, "measuring")
     if not trouble and not raises and not any(f.severity == "error" for f in findings):
         trouble = _inconclusive(lab)
@@ -203,9 +206,42 @@ def _raised(findings: Sequence[Finding]) -> str:
 
 
 def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
-    """Run the probes in order of their codes. A subject that cannot run at all ends the examination."""
+    """Run the probes in order of their codes, as far as the budget goes. A subject that cannot run at all ends it."""
     findings: list[Finding] = []
     troubles: list[str] = []
+    with lab.budget.whole() as whole:
+        for rule in _asked(lab, options):
+            # A backward that raises leaves nothing to measure; only the contract can still say why it raises.
+            failing = verdict.stopped(findings, "measuring")
+            if failing and rule.family != "contract":
+                continue
+            before = len(findings)
+            try:
+                with lab.budget.share(whole):
+                    for found in rule.probe(lab) if rule.probe is not None else ():
+                        findings.append(_reproducible(rule.stamped(found, "check"), lab))
+            except Spent:
+                lab.left_out.append(rule.name)
+            except Exception as error:  # a probe met user code it did not foresee: say so, do not pass
+                del findings[before:]
+                if isinstance(error, NotNearby) and "gradient" in vars(lab):
+                    continue  # the gradient was judged; a step that cannot be measured costs that step
+                if options.debug and not failing:
+                    raise
+                if not failing:
+                    nearby = isinstance(error, NotNearby)
+                    troubles.append(str(error) if nearby else f"the probe for {rule.name} stopped: {one_line(error)}")
+            if len(findings) > before and rule.stops == "everything":
+                return findings, "forward raises on these inputs, or returns no tensor"
+            if len(findings) > before and rule.outcome == "wrong":
+                lab.budget.once_wrong(whole)
+    if lab.gradient_unsettled:
+        troubles.append(f"{lab.budget.words}, and {lab.budget.for_gradient().runs} runs do not settle the gradient")
+    return findings, "; ".join(list(dict.fromkeys(troubles))[:2])
+
+
+def _asked(lab: Lab, options: Options) -> Iterator[catalog.Rule]:
+    """The rules with a probe that apply at this level, to this kind of gradient and to this example."""
     reached = LEVELS.index(options.level)
     kind = known(lab.surrogate) if lab.surrogate else None
     for rule in _rules(options):
@@ -213,25 +249,7 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
             continue
         if rule.family == "transforms" and not lab.first:
             continue  # how a subject is compiled or vectorised does not depend on the example
-        # A backward that raises leaves nothing to measure; only the contract can still say why it raises.
-        failing = verdict.stopped(findings, "measuring")
-        if failing and rule.family != "contract":
-            continue
-        try:
-            found = [_reproducible(rule.stamped(f, "check"), lab) for f in rule.probe(lab)]
-        except Exception as error:  # a probe met user code it did not foresee: say so, do not pass
-            if isinstance(error, NotNearby) and "gradient" in vars(lab):
-                continue  # the gradient was judged; a step that cannot be measured costs that step
-            if options.debug and not failing:
-                raise
-            if not failing:
-                nearby = isinstance(error, NotNearby)
-                troubles.append(str(error) if nearby else f"the probe for {rule.name} stopped: {one_line(error)}")
-            continue
-        findings.extend(found)
-        if found and rule.stops == "everything":
-            return findings, "forward raises on these inputs, or returns no tensor"
-    return findings, "; ".join(list(dict.fromkeys(troubles))[:2])
+        yield rule
 
 
 def _rules(options: Options) -> list[catalog.Rule]:
@@ -312,6 +330,8 @@ def worst_of_each(rows: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 def _notes(lab: Lab) -> list[str]:
     notes = interpreter_note(lab.target)
+    if lab.left_out:
+        notes.append(f"{lab.target.name}: left out, because {lab.budget.words}: {', '.join(lab.left_out)}")
     judgement = lab.__dict__.get("gradient")
     if judgement is not None:
         for pair in judgement.pairs:

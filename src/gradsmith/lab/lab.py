@@ -13,11 +13,13 @@ import torch
 from torch import Tensor, nn
 
 from gradsmith.findings import Finding, Severity
+from gradsmith.lab.explore.budget import Budget, budget_of, cost_of
 from gradsmith.lab.explore.tape import OperationTape
 from gradsmith.lab.explore.watching import Watched, guard, watched
 from gradsmith.lab.measure.gradient import Judgement, Settings, judge, typical_size
+from gradsmith.lab.measure.screening import screened
 from gradsmith.lab.measure.values import widened
-from gradsmith.lab.run import Run, forward, recorded
+from gradsmith.lab.run import Run, Spent, forward, recorded
 from gradsmith.lab.subject.arguments import Arguments, Leaf
 from gradsmith.lab.subject.target import Target, functions_behind, resolve
 from gradsmith.source.loaded import line_of
@@ -58,7 +60,9 @@ class Lab:
     number: int = 0  # of this one among them
     accepted: tuple[str, ...] = ()  # what the user says always holds: "matrix is symmetric"
     conditions: dict[str, str] = field(default_factory=dict)  # what became of each condition, as probes find out
+    left_out: list[str] = field(default_factory=list)  # what the budget did not suffice for: rules, exploring
     answers: dict[Any, dict[Any, Any]] = field(default_factory=dict, repr=False)  # of the questions marked with `@once`
+    _spent: Spent | None = field(default=None, repr=False)
 
     def run(self, arguments: Arguments | None = None, *, seed: int | None = None) -> Run:
         """An observed forward; backward through `Run.gradients` is observed, too."""
@@ -164,9 +168,38 @@ class Lab:
         return target, arguments
 
     @cached_property
-    def gradient(self) -> Judgement:
+    def budget(self) -> Budget:
+        """How often the subject may run during the whole check."""
         target, arguments = self.precise
-        return judge(target, arguments, self.settings)
+
+        def run() -> None:
+            found = forward(target, arguments, seed=self.settings.seed)
+            found.gradients(found.ones())
+
+        try:
+            cost = cost_of(run)
+        except Exception:  # reported by the probes, which do not get far then
+            cost = 0.0
+        return budget_of(self.level, cost)
+
+    @cached_property
+    def gradient(self) -> Judgement:
+        """The judgement of the oracles. Where it takes too many runs, `Spent`, each time it is asked for."""
+        if self._spent is not None:
+            raise self._spent
+        target, arguments = self.precise
+        try:
+            with self.budget.for_gradient():
+                short = screened(target, arguments, self.settings) if self.budget.expensive else None
+                return short or judge(target, arguments, self.settings)
+        except Spent as spent:
+            self._spent = spent
+            raise
+
+    @property
+    def gradient_unsettled(self) -> bool:
+        """Whether the runs that are reserved for the gradient were not enough to judge it."""
+        return self._spent is not None
 
     def generator(self, offset: int = 0) -> torch.Generator:
         return torch.Generator().manual_seed(self.settings.seed + 1000 + offset)

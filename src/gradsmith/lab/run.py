@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,12 +80,22 @@ class Run:
 class Spent(BaseException):
     """More runs of the subject than were allowed. No error of the subject: nothing that catches those may catch it."""
 
+    def __init__(self, allowance: Allowance) -> None:
+        super().__init__(f"more than {allowance.runs} runs of the subject")
+        self.allowance = allowance
 
-@dataclass
+
+@dataclass(eq=False)
 class Allowance:
-    """While it is entered, the subject may run so many times; then `Spent` is raised."""
+    """While it is entered, the subject may run so many times; then `Spent` is raised.
+
+    `cost` is the CPU time that a run is expected to take: one that takes at least four times as long (a loop that does not
+    converge there) counts for several. A `reserved` allowance is not charged to those that were entered before it.
+    """
 
     runs: int
+    cost: float = math.inf
+    reserved: bool = False
     used: int = 0
 
     def __enter__(self) -> Allowance:
@@ -93,8 +105,61 @@ class Allowance:
     def __exit__(self, *raised: Any) -> None:
         _allowances.remove(self)
 
+    @property
+    def entered(self) -> bool:
+        return self in _allowances
+
+    @property
+    def left(self) -> int:
+        return max(0, self.runs - self.used)
+
+    def take(self) -> None:
+        self.used += 1
+        if self.used > self.runs:
+            raise Spent(self)
+
+    def took(self, seconds: float) -> None:
+        """Charge for a run that was much longer than expected: a power of two, so that a busy machine changes little."""
+        times = seconds / self.cost
+        if times >= 4:
+            self.used += (1 << int(math.log2(times))) - 1
+
 
 _allowances: list[Allowance] = []
+
+
+def _in_force() -> list[Allowance]:
+    return _allowances[max((i for i, a in enumerate(_allowances) if a.reserved), default=0) :]
+
+
+def runs_left(most: int) -> int:
+    """How many runs all allowances that are in force still permit."""
+    return min((a.left for a in _in_force()), default=most)
+
+
+def require(runs: int) -> None:
+    """Raise `Spent` where so many runs are not permitted any more: what cannot be finished is not begun."""
+    for allowance in _in_force():
+        if allowance.left < runs:
+            raise Spent(allowance)
+
+
+@contextlib.contextmanager
+def counted(*, as_one: bool = False) -> Iterator[None]:
+    """Around one run of the subject: it is charged to the allowances that are in force, the last one first.
+
+    `as_one` is for a run that takes long because of us (under a tape), and not because of its arguments.
+    """
+    charged = _in_force()[::-1]
+    for allowance in charged:
+        allowance.take()
+    start = time.process_time()
+    try:
+        yield
+    finally:
+        seconds = time.process_time() - start
+        for allowance in () if as_one else charged:
+            allowance.took(seconds)
 
 
 def forward(
@@ -107,17 +172,14 @@ def forward(
     tape: OperationTape | None = None,
 ) -> Run:
     """Call the subject on fresh copies. `plain` skips the graph; a tape hears the subject alone, not the copying."""
-    for allowance in _allowances:
-        allowance.used += 1
-        if allowance.used > allowance.runs:
-            raise Spent
-    given = copied(arguments, plain=plain)
-    if tape is not None:
-        tape.follow(given.passed)
-    trace = Trace()
-    seed_all(seed)
-    with observing(classes, trace), tape if tape is not None else contextlib.nullcontext():
-        result = target.call(*given.args, **given.kwargs)
+    with counted(as_one=tape is not None):
+        given = copied(arguments, plain=plain)
+        if tape is not None:
+            tape.follow(given.passed)
+        trace = Trace()
+        seed_all(seed)
+        with observing(classes, trace), tape if tape is not None else contextlib.nullcontext():
+            result = target.call(*given.args, **given.kwargs)
     outputs, names = flat_outputs(result)
     for name, output in zip(names, outputs):
         readable(output, name)

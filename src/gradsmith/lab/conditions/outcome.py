@@ -14,7 +14,7 @@ from gradsmith.lab.measure.seeding import gradients
 from gradsmith.lab.measure.values import widened
 from gradsmith.lab.once import once
 from gradsmith.lab.process.state import seed_all
-from gradsmith.lab.run import flat_outputs
+from gradsmith.lab.run import counted, flat_outputs
 from gradsmith.lab.subject.copies import copied
 
 State = Literal["works", "fails", "not supported", "not tried"]
@@ -67,9 +67,11 @@ def results(lab: Lab, call: Callable[..., Any] | None = None, **options: Any) ->
     call = call or target.call
     given = copied(arguments)
     seed_all(lab.settings.seed)
-    outputs, _ = flat_outputs(call(*given.args, **given.kwargs))
-    backward = options.get("backward", plain_backward)
-    found = backward(outputs, list(given.leaves.values()), lab.baseline.v)
+    v = lab.baseline.v
+    with counted():
+        outputs, _ = flat_outputs(call(*given.args, **given.kwargs))
+        backward = options.get("backward", plain_backward)
+        found = backward(outputs, list(given.leaves.values()), v)
     values = [readable(o, "an output").detach().clone() for o in outputs]
     return Results(values, {p: kept(g) for p, g in zip(given.leaves, found)})
 

@@ -8,12 +8,11 @@ back. Nothing here decides how much a finding weighs: `checking/verdict.py` does
 from __future__ import annotations
 
 import itertools
-import math
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gradsmith.lab.explore import database
+from gradsmith.lab.explore.budget import within
 from gradsmith.lab.explore.defaults import with_defaults
 from gradsmith.lab.explore.move import Kind, Move
 from gradsmith.lab.explore.moves import dtypes, indices, optional, options, ranks, sizes, structure, values
@@ -27,9 +26,6 @@ from gradsmith.lab.run import recorded
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.foreign import foreign
 
-_EXAMPLES = {"quick": 0, "standard": 64, "deep": 256}  # judged examples, at most
-_SECONDS = {"quick": 0.0, "standard": 2.0, "deep": 16.0}  # of CPU time that their forwards may take, before rounding
-_RUNS = 5  # of the subject, for an example that is right
 _MOST_FINDINGS = 4
 
 
@@ -67,7 +63,15 @@ def explored(lab: Lab) -> Exploration:
     found = Exploration(seed=lab.settings.seed)
     if not worth_exploring(lab):
         return found
-    _Explorer(lab, found).run()
+
+    def explore() -> Exploration:
+        _Explorer(lab, found).run()
+        return found
+
+    allowance = lab.budget.for_exploring()
+    if within(allowance, explore) is None:
+        found.left_out.append(f"what comes after {allowance.runs} runs of the subject: {lab.budget.words}")
+        lab.left_out.append(f"exploring after {found.judged} example(s)")
     return found
 
 
@@ -75,7 +79,7 @@ class _Explorer:
     def __init__(self, lab: Lab, found: Exploration) -> None:
         self.lab, self.found = lab, found
         self.base = _with_defaults(lab)
-        self.budget = budget(lab)
+        self.budget = lab.budget.examples
         self.foreign = foreign(lab)
         self.fixed = set(implied(lab.precise[0], lab.precise[1], lab.settings.seed))
         self.culprits: set[tuple[object, ...]] = set()
@@ -148,6 +152,8 @@ class _Explorer:
                 self.found.left_out.append(
                     f"{move.words()}: forward draws random numbers, and another size is another draw"
                 )
+            elif self.fixed and not (move.kind in ("values", "structure") and isinstance(move, _OF_ONE_INPUT)):
+                self.found.left_out.append(f"{move.words()}: an input that only backward reads has to fit the others")
             elif getattr(move, "position", None) not in self.fixed:
                 kept.append(move)
         return kept
@@ -242,6 +248,7 @@ class _Explorer:
         return [values.Redraw(x.name, x.position) for x in leaves]
 
 
+_OF_ONE_INPUT = (values.Redraw, values.Transform, structure.Break)
 _BENIGN = ("large", "negated", "up", "down", "reversed")
 _ALONE_ORDER: tuple[Kind, ...] = ("values", "structure", "requires grad", "invented option")
 
@@ -264,20 +271,6 @@ def _key(move: Move) -> tuple[object, ...]:
 def _with_defaults(lab: Lab) -> Arguments:
     target, arguments = lab.precise
     return with_defaults(target, arguments)
-
-
-def budget(lab: Lab) -> int:
-    """How many examples may be judged: a power of two, fewer where a forward takes long."""
-    most = _EXAMPLES[lab.level]
-    if not most:
-        return 0
-    start = time.process_time()
-    lab.precise_run()
-    took = time.process_time() - start
-    # Rounded to a power of four: the same on a machine that is twice as fast, or twice as busy.
-    rounded = 4.0 ** math.ceil(math.log(max(took, 1e-4) / 1e-3, 4)) * 1e-3
-    fits = _SECONDS[lab.level] / (rounded * _RUNS)
-    return max(4, min(most, 1 << int(math.log2(max(fits, 1.0)))))
 
 
 def classified(lab: Lab, base: Arguments, trial: Trial) -> tuple[Kind, str]:

@@ -10,6 +10,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from gradsmith.lab.explore.budget import within
+from gradsmith.lab.explore.convergence import stops_too_early
 from gradsmith.lab.explore.intent import holds_parts
 from gradsmith.lab.explore.move import Move, applied
 from gradsmith.lab.explore.questions import leaves_the_graph
@@ -32,7 +34,7 @@ from gradsmith.lab.measure.resemblance import is_smoothed
 from gradsmith.lab.measure.screening import is_plainly_right, same_as_autograd
 from gradsmith.lab.measure.values import finite
 from gradsmith.lab.once import once
-from gradsmith.lab.run import Allowance, Run, Spent, forward, normal_like
+from gradsmith.lab.run import Allowance, Run, forward, normal_like
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.target import Target
 
@@ -76,10 +78,8 @@ def examined(lab: Lab, base: Arguments, moves: Sequence[Move], seed: int) -> Tri
         return Trial(chosen, "rejected", said(error))
     if arguments is None:
         return Trial(chosen, "rejected", "it changes nothing")
-    try:
-        with Allowance(_RUNS):
-            judged = judged_at(lab, target_of(lab, chosen), arguments)
-    except Spent:
+    judged = within(Allowance(_RUNS), lambda: judged_at(lab, target_of(lab, chosen), arguments))
+    if judged is None:
         return Trial(chosen, "unjudged", f"{_RUNS} runs do not settle it")
     return replace(judged, moves=chosen, arguments=arguments)
 
@@ -137,7 +137,10 @@ def judged_at(lab: Lab, target: Target, arguments: Arguments) -> Trial:
             judged = judge(target, arguments, settings)
     except NotNearby as error:
         return Trial(nothing, "unjudged", str(error))
-    return _weighed(lab, arguments, judged)
+    found = _weighed(lab, arguments, judged)
+    if found.status == "wrong" and stops_too_early(lab, target, arguments):
+        return Trial(nothing, "unjudged", "its iterations have not converged there")
+    return found
 
 
 def _weighed(lab: Lab, arguments: Arguments, judged: Judgement) -> Trial:

@@ -23,6 +23,7 @@ Evaluate = Callable[[float], list[Tensor]]
 _STEPS = {torch.float64: (1e-3, 1e-5, 1e-6, 1e-2, 1e-1), torch.float32: (3e-2, 1e-1, 1e-2, 3e-1)}
 _FINER = {torch.float64: (1e-7, 1e-8), torch.float32: (1e-3, 1e-4, 1e-5, 1e-6)}
 GOOD_ENOUGH = 1e-9
+_PLAINLY = 1e-3  # an error below this share of a disagreement leaves no doubt about it
 _STANDS_OUT = 0.01  # a slope with an error below this share of itself is no accident
 
 
@@ -37,11 +38,19 @@ class Slope:
 
 @dataclass(frozen=True)
 class Probe:
-    """A question: the slope of <v, output>; `scale` is the size of derivative that matters for the answer."""
+    """A question: the slope of <v, output>; `scale` is the size of derivative that matters for the answer.
+
+    `claimed` is what somebody says it is: where the slope is plainly another, no more digits of it are needed.
+    """
 
     output: int
     v: Tensor
     scale: float
+    claimed: float | None = None
+
+    def answered_by(self, slope: Slope) -> bool:
+        off = abs(slope.value - self.claimed) if self.claimed is not None else 0.0
+        return slope.error <= max(GOOD_ENOUGH * self.scale, _PLAINLY * off)
 
 
 def dot(a: Tensor, b: Tensor) -> float:
@@ -60,7 +69,7 @@ def slopes(evaluate: Evaluate, probes: Sequence[Probe], dtype: torch.dtype = tor
         _measure(evaluate, probes, h, eps, found)
         candidates = [_with_errors(of_probe, eps) for of_probe in found]
         best = [min(of_probe.values(), key=lambda s: s.error) for of_probe in candidates]
-        if all(s.error <= GOOD_ENOUGH * p.scale for s, p in zip(best, probes)):
+        if all(p.answered_by(s) for s, p in zip(best, probes)):
             return best
     if any(_in_doubt(of_probe) for of_probe in candidates):
         for h in _FINER[kind]:

@@ -27,6 +27,7 @@ _NOISE_LIMIT = 0.01  # noise wider than this share of the gradient proves nothin
 FLOOR = 4e-9  # disagreement below this share of the gradient is rounding, in float64
 _MOST_CORNERS = 24
 _DIRECTIONS = 2
+LEAST_RUNS = 6 * _DIRECTIONS  # of `judge`, for each input: three central differences in each direction
 _REAL = {torch.complex128: torch.float64, torch.complex64: torch.float32, torch.complex32: torch.float16}
 
 
@@ -252,10 +253,8 @@ def _measure_pairs(
         weight = _effective(u, leaf, settings)
         grads = [_claim(claim[p.output][leaf.position], leaf)[0] for p in pairs]
         natural = [float(torch.linalg.vector_norm((g * weight).abs().double())) for g in grads]
-        probes = [
-            Probe(p.output, v[p.output].double() if not v[p.output].is_complex() else v[p.output], max(s, 1e-300))
-            for p, s in zip(pairs, natural)
-        ]
+        wide = [v[p.output] if v[p.output].is_complex() else v[p.output].double() for p in pairs]
+        probes = [Probe(p.output, w, max(s, 1e-300), dot(g, weight)) for p, w, s, g in zip(pairs, wide, natural, grads)]
         for k, (pair, slope) in enumerate(zip(pairs, slopes(evaluate, probes, dtype))):
             claimed = dot(grads[k], weight)
             scale = max(natural[k], abs(slope.value) if math.isfinite(slope.value) else 0.0)
@@ -303,6 +302,15 @@ def _settle(
         without_singular_points(target, arguments, settings, pair)
         if pair.mismatch is not None:
             pair.mismatch = _named(pair.mismatch, run)
+
+
+def compare_exactly(
+    pair: Pair, oracle: OwnForward, target: Target, arguments: Arguments, settings: Settings, run: Run
+) -> None:
+    """What the exact oracle has to say of a gradient that differences have confirmed as a whole."""
+    truth = oracle.gradients(pair.output, pair.v)[pair.leaf.position]
+    _exact(pair, truth, settings)
+    _small_elements(target, arguments, settings, pair, truth, run)
 
 
 def _exact(pair: Pair, truth: Tensor, settings: Settings) -> None:

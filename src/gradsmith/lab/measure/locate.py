@@ -98,7 +98,9 @@ def _agrees(target: Target, arguments: Arguments, settings: Settings, pair: Pair
     weight = _effective(u, pair.leaf, settings)
     natural = float(torch.linalg.vector_norm((pair.claimed * weight).abs().double()))
     evaluate = moved(target, arguments, pair.leaf, u, settings)
-    (slope,) = slopes(evaluate, [Probe(pair.output, pair.v, max(natural, 1e-300))], pair.dtype)
+    (slope,) = slopes(
+        evaluate, [Probe(pair.output, pair.v, max(natural, 1e-300), dot(pair.claimed, weight))], pair.dtype
+    )
     if slope.error > 0.01 * max(natural, abs(slope.value), pair.measured):  # noise agrees with anything
         return False
     return abs(slope.value - dot(pair.claimed, weight)) <= 10 * slope.error + 1e-6 * natural
@@ -121,7 +123,7 @@ def _bisect(target: Target, arguments: Arguments, settings: Settings, pair: Pair
         claimed = dot(pair.claimed, part)
         natural = float(torch.linalg.vector_norm((pair.claimed * part).abs().double()))
         evaluate = moved(target, arguments, pair.leaf, part, settings)
-        (slope,) = slopes(evaluate, [Probe(pair.output, pair.v, max(natural, 1e-300))], pair.dtype)
+        (slope,) = slopes(evaluate, [Probe(pair.output, pair.v, max(natural, 1e-300), claimed)], pair.dtype)
         return Slope(slope.value - claimed, slope.error)
 
     u = u.contiguous()

@@ -15,7 +15,7 @@ from torch import Tensor
 from gradsmith.lab.measure.memory import readable
 from gradsmith.lab.measure.seeding import gradients
 from gradsmith.lab.process.state import seed_all
-from gradsmith.lab.run import Run, flat_outputs
+from gradsmith.lab.run import Run, counted, flat_outputs
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.copies import copied
 from gradsmith.lab.subject.target import Target, has_setup_context
@@ -62,7 +62,7 @@ class OwnForward:
         given = copied(arguments)
         self.leaves = given.leaves
         seed_all(seed)
-        with torch.enable_grad():
+        with counted(), torch.enable_grad():
             self.outputs, _ = flat_outputs(function(*given.args, **given.kwargs))
         for tensor in (*given.passed.values(), *self.outputs):
             readable(tensor, "a tensor")  # the graph holds it

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -10,9 +12,12 @@ from torch import Tensor
 from gradsmith.lab.measure.differences import GOOD_ENOUGH, Evaluate, Probe, at_step, central, dot
 from gradsmith.lab.measure.gradient import (
     FLOOR,
+    Judgement,
     NotNearby,
+    Pair,
     Settings,
     claims_of,
+    compare_exactly,
     distinct,
     moved_together,
     typical_size,
@@ -20,8 +25,9 @@ from gradsmith.lab.measure.gradient import (
 )
 from gradsmith.lab.measure.oracle import OwnForward, own_forward
 from gradsmith.lab.measure.values import finite
-from gradsmith.lab.run import Run, normal_like
-from gradsmith.lab.subject.arguments import Leaf
+from gradsmith.lab.run import Run, forward, normal_like
+from gradsmith.lab.subject.arguments import Arguments, Leaf
+from gradsmith.lab.subject.target import Target
 
 Claims = dict[int, dict[int, Tensor]]  # by output, then by input
 _STEP = 1e-3
@@ -39,16 +45,57 @@ def is_plainly_right(
     element, a single difference confirms that it describes forward; else the slope is measured as `judge` measures it,
     and has to be as certain as there.
     """
+    return _agreement(run, v, settings, gradients, _same_elements) is not None
+
+
+def screened(target: Target, arguments: Arguments, settings: Settings) -> Judgement | None:
+    """The judgement of a gradient that is right, with few runs; None where it takes more to judge it.
+
+    Digits may be lost on the way through a long loop, in backward as under autograd: as in `judge`, what the oracle says of
+    small elements is then measured.
+    """
+    run = forward(target, arguments, seed=settings.seed)
+    if not run.differentiable:
+        return None
+    v = run.normal(torch.Generator().manual_seed(settings.seed + 1))
+    if (found := _agreement(run, v, settings, None, _nearly_same)) is None:
+        return None
+    pairs = []
+    for leaf in distinct(arguments.differentiable):
+        for o, grads in found.claims.items():
+            pair = Pair(leaf, o, v[o], grads[leaf.position], False, measured=abs(found.slopes[o]))
+            if found.oracle is not None:
+                compare_exactly(pair, found.oracle, target, arguments, settings, run)
+            pairs.append(pair)
+    return Judgement(run, pairs, found.oracle) if all(p.status == "right" for p in pairs) else None
+
+
+@dataclass(frozen=True)
+class _Agreement:
+    """What backward says, the slopes that follow from it, and the oracle that says the same, where there is one."""
+
+    claims: Claims
+    slopes: dict[int, float]
+    oracle: OwnForward | None
+
+
+def _agreement(
+    run: Run,
+    v: dict[int, Tensor],
+    settings: Settings,
+    gradients: dict[int, Tensor | None] | None,
+    alike: Callable[[Tensor, Tensor], bool],
+) -> _Agreement | None:
     leaves = distinct(run.arguments.differentiable)
     outputs = [run.outputs[o] for o in run.differentiable]
     if settings.project is not None or not leaves or working_dtype(run.arguments, outputs) != torch.float64:
-        return False
+        return None
     if not all(finite(t) for t in (*outputs, *(x.tensor for x in leaves))):
-        return False
+        return None
     claims = _claims(run, v, gradients, leaves, settings)
     directions = _balanced(leaves, claims, torch.Generator().manual_seed(settings.seed + 3)) if claims else None
     if claims is None or directions is None:
-        return False
+        return None
     evaluate = moved_together(run.target, run.arguments, [(x, directions[x.position]) for x in leaves], settings)
     expected = {o: sum(dot(grads[p], u) for p, u in directions.items()) for o, grads in claims.items()}
     probes = [Probe(o, v[o], _size(claims[o], directions)) for o in claims]
@@ -56,10 +103,12 @@ def is_plainly_right(
     try:
         # Without a graph, forward has left torch: autograd then knows nothing of it.
         if oracle is not None and any(out.requires_grad for out in oracle.outputs):
-            return _same_elements(oracle, v, claims) and _confirmed(evaluate, probes, expected)
-        return _measured(evaluate, probes, expected)
+            right = _same(oracle, v, claims, alike) and _confirmed(evaluate, probes, expected)
+        else:
+            oracle, right = None, _measured(evaluate, probes, expected)
     except NotNearby:
-        return False
+        return None
+    return _Agreement(claims, expected, oracle) if right else None
 
 
 def same_as_autograd(run: Run, v: dict[int, Tensor], gradients: dict[int, Tensor | None], settings: Settings) -> bool:
@@ -76,7 +125,10 @@ def same_as_autograd(run: Run, v: dict[int, Tensor], gradients: dict[int, Tensor
     for leaf in distinct(run.arguments.differentiable):
         truth = sum((part[leaf.position] for part in parts[1:]), parts[0][leaf.position])
         claimed = gradients[leaf.position]
-        if not _same(truth, torch.zeros_like(truth) if claimed is None else claimed.detach()):
+        said = torch.zeros_like(truth) if claimed is None else claimed.detach()
+        if truth.shape != said.shape or truth.dtype != said.dtype or not bool(torch.isfinite(truth).all()):
+            return False
+        if truth.numel() and not _same_elements(truth, said):
             return False
     return True
 
@@ -112,26 +164,27 @@ def _size(gradients: dict[int, Tensor], directions: dict[int, Tensor]) -> float:
     return math.sqrt(sum(float((g * directions[k]).abs().double().square().sum()) for k, g in gradients.items()))
 
 
-def _same_elements(oracle: OwnForward, v: dict[int, Tensor], claims: Claims) -> bool:
+def _same(oracle: OwnForward, v: dict[int, Tensor], claims: Claims, alike: Callable[[Tensor, Tensor], bool]) -> bool:
     for o, grads in claims.items():
         truths = oracle.gradients(o, v[o])
-        if not all(_same(truths[position], claimed) for position, claimed in grads.items()):
-            return False
+        for position, claimed in grads.items():
+            truth = truths[position]
+            if truth.shape != claimed.shape or not bool(torch.isfinite(truth).all()) or not alike(truth, claimed):
+                return False
     return True
 
 
-def _same(truth: Tensor, claimed: Tensor) -> bool:
-    if truth.shape != claimed.shape or truth.dtype != claimed.dtype or not bool(torch.isfinite(truth).all()):
-        return False
-    if not truth.numel():
-        return True
+def _same_elements(truth: Tensor, claimed: Tensor) -> bool:
     off, either = (truth - claimed).abs(), torch.maximum(truth.abs(), claimed.abs())
     largest = float(either.max())
-    coarse = (
-        torch.finfo(truth.dtype).eps / torch.finfo(torch.float64).eps
-    )  # of a subject that runs in its own type only
+    # A subject that runs in its own type only has fewer digits.
+    coarse = torch.finfo(truth.dtype).eps / torch.finfo(torch.float64).eps
     small = (off > min(_OF_AN_ELEMENT * coarse, 1e-2) * either) & (either > 1e-12 * largest)
     return not bool(small.any()) and float(off.max()) <= min(_OF_THE_LARGEST * coarse, 1e-2) * largest
+
+
+def _nearly_same(truth: Tensor, claimed: Tensor) -> bool:
+    return float((truth - claimed).abs().max()) <= GOOD_ENOUGH * float(truth.abs().max())
 
 
 _OF_AN_ELEMENT, _OF_THE_LARGEST = 1e-5, 1e4 * torch.finfo(torch.float64).eps

@@ -10,11 +10,21 @@ from torch import Tensor
 
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.differences import Probe, slopes
-from gradsmith.lab.measure.gradient import Judgement, Mismatch, Pair, Settings, judge, moved, typical_size
+from gradsmith.lab.measure.gradient import (
+    LEAST_RUNS,
+    Judgement,
+    Mismatch,
+    Pair,
+    Settings,
+    distinct,
+    judge,
+    moved,
+    typical_size,
+)
 from gradsmith.lab.measure.screening import is_plainly_right
 from gradsmith.lab.measure.values import finite
 from gradsmith.lab.once import once
-from gradsmith.lab.run import Run, flat_outputs, forward
+from gradsmith.lab.run import Run, flat_outputs, forward, require
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.target import Target
 
@@ -44,6 +54,7 @@ def second_order(lab: Lab) -> SecondOrder:
         without = _without_graph(run, names)
         if run.differentiable and is_plainly_right(run, run.normal(lab.generator(19)), settings):
             return SecondOrder(Judgement(run, [], None), without_graph=without)
+        require(LEAST_RUNS * len(distinct(arguments.differentiable)))
         judged = judge(target, arguments, settings)
         for pair in judged.pairs:
             _measure_where_not_finite(target, arguments, settings, pair, judged.run)

@@ -62,7 +62,8 @@ def probe(lab: Lab) -> Iterator[Finding]:
 
     if lab.approximate or not lab.gradient.wrong:
         return
-    found = resemblance(lab.gradient, lab.settings)
+    with lab.budget.for_gradient():  # it belongs to the judgement: without it, what is meant would count as wrong
+        found = resemblance(lab.gradient, lab.settings)
     if found is None:
         return
     names, kind = ", ".join(dict.fromkeys(f"'{p.leaf.name}'" for p in lab.gradient.wrong)), found.kind

@@ -110,11 +110,15 @@ def _answers_in_fewer_digits(lab: Lab, pair: Pair) -> bool:
 def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
     """The kind of wrong leads; the element with both numbers follows."""
     from gradsmith.diagnosis import diagnose
-    from gradsmith.diagnosis.case import case_of
+    from gradsmith.diagnosis.case import Fit, case_of
+    from gradsmith.lab.explore.budget import within
     from gradsmith.lab.measure.writes import ruled_out
 
-    case = case_of(lab, pair)
-    fit = diagnose(case) if case is not None else None
+    def cause() -> Fit | None:
+        case = case_of(lab, pair)
+        return diagnose(case) if case is not None else None
+
+    fit = within(lab.budget.for_diagnosis(), cause)
     at = f"[{', '.join(map(str, m.element))}]" if m.element else ""
     several = len(lab.gradient.run.differentiable) > 1
     of = f" through {m.output_name}" if several else ""
@@ -145,7 +149,7 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
             "true": m.true,
             "error": m.error,
             "ratio": m.ratio,
-            "not caused by writes in": ruled_out(lab, pair),
+            "not caused by writes in": within(lab.budget.for_diagnosis(), lambda: ruled_out(lab, pair)) or (),
         },
     )
 
