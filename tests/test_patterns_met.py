@@ -254,7 +254,7 @@ class HalfWave(torch.autograd.Function):
 def test_beyond_a_guard_of_the_domain_a_guess_accuses_nobody():
     report = gs.check(SafeLog)
     assert not [f for f in report.findings if f.severity != "info"]
-    assert "needs no clamping" in report.subjects[0].reason
+    assert "the gradient is right where 'x' is" in report.subjects[0].reason
     assert gs.check(SafeLog, X).subjects[0].verdict == "refuted"
     assert gs.check(HalfWave).subjects[0].verdict == "refuted"
 
@@ -625,7 +625,7 @@ class Rows(torch.autograd.Function):
 def test_a_choice_of_rows_may_repeat_itself():
     weight = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
     found = gs.check(Rows, weight, torch.tensor([2, 1, 0])).findings
-    assert "repeated-index" in {f.rule for f in found if f.severity == "warning"}
+    assert {"repeated-index", "assumes"} & {f.rule for f in found if f.severity != "info"}
     found = gs.check(Rows, weight, torch.tensor([5, 4, 3, 2, 1, 0])).findings
     assert "repeated-index" not in {f.rule for f in found}
 

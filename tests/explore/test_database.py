@@ -15,6 +15,7 @@ import gradsmith as gs
 from gradsmith.findings import Report
 from gradsmith.lab import Lab, Settings, resolve
 from gradsmith.lab.explore import database, explorer
+from gradsmith.lab.explore.budget import Budget
 from gradsmith.lab.explore.move import as_json
 from gradsmith.lab.explore.moves.sizes import Resize
 from gradsmith.lab.explore.moves.values import Redraw, Transform
@@ -131,7 +132,7 @@ def test_a_kept_failure_is_found_where_the_budget_would_end_before_it(
     first = explorer.explored(lab)
     assert first.found
     monkeypatch.setattr(explorer._Explorer, "_covering", lambda self, sorts: [])
-    monkeypatch.setattr(explorer, "budget", lambda lab: 4)
+    monkeypatch.setattr("gradsmith.lab.lab.budget_of", lambda level, cost: Budget(1e-3, 8192, 4))
     again = Lab(lab.target, lab.arguments, lab.settings)
     later = explorer.explored(again)
     assert {frozenset(d.trial.moves) for d in later.found} & {frozenset(d.trial.moves) for d in first.found}

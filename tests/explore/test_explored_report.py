@@ -12,6 +12,7 @@ import gradsmith as gs
 from gradsmith.catalog import find
 from gradsmith.findings import Report, Subject
 from gradsmith.lab.explore import explorer
+from gradsmith.lab.explore.budget import Budget
 from gradsmith.report import render
 
 RULES = ["wrong-gradient", "value-dependent", "shape-dependent", "option-dependent", "assumes"]
@@ -85,7 +86,7 @@ def test_several_examples_of_one_subject_are_told_together(load: Load) -> None:
 
 
 def test_what_the_budget_did_not_allow_is_told(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explorer, "budget", lambda lab: 4)
+    monkeypatch.setattr("gradsmith.lab.lab.budget_of", lambda level, cost: Budget(1e-3, 8192, 4))
     report = checked(load(RIGHT))
     explored = report.subjects[0].explored
     assert explored["budget spent"]
@@ -96,7 +97,7 @@ def test_what_the_budget_did_not_allow_is_told(load: Load, monkeypatch: pytest.M
 
 
 def test_a_step_that_was_taken_is_not_listed_as_left_out(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explorer, "budget", lambda lab: 4)
+    monkeypatch.setattr("gradsmith.lab.lab.budget_of", lambda level, cost: Budget(1e-3, 8192, 4))
     explored = checked(load(RIGHT)).subjects[0].explored
     taken = {words for steps in explored["steps"].values() for words in steps}
     assert taken and not taken & {line.rpartition(": ")[0] for line in explored["left out"]}

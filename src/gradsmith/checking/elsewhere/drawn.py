@@ -38,7 +38,8 @@ def where_a_domain_holds(target: Target, args: tuple[Any, ...], kwargs: dict[str
             right = is_right if domain.name in MATRICES else _plainly_right
             if all(right(target, other, kwargs, seed) for other in others):
                 names = " and ".join(f"'{_name(target, i)}'" for i in places)
-                words = f"the gradient is right where {names} {domain.words}, and not on the guess"
+                words = f"the gradient is right where each of {names} {domain.words}, and not on the guess"
+                words = words if len(places) > 1 else words.replace("where each of ", "where ")
                 # Where forward calls nothing that takes symmetry for granted, a forgotten transposition looks the same.
                 meant = domain.name not in MATRICES or not OF_SYMMETRIC.isdisjoint(_called(target))
                 return Elsewhere(others[0], words, meant)

@@ -20,7 +20,7 @@ _UNIT = 1e-3  # s; nothing is cheaper than that
 _EXPENSIVE = 1e-2  # s; from here on, runs are saved
 _OF_UNIT = {"quick": 4096, "standard": 8192, "deep": 65536}  # runs of one check, for a subject that costs one unit
 _GRADIENT = 64  # runs that the judgement of the gradient gets at least, beside all others
-_EXAMPLES = {"quick": 0, "standard": 64, "deep": 256}  # explored ones, at most
+_EXAMPLES = {"quick": 0, "standard": 128, "deep": 512}  # explored ones, at most
 _EXPLORING = {"quick": 0.0, "standard": 2.0, "deep": 16.0}  # s of CPU time for them, before rounding
 _RUNS = 5  # of the subject, for an explored example that is right
 
