@@ -95,7 +95,7 @@ class BallDistanceWrong(BallDistance):
 
 def test_beyond_the_ball_a_guess_accuses_nobody():
     right, wrong = gs.check(BallDistance), gs.check(BallDistanceWrong)
-    assert "rows shorter than 1" in right.subjects[0].reason
+    assert "need no clamping" in right.subjects[0].reason
     assert not [f for f in right.findings if f.severity != "info"]
     assert [f for f in wrong.findings if f.severity != "info"]
 

@@ -31,8 +31,7 @@ def discovered(lab: Lab, kinds: Sequence[Kind], advice: str) -> Iterator[Finding
 
 def _overflows(discovery: Discovery) -> bool:
     """A gradient that is not finite because its inputs are large: that has a rule of its own."""
-    ways = {getattr(move, "way", "") for move in discovery.trial.moves}
-    return discovery.trial.status == "non-finite" and ways <= {"large", "huge", "up", "down"}
+    return discovery.trial.status == "non-finite" and all(move.magnitude for move in discovery.trial.moves)
 
 
 def assumed(lab: Lab) -> list[Discovery]:

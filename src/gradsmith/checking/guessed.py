@@ -11,17 +11,21 @@ from torch.nn import Module
 
 from gradsmith.catalog import find
 from gradsmith.checking import verdict
-from gradsmith.checking.elsewhere.drawn import where_a_domain_holds
+from gradsmith.checking.elsewhere.guards import where_nothing_is_clamped
+from gradsmith.checking.elsewhere.labels import where_labels_are_binary
 from gradsmith.checking.elsewhere.solvers import (
     where_inputs_are_vectors,
     where_iterations_converged,
+    where_no_norm_is_clamped,
     where_tolerances_are_small,
 )
 from gradsmith.checking.elsewhere.structure import (
     Elsewhere,
     where_a_number_is_in_range,
+    where_definite,
     where_implied_inputs_fit,
     where_subclasses_fit,
+    where_symmetric,
     with_other_functions,
 )
 from gradsmith.findings import Finding, Report
@@ -36,8 +40,12 @@ from gradsmith.lab.subject.target import Target
 Search = Callable[[Target, tuple[Any, ...], dict[str, Any], int], Elsewhere | None]
 # Those that show a right gradient come first.
 SEARCHES: tuple[Search, ...] = (
-    where_a_domain_holds,
+    where_symmetric,
+    where_definite,
     where_a_number_is_in_range,
+    where_nothing_is_clamped,
+    where_no_norm_is_clamped,
+    where_labels_are_binary,
     where_iterations_converged,
     where_tolerances_are_small,
     with_other_functions,
@@ -45,7 +53,7 @@ SEARCHES: tuple[Search, ...] = (
     where_subclasses_fit,
 )
 # Beyond a guard forward is flat, and between the steps of a search: both look like a surrogate.
-_FLAT: tuple[Search, ...] = (where_a_domain_holds, where_tolerances_are_small)
+_FLAT: tuple[Search, ...] = (where_nothing_is_clamped, where_no_norm_is_clamped, where_tolerances_are_small)
 
 
 def weighed(report: Report, target: Target, supply: Supply, seed: int) -> Report:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gradsmith.checking.elsewhere.guards import unclamped
 from gradsmith.checking.elsewhere.structure import Elsewhere, is_right
 from gradsmith.lab.run import forward
 from gradsmith.lab.subject.arguments import Arguments
@@ -20,6 +21,24 @@ from gradsmith.source.loaded import code_of
 _STOPS = re.compile(r"^\s+(break|while)\b", re.MULTILINE)
 _CONVERGED = 24
 _SMALL = 0.2
+
+
+def where_no_norm_is_clamped(
+    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int
+) -> Elsewhere | None:
+    """Points of a ball: forward clamps their norms, because it is not finite beyond; inside, the gradient is right."""
+    places = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.is_floating_point() and a.requires_grad]
+    inside = _scaled(args, places, _SMALL)
+    met = unclamped(target, inside, kwargs, seed)
+    if not places or met is None or met.active or not met.finite:
+        return None
+    # That a clamp is a guard shows where forward without it fails: here, with one point inside and the other outside.
+    beyond = [args, *(_scaled(args, [i], _SMALL) for i in places), _scaled(args, places, 1 / _SMALL)]
+    failed = [found for other in beyond if (found := unclamped(target, other, kwargs, seed)) and found.active]
+    if all(found.finite for found in failed) or not is_right(target, inside, kwargs, seed):
+        return None
+    names = " and ".join(f"'{target.names[i]}'" for i in places if i < len(target.names))
+    return Elsewhere(inside, f"the gradient is right where {names} need no clamping")
 
 
 def where_iterations_converged(
@@ -105,6 +124,10 @@ def _matrices(args: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str]]:
     changed = tuple(definite(a) for a in args)
     if any(a is not b for a, b in zip(changed, args)):
         yield changed, " and square matrices are positive definite, or the identity"
+
+
+def _scaled(args: tuple[Any, ...], places: list[int], factor: float) -> tuple[Any, ...]:
+    return tuple((a.detach() * factor).requires_grad_() if i in places else a for i, a in enumerate(args))
 
 
 def _name(target: Target, position: int) -> str:

@@ -25,6 +25,8 @@ from gradsmith.lab.measure.implied import implied
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.target import Target
 from gradsmith.lab.subject.wrapped import Wrapped
+from gradsmith.source import model_of
+from gradsmith.source.knowledge import OF_SYMMETRIC
 
 _OPERATIONS = 300_000  # on other values an iteration may not converge, and with other functions a loop may not end
 
@@ -36,6 +38,30 @@ class Elsewhere:
     args: tuple[Any, ...]
     words: str
     proven: bool = True
+
+
+def where_symmetric(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Elsewhere | None:
+    """The same arguments with their square matrices made symmetric, if that alone makes every gradient right."""
+    squares = [i for i, a in enumerate(args) if isinstance(a, Tensor) and _is_square(a)]
+    for chosen in ([[i] for i in squares] + [squares]) if squares else []:
+        other = tuple(_symmetric(a) if i in chosen else a for i, a in enumerate(args))
+        if is_right(target, other, kwargs, seed):
+            names = ", ".join(f"'{target.names[i]}'" for i in chosen if i < len(target.names))
+            # Where forward calls nothing that takes symmetry for granted, a forgotten transposition looks the same.
+            meant = not OF_SYMMETRIC.isdisjoint(_called(target))
+            return Elsewhere(other, f"the gradient is right where {names} is symmetric, and only there", meant)
+    return None
+
+
+def where_definite(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Elsewhere | None:
+    """A positive definite matrix in the place of one that is square, or of a number where matrices were meant."""
+    for i, value in enumerate(args):
+        if not isinstance(value, Tensor) or not value.requires_grad or not (_is_square(value) or value.ndim == 0):
+            continue
+        other = tuple(_definite(a) if k == i else a for k, a in enumerate(args))
+        if is_right(target, other, kwargs, seed):
+            return Elsewhere(other, f"the gradient is right where '{_name(target, i)}' is a positive definite matrix")
+    return None
 
 
 def where_a_number_is_in_range(
@@ -158,6 +184,13 @@ def _calls(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], place:
     return bool(called)
 
 
+def _called(target: Target) -> set[str]:
+    """The operations that forward calls."""
+    model = model_of(target.function) if target.function is not None else None
+    calls = model.forward.calls if model is not None and model.forward is not None else []
+    return {call.op for call in calls if call.op is not None}
+
+
 def is_right(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> bool:
     """Whether every gradient can be had there, and is right."""
     return _judged(target, args, kwargs, seed) is True
@@ -207,3 +240,19 @@ def _filled(value: Any, number: float) -> Any:
     if isinstance(value, Tensor):
         return torch.full_like(value.detach(), number).requires_grad_(value.requires_grad)
     return number
+
+
+def _definite(tensor: Tensor) -> Tensor:
+    size = tensor.shape[-1] if tensor.ndim else 4
+    shape = tensor.shape if tensor.ndim else torch.Size((size, size))
+    drawn = torch.randn(shape, dtype=tensor.dtype, generator=torch.Generator().manual_seed(size))
+    return (drawn @ drawn.mT + size * torch.eye(size, dtype=tensor.dtype)).requires_grad_()
+
+
+def _is_square(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() and tensor.ndim > 1 and tensor.shape[-1] == tensor.shape[-2] > 1
+
+
+def _symmetric(tensor: Tensor) -> Tensor:
+    half = tensor.detach()
+    return ((half + half.mT) / 2).requires_grad_(tensor.requires_grad)

@@ -214,8 +214,6 @@ _MATRICES = (
     Domain("orthogonal", "is an orthogonal matrix", _is_orthogonal, _orthogonalised),
 )
 
-MATRICES = tuple(domain.name for domain in _MATRICES)
-
 
 def _along(dim: int) -> Iterator[Domain]:
     """What rows may have in common, taken along this dimension."""

@@ -28,6 +28,7 @@ class Move(ABC):
     kind: ClassVar[Kind]
     order: ClassVar[int] = 1  # options before sizes, sizes before values: each sees what the earlier ones made
     risky: ClassVar[bool] = False  # may crash the process
+    magnitude: ClassVar[bool] = False  # is about how large the numbers are
     addresses: ClassVar[bool] = False  # may make code that reads memory by itself read elsewhere
 
     @abstractmethod

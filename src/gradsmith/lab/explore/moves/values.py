@@ -68,9 +68,17 @@ class Transform(Move):
 
 
 @dataclass(frozen=True)
+class Magnify(Transform):
+    """The same numbers, so much larger that a computation may overflow."""
+
+    magnitude: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
 class Way:
     words: str
     change: Callable[[Tensor, torch.Generator], Tensor | None]
+    kind: type[Transform] = Transform
 
 
 def _real(change: Callable[[Tensor], Tensor | None]) -> Callable[[Tensor, torch.Generator], Tensor | None]:
@@ -112,17 +120,19 @@ def _reversed(x: Tensor) -> Tensor | None:
 
 
 WAYS = {
-    "large": Way("'{x}' 30 times as large", _real(lambda x: x * 30)),
+    "large": Way("'{x}' 30 times as large", _real(lambda x: x * 30), Magnify),
     "small": Way("'{x}' 1000 times as small", _real(lambda x: x * 1e-3)),
     "negated": Way("'{x}' negated", _real(lambda x: -x)),
-    "up": Way("'{x}' shifted up", _real(lambda x: _shifted(x, 1))),
-    "down": Way("'{x}' shifted down", _real(lambda x: _shifted(x, -1))),
+    "up": Way("'{x}' shifted up", _real(lambda x: _shifted(x, 1)), Magnify),
+    "down": Way("'{x}' shifted down", _real(lambda x: _shifted(x, -1)), Magnify),
     "reversed": Way("'{x}' in reverse order", _real(_reversed)),
     "ties": Way("equal elements in '{x}'", _real(_ties)),
     "zero row": Way("a row of zeros in '{x}'", _real(_zero_row)),
     "ends": Way("a 1 and a 0 in '{x}'", _real(_ends)),
     "zeros": Way("'{x}' all zero", _real(torch.zeros_like)),
-    "huge": Way(f"'{{x}}' as large as {_LARGE:g}", _real(lambda x: x * (_LARGE / (float(x.abs().max()) or 1.0)))),
+    "huge": Way(
+        f"'{{x}}' as large as {_LARGE:g}", _real(lambda x: x * (_LARGE / (float(x.abs().max()) or 1.0))), Magnify
+    ),
 }
 
 
@@ -131,7 +141,7 @@ def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
     leaves = [x for x in arguments.leaves if movable(x)]
     yield from (Redraw(x.name, x.position) for x in leaves)
     for way in WAYS:
-        yield from (Transform(x.name, x.position, way) for x in leaves if x.tensor.numel() > 1)
+        yield from (WAYS[way].kind(x.name, x.position, way) for x in leaves if x.tensor.numel() > 1)
 
 
 def movable(leaf: Leaf) -> bool:
