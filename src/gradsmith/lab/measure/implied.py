@@ -56,7 +56,9 @@ def _changed(tensor: Tensor) -> list[Tensor]:
     if tensor.dtype == torch.bool:
         candidates = [~tensor]
     elif tensor.is_floating_point() or tensor.is_complex():
-        candidates = [tensor + 1, tensor * 1.5 + 0.25]
+        # Not only all alike: a sum over weights of ones, divided by their number, does not show what is done to all.
+        uneven = torch.linspace(0.4, 1.6, tensor.numel(), device=tensor.device).reshape(tensor.shape)
+        candidates = [tensor + 1, tensor * 1.5 + 0.25, tensor + uneven.to(tensor.dtype)]
     else:
         candidates = [tensor.flip(-1), tensor.roll(1, -1), tensor.flatten()[:1].expand_as(tensor).clone()]
     return [t for t in candidates if not torch.equal(t, tensor)]

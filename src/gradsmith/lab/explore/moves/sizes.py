@@ -83,7 +83,7 @@ def _others(lab: Lab, arguments: Arguments, size: Size) -> Iterator[int]:
     if size.learned == "broadcast":
         yield step
         return
-    wanted = [(3 if size.value != 3 * step else 5) * step, step, 7 * step]
+    wanted = [(3 if size.value != 3 * step else 5) * step, step, 2 * step]
     total = sum(leaf.tensor.numel() for leaf in arguments.leaves)
     if total // max(size.value, 1) * _MANY <= _CHEAP:
         wanted.append(_MANY - _MANY % step)
