@@ -18,7 +18,7 @@ from gradsmith.lab.explore.move import Kind, Move
 from gradsmith.lab.explore.moves import dtypes, indices, optional, options, ranks, sizes, structure, values
 from gradsmith.lab.explore.questions import cuts, uneven
 from gradsmith.lab.explore.sides import kind_of_values
-from gradsmith.lab.explore.trial import Trial, examined, target_of, worth_exploring
+from gradsmith.lab.explore.trial import Trial, examined, is_autograds, target_of, worth_exploring
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.implied import implied
 from gradsmith.lab.once import once
@@ -126,6 +126,8 @@ class _Explorer:
         sorts: dict[str, list[Move]] = {"values": [], "size": [], "option": [], "ids": []}
         alone: list[Move] = []
         for move in self._allowed(values.moves(lab, base)):
+            if isinstance(move, values.Magnify) and move.way == "huge" and not is_autograds(lab):
+                continue  # differences have no digits left there
             benign = isinstance(move, values.Redraw) or (isinstance(move, values.Transform) and move.way in _BENIGN)
             (sorts["values"] if benign else alone).append(move)
         for move in self._allowed(indices.moves(lab, base)):

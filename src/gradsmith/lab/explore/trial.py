@@ -154,8 +154,8 @@ def _weighed(lab: Lab, arguments: Arguments, judged: Judgement) -> Trial:
                 nothing, "none", f"the gradient of '{missing[0].leaf.name}' is None", mismatch=missing[0].mismatch
             )
         return Trial(nothing, "unjudged" if judged.noisy else "right", "noise is too wide" if judged.noisy else "")
-    if all(p.flat for p in lab.gradient.pairs) and all(p.flat for p in wrong):
-        return Trial(nothing, "unjudged", "forward is constant, there and at the example: a surrogate")
+    if all(p.flat for p in lab.gradient.pairs):
+        return Trial(nothing, "unjudged", "forward is locally constant at the example: a step, or a surrogate")
     wrong = [p for p in wrong if not _vanishing(p)]
     if not wrong:
         return Trial(nothing, "unjudged", "the gradient is too small to be told from none")
@@ -184,10 +184,8 @@ def _smooth(judged: Judgement, pair: Pair, settings: Settings) -> bool:
     probe = Probe(pair.output, v, 1.0)
     eps = torch.finfo(pair.dtype).eps
     left, right = one_sided(evaluate, probe, 1e-5 if pair.dtype == torch.float64 else 1e-2, eps)
-    claimed = dot(pair.claimed, u)
-    apart = abs(left.value - right.value)
-    # What is wrong has to be farther from both slopes than they are from each other.
-    return min(abs(left.value - claimed), abs(right.value - claimed)) > apart
+    size = max(abs(left.value), abs(right.value), abs(dot(pair.claimed, u)))
+    return abs(left.value - right.value) <= 1e-3 * size + 10 * (left.error + right.error)
 
 
 def _settings(lab: Lab) -> Settings:

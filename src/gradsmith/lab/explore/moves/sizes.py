@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -84,9 +85,18 @@ def _others(lab: Lab, arguments: Arguments, size: Size) -> Iterator[int]:
         yield step
         return
     wanted = [(3 if size.value != 3 * step else 5) * step, step, 2 * step]
-    total = sum(leaf.tensor.numel() for leaf in arguments.leaves)
-    if total // max(size.value, 1) * _MANY <= _CHEAP:
-        wanted.append(_MANY - _MANY % step)
+    wanted.append(_MANY - _MANY % step)
     if lab.empty:
         wanted.append(0)
-    yield from (n for n in dict.fromkeys(wanted) if n != size.value and (n >= size.least or n == 0))
+    for n in dict.fromkeys(wanted):
+        small = n <= size.value or _elements(arguments, size, n) <= _CHEAP
+        if n != size.value and (n >= size.least or n == 0) and small:
+            yield n
+
+
+def _elements(arguments: Arguments, size: Size, to: int) -> int:
+    """How many numbers all inputs have together at another size."""
+    shapes = {leaf.position: list(leaf.tensor.shape) for leaf in arguments.leaves}
+    for position, dim, times in size.dims:
+        shapes[position][dim] = times * to
+    return sum(math.prod(shape) for shape in shapes.values())

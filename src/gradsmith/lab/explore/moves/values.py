@@ -75,6 +75,17 @@ class Magnify(Transform):
 
 
 @dataclass(frozen=True)
+class Coincide(Transform):
+    """Exact zeros or equal numbers, which random numbers never are: a corner, or a point that forward treats apart."""
+
+    kind: ClassVar[Kind] = "structure"
+
+    @property
+    def assumes(self) -> str:
+        return f"there is not {WAYS[self.way].words.format(x=self.argument)}"
+
+
+@dataclass(frozen=True)
 class Way:
     words: str
     change: Callable[[Tensor, torch.Generator], Tensor | None]
@@ -126,10 +137,10 @@ WAYS = {
     "up": Way("'{x}' shifted up", _real(lambda x: _shifted(x, 1)), Magnify),
     "down": Way("'{x}' shifted down", _real(lambda x: _shifted(x, -1)), Magnify),
     "reversed": Way("'{x}' in reverse order", _real(_reversed)),
-    "ties": Way("equal elements in '{x}'", _real(_ties)),
-    "zero row": Way("a row of zeros in '{x}'", _real(_zero_row)),
+    "ties": Way("a tie in '{x}'", _real(_ties), Coincide),
+    "zero row": Way("a row of zeros in '{x}'", _real(_zero_row), Coincide),
     "ends": Way("a 1 and a 0 in '{x}'", _real(_ends)),
-    "zeros": Way("'{x}' all zero", _real(torch.zeros_like)),
+    "zeros": Way("nothing but zeros in '{x}'", _real(torch.zeros_like), Coincide),
     "huge": Way(
         f"'{{x}}' as large as {_LARGE:g}", _real(lambda x: x * (_LARGE / (float(x.abs().max()) or 1.0))), Magnify
     ),
