@@ -16,7 +16,7 @@ from gradsmith.lab.explore.budget import within
 from gradsmith.lab.explore.defaults import with_defaults
 from gradsmith.lab.explore.move import Kind, Move
 from gradsmith.lab.explore.moves import dtypes, indices, optional, options, ranks, sizes, structure, values
-from gradsmith.lab.explore.questions import cuts, uneven
+from gradsmith.lab.explore.questions import cuts, overwritten_by, uneven
 from gradsmith.lab.explore.sides import kind_of_values
 from gradsmith.lab.explore.trial import Trial, examined, is_autograds, target_of, worth_exploring
 from gradsmith.lab.lab import Lab
@@ -81,6 +81,7 @@ class _Explorer:
         self.base = _with_defaults(lab)
         self.budget = lab.budget.examples
         self.foreign = foreign(lab)
+        self.scattered = overwritten_by(lab.tape, self.base.leaves)
         self.fixed = set(implied(lab.precise[0], lab.precise[1], lab.settings.seed))
         self.culprits: set[tuple[object, ...]] = set()
 
@@ -154,6 +155,8 @@ class _Explorer:
                 self.found.left_out.append(
                     f"{move.words()}: forward draws random numbers, and another size is another draw"
                 )
+            elif self.scattered and move.kind == "size":
+                self.found.left_out.append(f"{move.words()}: forward writes at ids, some of which might come twice")
             elif self.fixed and not (move.kind in ("values", "structure") and isinstance(move, _OF_ONE_INPUT)):
                 self.found.left_out.append(f"{move.words()}: an input that only backward reads has to fit the others")
             elif getattr(move, "position", None) not in self.fixed:

@@ -55,7 +55,8 @@ def overwritten_by(tape: OperationTape, leaves: Iterable[Leaf]) -> set[int]:
     indices = [x for x in leaves if not x.tensor.dtype.is_floating_point and x.tensor.numel() > 1]
     found: set[int] = set()
     for call in tape.calls(know.SCATTERS):
-        if call.kwargs.get("accumulate") is True or True in call.args or "reduce" in call.kwargs:
+        adds = call.kwargs.get("accumulate") is True or True in call.args or "reduce" in call.kwargs
+        if adds and call.name != "put":  # whose flag is an option that is tried, too
             continue
         operands = list(call.operands)[1:]
         found.update(leaf.position for s in operands if (leaf := _same_numbers(s, indices)))

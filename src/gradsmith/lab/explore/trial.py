@@ -154,7 +154,7 @@ def _weighed(lab: Lab, arguments: Arguments, judged: Judgement) -> Trial:
                 nothing, "none", f"the gradient of '{missing[0].leaf.name}' is None", mismatch=missing[0].mismatch
             )
         return Trial(nothing, "unjudged" if judged.noisy else "right", "noise is too wide" if judged.noisy else "")
-    if all(p.flat for p in lab.gradient.pairs):
+    if all(p.flat for p in lab.gradient.pairs) and not any(_slopes_by_autograd(judged, p) for p in wrong):
         return Trial(nothing, "unjudged", "forward is locally constant at the example: a step, or a surrogate")
     wrong = [p for p in wrong if not _vanishing(p)]
     if not wrong:
@@ -167,6 +167,13 @@ def _weighed(lab: Lab, arguments: Arguments, judged: Judgement) -> Trial:
     if digits and all(pair.off <= digits for pair in wrong):
         return Trial(nothing, "unjudged", "it keeps fewer digits for backward")
     return Trial(nothing, "wrong", mismatch=wrong[0].mismatch)
+
+
+def _slopes_by_autograd(judged: Judgement, pair: Pair) -> bool:
+    """Whether autograd, too, finds a slope in forward there: then it is no step, but a branch that the example did not reach."""
+    if judged.oracle is None:
+        return False
+    return bool(judged.oracle.gradients(pair.output, pair.v)[pair.leaf.position].any())
 
 
 def _vanishing(pair: Pair) -> bool:

@@ -161,7 +161,7 @@ def _of_ids(leaf: Leaf, *, repeats: bool, accumulated: bool) -> Iterator[Move]:
     ordered = leaf.tensor.ndim > 0 and bool((leaf.tensor.diff(dim=-1) >= 0).all()) and flat.unique().numel() > 1
     no_accident = ordered and _sorted_by_chance(leaf.tensor) < UNLIKELY
     yield (BreakIds if no_accident else ChangeIds)(leaf.name, leaf.position, "shuffle")
-    if not unique:
+    if not unique and repeats:
         yield ChangeIds(leaf.name, leaf.position, "redraw")
     if int(flat.min()) >= 0:
         yield BreakIds(leaf.name, leaf.position, "negative", -1)

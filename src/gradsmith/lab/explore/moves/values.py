@@ -82,7 +82,7 @@ class Coincide(Transform):
 
     @property
     def assumes(self) -> str:
-        return f"there is not {WAYS[self.way].words.format(x=self.argument)}"
+        return WAYS[self.way].otherwise.format(x=self.argument)
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,7 @@ class Way:
     words: str
     change: Callable[[Tensor, torch.Generator], Tensor | None]
     kind: type[Transform] = Transform
+    otherwise: str = ""  # what holds of inputs that are never so
 
 
 def _real(change: Callable[[Tensor], Tensor | None]) -> Callable[[Tensor, torch.Generator], Tensor | None]:
@@ -137,10 +138,10 @@ WAYS = {
     "up": Way("'{x}' shifted up", _real(lambda x: _shifted(x, 1)), Magnify),
     "down": Way("'{x}' shifted down", _real(lambda x: _shifted(x, -1)), Magnify),
     "reversed": Way("'{x}' in reverse order", _real(_reversed)),
-    "ties": Way("a tie in '{x}'", _real(_ties), Coincide),
-    "zero row": Way("a row of zeros in '{x}'", _real(_zero_row), Coincide),
+    "ties": Way("a tie in '{x}'", _real(_ties), Coincide, "'{x}' has no ties"),
+    "zero row": Way("a row of zeros in '{x}'", _real(_zero_row), Coincide, "'{x}' has no row of zeros"),
     "ends": Way("a 1 and a 0 in '{x}'", _real(_ends)),
-    "zeros": Way("nothing but zeros in '{x}'", _real(torch.zeros_like), Coincide),
+    "zeros": Way("nothing but zeros in '{x}'", _real(torch.zeros_like), Coincide, "'{x}' is not all zero"),
     "huge": Way(
         f"'{{x}}' as large as {_LARGE:g}", _real(lambda x: x * (_LARGE / (float(x.abs().max()) or 1.0))), Magnify
     ),
