@@ -367,6 +367,7 @@ def main() -> None:
         "parts", nargs="*", choices=[[], *PARTS], metavar="PART", help=f"which tables, of {PARTS} (default: all)"
     )
     parser.add_argument("--quick", action="store_true", help="a sample of each")
+    parser.add_argument("--explored", action="store_true", help="operators: one sample each, explored")
     chosen = parser.parse_args()
     quick: bool = chosen.quick
     parts = chosen.parts or PARTS
@@ -374,7 +375,10 @@ def main() -> None:
     if "elements" in parts:
         elements(8 if quick else 40)
     if "operators" in parts:
-        quiet = operators(1 if quick else 4, 1 if quick else 3, 8 if quick else 1)
+        if chosen.explored:
+            quiet = operators(1, 1, 8 if quick else 1, "standard")
+        else:
+            quiet = operators(1 if quick else 4, 1 if quick else 3, 8 if quick else 1)
     if "speed" in parts:
         speed(2 if quick else 5)
     if "memory" in parts:

@@ -1,4 +1,5 @@
 """Huber loss used by the value head."""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """Binary focal loss on logits (Lin et al. 2017)."""
+
 import torch
 import torch.nn.functional as F
 
@@ -27,6 +28,4 @@ class FocalLoss(torch.autograd.Function):
         return grad_output * grad / grad.numel(), None, None
 
 
-gradsmith_inputs = {
-    "FocalLoss": lambda: (torch.randn(8, requires_grad=True), torch.randint(0, 2, (8,)).float(), 2.0)
-}
+gradsmith_inputs = {"FocalLoss": lambda: (torch.randn(8, requires_grad=True), torch.randint(0, 2, (8,)).float(), 2.0)}

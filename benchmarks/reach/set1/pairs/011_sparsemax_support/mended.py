@@ -1,4 +1,5 @@
 """Sparsemax (Martins & Astudillo 2016) over the last dimension."""
+
 import torch
 
 

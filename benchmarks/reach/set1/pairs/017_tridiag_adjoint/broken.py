@@ -1,4 +1,5 @@
 """Thomas algorithm for implicit diffusion steps."""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """Rotary position embedding, rotate-half form; even head dim."""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """Front-to-back compositing of samples along a ray."""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """Soft-DTW (Cuturi & Blondel 2017) on a cost matrix."""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """FIR filter with trainable taps."""
+
 import torch
 import torch.nn.functional as F
 
@@ -22,6 +23,4 @@ class FIRFilter(torch.autograd.Function):
         return grad_signal, grad_taps
 
 
-gradsmith_inputs = {
-    "FIRFilter": lambda: (torch.randn(12, requires_grad=True), torch.randn(4, requires_grad=True))
-}
+gradsmith_inputs = {"FIRFilter": lambda: (torch.randn(12, requires_grad=True), torch.randn(4, requires_grad=True))}

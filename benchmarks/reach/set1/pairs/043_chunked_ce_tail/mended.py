@@ -1,4 +1,5 @@
 """Cross entropy of a linear head without materialising all logits."""
+
 import torch
 import torch.nn.functional as F
 

@@ -1,4 +1,5 @@
 """Sum aggregation over a graph, as a custom operator."""
+
 import torch
 from torch import Tensor
 

@@ -1,4 +1,5 @@
 """One-sided chamfer distance as a custom op (the CPU path of our CUDA kernel)."""
+
 from typing import Tuple
 
 import torch

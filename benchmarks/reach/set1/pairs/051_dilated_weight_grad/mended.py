@@ -1,4 +1,5 @@
 """Dilated causal depthwise convolution (WaveNet blocks)."""
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor

@@ -1,4 +1,5 @@
 """Rodrigues' formula for pose refinement."""
+
 import torch
 
 

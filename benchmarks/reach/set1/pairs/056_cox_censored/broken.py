@@ -1,4 +1,5 @@
 """Cox partial likelihood (Breslow), patients sorted by descending time."""
+
 import torch
 
 

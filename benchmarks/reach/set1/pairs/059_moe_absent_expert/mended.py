@@ -1,4 +1,5 @@
 """Per-token expert matmul for a small MoE."""
+
 import torch
 
 

@@ -1,8 +1,6 @@
 import torch
 
 
-
-
 class CubicAct(torch.autograd.Function):
     """x + a x^3."""
 

@@ -1,4 +1,5 @@
 """Matrix square root for whitening and Frechet distances."""
+
 import torch
 
 

@@ -1,4 +1,5 @@
 """Deep equilibrium layer z = tanh(W z + x)."""
+
 import torch
 
 
