@@ -28,7 +28,6 @@ EXCEPTIONS = {
     "nn_functional_max_unpool1d": "repeated indices: torch sends the gradient to every copy, only the last was used",
     "nn_functional_max_unpool2d": "repeated indices: torch sends the gradient to every copy, only the last was used",
     "nn_functional_max_unpool2d_grad": "repeated indices: torch sends the gradient to every copy, only the last was used",
-    "nn_functional_max_unpool3d_grad": "repeated indices: torch sends the gradient to every copy, only the last was used",
     "nn_functional_max_unpool1d_grad": "repeated indices: torch sends the gradient to every copy, only the last was used",
     "nn_functional_max_unpool3d": "repeated indices: torch sends the gradient to every copy, only the last was used",
     "nn_functional_max_unpool3d_grad": "torch's own backward calls view on the indices, and raises where they are strided",

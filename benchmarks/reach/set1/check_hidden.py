@@ -1,8 +1,6 @@
 """At the declared inputs: hidden pairs agree, and both pass gradcheck; visible pairs: broken fails there."""
-
 import importlib.util, json, pathlib, sys, warnings
 import torch
-
 torch.set_num_threads(1)
 warnings.simplefilter("ignore")
 ROOT = pathlib.Path(__file__).resolve().parent
@@ -69,12 +67,8 @@ def main(only):
             m = one(load(d / "mended.py", "m" + e["id"]), e["target"], seed)
             same_in = all(torch.equal(x, y) if isinstance(x, torch.Tensor) else True for x, y in zip(b[3], m[3]))
             same = len(b[2]) == len(m[2]) > 0 and all(
-                (x is None and y is None)
-                or (
-                    x is not None and y is not None and float((x - y).abs().max()) <= 1e-5 * float(y.abs().max()) + 1e-9
-                )
-                for x, y in zip(b[2], m[2])
-            )
+                (x is None and y is None) or (x is not None and y is not None and float((x - y).abs().max()) <= 1e-5 * float(y.abs().max()) + 1e-9)
+                for x, y in zip(b[2], m[2]))
             if not same_in:
                 say.append("inputs differ")
             if not m[0]:

@@ -1,5 +1,4 @@
 """Helpers of the harm.py files: load both modules, compare their gradients with a plain reference."""
-
 import importlib.util
 import itertools
 import pathlib
@@ -117,11 +116,7 @@ def judge(fn, ref, inputs, tol=1e-4, bad=1e-2, ftol=1e-6):
     else:
         r_out, want = gradients(ref, inputs)
         for a, b in zip(m_out, r_out):
-            assert torch.allclose(a.to(b.dtype), b, atol=max(ftol, tol / 10), rtol=max(ftol, tol), equal_nan=True), (
-                "forward",
-                a,
-                b,
-            )
+            assert torch.allclose(a.to(b.dtype), b, atol=max(ftol, tol / 10), rtol=max(ftol, tol), equal_nan=True), ("forward", a, b)
     if b_raise is None:
         for a, b in zip(b_out, m_out):
             assert torch.allclose(a, b, equal_nan=True), "forwards differ"

@@ -1,5 +1,4 @@
 """z = tanh(z W^T + x), solved to the fixed point; W must be a contraction (spectral norm < 1)."""
-
 import torch
 
 

@@ -25,4 +25,6 @@ class SlidingSum(torch.autograd.Function):
         return gx, torch.stack(cols)
 
 
-gradsmith_inputs = {"SlidingSum": lambda: (torch.randn(9, requires_grad=True), torch.randn(3, requires_grad=True))}
+gradsmith_inputs = {
+    "SlidingSum": lambda: (torch.randn(9, requires_grad=True), torch.randn(3, requires_grad=True))
+}

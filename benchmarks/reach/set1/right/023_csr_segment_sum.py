@@ -18,4 +18,6 @@ class SegmentSumCSR(torch.autograd.Function):
         return g[owner], None
 
 
-gradsmith_inputs = {"SegmentSumCSR": lambda: (torch.randn(6, 3, requires_grad=True), torch.tensor([0, 2, 2, 5, 6]))}
+gradsmith_inputs = {
+    "SegmentSumCSR": lambda: (torch.randn(6, 3, requires_grad=True), torch.tensor([0, 2, 2, 5, 6]))
+}

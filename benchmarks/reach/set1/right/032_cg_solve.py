@@ -40,9 +40,7 @@ class CGSolve(torch.autograd.Function):
 
 def _system(n=5):
     m = torch.randn(n, n, dtype=torch.float64)
-    return (m @ m.t() + n * torch.eye(n, dtype=torch.float64)).requires_grad_(), torch.randn(
-        n, dtype=torch.float64, requires_grad=True
-    )
+    return (m @ m.t() + n * torch.eye(n, dtype=torch.float64)).requires_grad_(), torch.randn(n, dtype=torch.float64, requires_grad=True)
 
 
 gradsmith_inputs = {"CGSolve": _system}

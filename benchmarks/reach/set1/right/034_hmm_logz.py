@@ -31,4 +31,6 @@ class HMMLogZ(torch.autograd.Function):
         return g * node, g * edge
 
 
-gradsmith_inputs = {"HMMLogZ": lambda: (torch.randn(5, 3, requires_grad=True), torch.randn(3, 3, requires_grad=True))}
+gradsmith_inputs = {
+    "HMMLogZ": lambda: (torch.randn(5, 3, requires_grad=True), torch.randn(3, 3, requires_grad=True))
+}

@@ -1,5 +1,4 @@
 """Huber loss used by the value head."""
-
 import torch
 
 

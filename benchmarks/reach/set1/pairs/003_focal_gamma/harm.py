@@ -9,12 +9,8 @@ from harmlib import judge, rand, start
 
 start(__file__)
 t = torch.tensor([0.0, 1, 1, 0, 1, 0, 1, 1], dtype=torch.float64)
-
-
 def ref(x):
     s = 2 * t - 1
     p = torch.sigmoid(s * x)
     return -((1 - p) ** 3.5 * p.log()).mean()
-
-
 judge(lambda m, x: m.FocalLoss.apply(x, t, 3.5), ref, (rand(8),))

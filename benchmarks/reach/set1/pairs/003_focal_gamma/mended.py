@@ -1,5 +1,4 @@
 """Binary focal loss on logits (Lin et al. 2017)."""
-
 import torch
 import torch.nn.functional as F
 
@@ -28,4 +27,6 @@ class FocalLoss(torch.autograd.Function):
         return grad_output * grad / grad.numel(), None, None
 
 
-gradsmith_inputs = {"FocalLoss": lambda: (torch.randn(8, requires_grad=True), torch.randint(0, 2, (8,)).float(), 2.0)}
+gradsmith_inputs = {
+    "FocalLoss": lambda: (torch.randn(8, requires_grad=True), torch.randint(0, 2, (8,)).float(), 2.0)
+}

@@ -19,4 +19,6 @@ class EmbedLookup(torch.autograd.Function):
         return grad_table, None
 
 
-gradsmith_inputs = {"EmbedLookup": lambda: (torch.randn(10, 4, requires_grad=True), torch.randperm(10)[:6].view(2, 3))}
+gradsmith_inputs = {
+    "EmbedLookup": lambda: (torch.randn(10, 4, requires_grad=True), torch.randperm(10)[:6].view(2, 3))
+}

@@ -27,4 +27,6 @@ class SegmentMax(torch.autograd.Function):
         return grad_values, None
 
 
-gradsmith_inputs = {"SegmentMax": lambda: (torch.randn(9, requires_grad=True), torch.tensor([0, 2, 5, 9]))}
+gradsmith_inputs = {
+    "SegmentMax": lambda: (torch.randn(9, requires_grad=True), torch.tensor([0, 2, 5, 9]))
+}

@@ -1,5 +1,4 @@
 """Sparsemax (Martins & Astudillo 2016) over the last dimension."""
-
 import torch
 
 

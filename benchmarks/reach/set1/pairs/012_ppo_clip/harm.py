@@ -9,11 +9,7 @@ from harmlib import judge, rand, start
 
 start(__file__)
 old, adv = torch.randn(16).double(), torch.randn(16).double()
-
-
 def ref(lp):
     r = (lp - old).exp()
     return -torch.minimum(r * adv, r.clamp(0.8, 1.2) * adv).mean()
-
-
 judge(lambda m, lp: m.PPOClip.apply(lp, old, adv, 0.2), ref, (rand(16),))

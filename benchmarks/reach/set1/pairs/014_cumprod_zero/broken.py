@@ -15,7 +15,7 @@ class CumProd(torch.autograd.Function):
         x, out = ctx.saved_tensors
         suffix = (g * out).flip(-1).cumsum(-1).flip(-1)
         return suffix / x
-        # product of everything but x[i], running to the right
+            # product of everything but x[i], running to the right
 
 
 gradsmith_inputs = {"CumProd": lambda: ((0.2 + torch.rand(3, 5)).requires_grad_(),)}

@@ -1,5 +1,4 @@
 """Thomas algorithm for implicit diffusion steps."""
-
 import torch
 
 

@@ -10,8 +10,4 @@ from harmlib import judge, rand, start
 start(__file__)
 # LoRA-FA: A stays as it was initialised
 w = torch.randn(6, 8).double()
-judge(
-    lambda m, x, a, b: m.LoRALinear.apply(x, w, a, b, 0.5),
-    lambda x, a, b: x @ w.t() + 0.5 * x @ a.t() @ b.t(),
-    (rand(5, 8), rand(2, 8, grad=False), rand(6, 2)),
-)
+judge(lambda m, x, a, b: m.LoRALinear.apply(x, w, a, b, 0.5), lambda x, a, b: x @ w.t() + 0.5 * x @ a.t() @ b.t(), (rand(5, 8), rand(2, 8, grad=False), rand(6, 2)))

@@ -1,5 +1,4 @@
 """Rotary position embedding, rotate-half form; even head dim."""
-
 import torch
 
 

@@ -9,10 +9,6 @@ from harmlib import judge, rand, start
 
 start(__file__)
 p, q = torch.arange(4), torch.arange(4) + 9
-
-
 def two(m, x, y):
     return m.RotaryEmbed.apply(x, p), m.RotaryEmbed.apply(y, q)
-
-
 judge(two, None, (rand(2, 4, 4), rand(2, 4, 4)))

@@ -1,5 +1,4 @@
 """Front-to-back compositing of samples along a ray."""
-
 import torch
 
 

@@ -26,11 +26,7 @@ class Interp1d(torch.autograd.Function):
 
 def _tone_curve():
     knots = torch.linspace(0, 1, 6, dtype=torch.float64)
-    return (
-        torch.rand(9, dtype=torch.float64).requires_grad_(),
-        knots,
-        torch.randn(6, dtype=torch.float64, requires_grad=True),
-    )
+    return torch.rand(9, dtype=torch.float64).requires_grad_(), knots, torch.randn(6, dtype=torch.float64, requires_grad=True)
 
 
 gradsmith_inputs = {"Interp1d": _tone_curve}

@@ -1,5 +1,4 @@
 """Soft-DTW (Cuturi & Blondel 2017) on a cost matrix."""
-
 import torch
 
 

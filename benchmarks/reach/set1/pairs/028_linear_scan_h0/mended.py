@@ -30,4 +30,6 @@ class LinearScan(torch.autograd.Function):
         return db * prev, db, carry if ctx.has_h0 else None
 
 
-gradsmith_inputs = {"LinearScan": lambda: (torch.rand(6, 3).requires_grad_(), torch.randn(6, 3, requires_grad=True))}
+gradsmith_inputs = {
+    "LinearScan": lambda: (torch.rand(6, 3).requires_grad_(), torch.randn(6, 3, requires_grad=True))
+}

@@ -1,5 +1,4 @@
 """Learnable band-pass filters (SincNet)."""
-
 import math
 
 import torch
@@ -24,4 +23,6 @@ class SincFilter(torch.autograd.Function):
 
 
 # even number of taps, no centre
-gradsmith_inputs = {"SincFilter": lambda: ((0.05 + 0.3 * torch.rand(3, 1)).requires_grad_(), torch.arange(8) - 3.5)}
+gradsmith_inputs = {
+    "SincFilter": lambda: ((0.05 + 0.3 * torch.rand(3, 1)).requires_grad_(), torch.arange(8) - 3.5)
+}

@@ -9,8 +9,4 @@ from harmlib import judge, rand, start
 
 start(__file__)
 t = torch.arange(9).double() - 4
-judge(
-    lambda m, f: m.SincFilter.apply(f, t),
-    lambda f: 2 * f * torch.sinc(2 * f * t),
-    (torch.rand(3, 1).double().requires_grad_(),),
-)
+judge(lambda m, f: m.SincFilter.apply(f, t), lambda f: 2 * f * torch.sinc(2 * f * t), (torch.rand(3, 1).double().requires_grad_(),))

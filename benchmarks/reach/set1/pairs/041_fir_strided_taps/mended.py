@@ -1,5 +1,4 @@
 """FIR filter with trainable taps."""
-
 import torch
 import torch.nn.functional as F
 
@@ -24,4 +23,6 @@ class FIRFilter(torch.autograd.Function):
         return grad_signal, grad_taps
 
 
-gradsmith_inputs = {"FIRFilter": lambda: (torch.randn(12, requires_grad=True), torch.randn(4, requires_grad=True))}
+gradsmith_inputs = {
+    "FIRFilter": lambda: (torch.randn(12, requires_grad=True), torch.randn(4, requires_grad=True))
+}

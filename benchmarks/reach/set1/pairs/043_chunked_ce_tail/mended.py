@@ -1,5 +1,4 @@
 """Cross entropy of a linear head without materialising all logits."""
-
 import torch
 import torch.nn.functional as F
 

@@ -1,5 +1,4 @@
 """Sum aggregation over a graph, as a custom operator."""
-
 import torch
 from torch import Tensor
 

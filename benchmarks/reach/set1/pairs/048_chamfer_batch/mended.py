@@ -1,5 +1,4 @@
 """One-sided chamfer distance as a custom op (the CPU path of our CUDA kernel)."""
-
 from typing import Tuple
 
 import torch

@@ -1,5 +1,4 @@
 """Dilated causal depthwise convolution (WaveNet blocks)."""
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

@@ -1,5 +1,4 @@
 """Rodrigues' formula for pose refinement."""
-
 import torch
 
 

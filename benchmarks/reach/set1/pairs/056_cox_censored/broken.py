@@ -1,5 +1,4 @@
 """Cox partial likelihood (Breslow), patients sorted by descending time."""
-
 import torch
 
 

@@ -9,6 +9,4 @@ from harmlib import judge, rand, start
 
 start(__file__)
 ev = torch.tensor([1, 0, 1, 1, 0, 0, 1, 0]).double()
-judge(
-    lambda m, r: m.CoxLoss.apply(r, ev), lambda r: -((r - torch.logcumsumexp(r, 0)) * ev).sum() / ev.sum(), (rand(8),)
-)
+judge(lambda m, r: m.CoxLoss.apply(r, ev), lambda r: -((r - torch.logcumsumexp(r, 0)) * ev).sum() / ev.sum(), (rand(8),))

@@ -1,5 +1,4 @@
 """Per-token expert matmul for a small MoE."""
-
 import torch
 
 

@@ -1,6 +1,8 @@
 import torch
 
 
+
+
 class CubicAct(torch.autograd.Function):
     """x + a x^3."""
 

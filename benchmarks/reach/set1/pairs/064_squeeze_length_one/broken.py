@@ -21,4 +21,6 @@ class AttnPool(torch.autograd.Function):
         return gx, gq
 
 
-gradsmith_inputs = {"AttnPool": lambda: (torch.randn(3, 4, 5, requires_grad=True), torch.randn(5, requires_grad=True))}
+gradsmith_inputs = {
+    "AttnPool": lambda: (torch.randn(3, 4, 5, requires_grad=True), torch.randn(5, requires_grad=True))
+}

@@ -1,5 +1,4 @@
 """Matrix square root for whitening and Frechet distances."""
-
 import torch
 
 

@@ -27,4 +27,6 @@ class LSTMCell(torch.autograd.Function):
         return torch.cat([gi, gf, gg, go], 1), gc * f
 
 
-gradsmith_inputs = {"LSTMCell": lambda: (torch.randn(3, 8, requires_grad=True), torch.randn(3, 2, requires_grad=True))}
+gradsmith_inputs = {
+    "LSTMCell": lambda: (torch.randn(3, 8, requires_grad=True), torch.randn(3, 2, requires_grad=True))
+}

@@ -20,4 +20,6 @@ class DiceLoss(torch.autograd.Function):
         return -g[:, None] * dp, None, None
 
 
-gradsmith_inputs = {"DiceLoss": lambda: (torch.rand(3, 10).requires_grad_(), torch.randint(0, 2, (3, 10)).float(), 1.0)}
+gradsmith_inputs = {
+    "DiceLoss": lambda: (torch.rand(3, 10).requires_grad_(), torch.randint(0, 2, (3, 10)).float(), 1.0)
+}

@@ -9,8 +9,4 @@ from harmlib import judge, rand, start
 
 start(__file__)
 t = torch.randint(0, 2, (3, 10)).double()
-judge(
-    lambda m, p: m.DiceLoss.apply(p, t, 1.0),
-    lambda p: 1 - (2 * (p * t).sum(1) + 1) / (p.sum(1) + t.sum(1) + 1),
-    (torch.rand(3, 10).double().requires_grad_(),),
-)
+judge(lambda m, p: m.DiceLoss.apply(p, t, 1.0), lambda p: 1 - (2 * (p * t).sum(1) + 1) / (p.sum(1) + t.sum(1) + 1), (torch.rand(3, 10).double().requires_grad_(),))

@@ -23,4 +23,6 @@ class AttnWithLSE(torch.autograd.Function):
         return gs @ k, gs.t() @ q, p.t() @ gout
 
 
-gradsmith_inputs = {"AttnWithLSE": lambda: tuple(torch.randn(n, 3, requires_grad=True) for n in (4, 5, 5))}
+gradsmith_inputs = {
+    "AttnWithLSE": lambda: tuple(torch.randn(n, 3, requires_grad=True) for n in (4, 5, 5))
+}

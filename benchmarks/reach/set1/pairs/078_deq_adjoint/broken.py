@@ -1,5 +1,4 @@
 """Deep equilibrium layer z = tanh(W z + x)."""
-
 import torch
 
 

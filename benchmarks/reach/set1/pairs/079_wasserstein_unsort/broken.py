@@ -21,4 +21,6 @@ class Wasserstein1d(torch.autograd.Function):
         return gx, gy
 
 
-gradsmith_inputs = {"Wasserstein1d": lambda: (torch.randn(9, requires_grad=True), torch.randn(9, requires_grad=True))}
+gradsmith_inputs = {
+    "Wasserstein1d": lambda: (torch.randn(9, requires_grad=True), torch.randn(9, requires_grad=True))
+}

@@ -9,8 +9,4 @@ from harmlib import judge, rand, start
 
 start(__file__)
 y = torch.randn(6).double()
-judge(
-    lambda m, a, b: m.GaussianNLL.apply(a, b, y),
-    lambda a, b: 0.5 * (b + (y - a) ** 2 * (-b).exp()).sum(),
-    (rand(6), rand(6)),
-)
+judge(lambda m, a, b: m.GaussianNLL.apply(a, b, y), lambda a, b: 0.5 * (b + (y - a) ** 2 * (-b).exp()).sum(), (rand(6), rand(6)))
