@@ -21,6 +21,7 @@ from gradsmith.lab.explore.sides import kind_of_values
 from gradsmith.lab.explore.trial import Trial, examined, is_autograds, target_of, worth_exploring
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.implied import implied
+from gradsmith.lab.measure.values import finite
 from gradsmith.lab.once import once
 from gradsmith.lab.run import recorded
 from gradsmith.lab.subject.arguments import Arguments
@@ -61,7 +62,7 @@ class Exploration:
 def explored(lab: Lab) -> Exploration:
     """The exploration of a subject whose gradient is right on its example; empty where there is nothing to build on."""
     found = Exploration(seed=lab.settings.seed)
-    if not worth_exploring(lab):
+    if not worth_exploring(lab) or not _finite_at_the_example(lab):
         return found
 
     def explore() -> Exploration:
@@ -73,6 +74,12 @@ def explored(lab: Lab) -> Exploration:
         found.left_out.append(f"what comes after {allowance.runs} runs of the subject: {lab.budget.words}")
         lab.left_out.append(f"exploring after {found.judged} example(s)")
     return found
+
+
+def _finite_at_the_example(lab: Lab) -> bool:
+    """A gradient that is infinite or NaN at the example is named there, and would be at every step again."""
+    declared = lab.surrogate or lab.approximate
+    return bool(declared) or all(p.missing or finite(p.claimed) for p in lab.gradient.pairs)
 
 
 class _Explorer:

@@ -66,8 +66,7 @@ def worth_exploring(lab: Lab) -> bool:
         return True
     judged = lab.gradient
     settled = not judged.wrong and not judged.noisy and not any(p.explained for p in judged.pairs)
-    whole = all(p.missing or finite(p.claimed) for p in judged.pairs)
-    return settled and whole and lab.settings.project is None and bool(judged.pairs)
+    return settled and lab.settings.project is None and bool(judged.pairs)
 
 
 def examined(lab: Lab, base: Arguments, moves: Sequence[Move], seed: int) -> Trial:
