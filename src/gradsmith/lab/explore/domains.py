@@ -391,7 +391,10 @@ def _mask(tensor: Tensor, shape: Sequence[int], generator: torch.Generator) -> T
 
 
 def _ids(tensor: Tensor, shape: Sequence[int], generator: torch.Generator) -> Tensor:
-    """Whole numbers from the same range; a permutation stays one, what is sorted or unique stays so where there is room."""
+    """Whole numbers that the example has, in other places; a permutation stays one, what is sorted or unique stays so.
+
+    None between them is taken: 1 and -1 may be labels, and 0 none.
+    """
     flat = tensor.reshape(-1)
     if not flat.numel():
         return tensor.new_zeros(tuple(shape))
@@ -403,7 +406,7 @@ def _ids(tensor: Tensor, shape: Sequence[int], generator: torch.Generator) -> Te
     if unique and high - low + 1 >= count:
         drawn = torch.randperm(high - low + 1, generator=generator)[:count] + low
     else:
-        drawn = torch.randint(low, high + 1, (count,), generator=generator)
+        drawn = flat.cpu()[torch.randint(flat.numel(), (count,), generator=generator)]
     found = drawn.reshape(tuple(shape)).to(tensor)
     if tensor.ndim and tensor.shape[-1] > 1 and found.ndim and bool((tensor.diff(dim=-1) >= 0).all()):
         found = found.sort(-1).values

@@ -140,6 +140,9 @@ def judged_at(lab: Lab, target: Target, arguments: Arguments) -> Trial:
     found = _weighed(lab, arguments, judged)
     if found.status == "wrong" and stops_too_early(lab, target, arguments):
         return Trial(nothing, "unjudged", "its iterations have not converged there")
+    wrong = [p for p in judged.wrong if p.mismatch is not None]
+    if found.status == "wrong" and not any(_smooth(judged, pair, lab.settings) for pair in wrong):
+        return Trial(nothing, "unjudged", "forward has a corner there")
     return found
 
 
@@ -160,8 +163,6 @@ def _weighed(lab: Lab, arguments: Arguments, judged: Judgement) -> Trial:
         return Trial(nothing, "unjudged", "the gradient is too small to be told from none")
     if is_smoothed(judged, lab.settings):
         return Trial(nothing, "unjudged", "the gradient passes through a step of forward as if there was none")
-    if not any(_smooth(judged, pair, lab.settings) for pair in wrong):
-        return Trial(nothing, "unjudged", "forward has a corner there")
     digits = digits_saved(lab, arguments)
     if digits and all(pair.off <= digits for pair in wrong):
         return Trial(nothing, "unjudged", "it keeps fewer digits for backward")

@@ -111,7 +111,7 @@ def _changed(ids: Tensor, way: str, number: int, seed: int) -> Tensor | None:
     elif way == "shuffle":
         ids = ids[..., torch.randperm(ids.shape[-1], generator=generator)].contiguous()
     elif way == "redraw":
-        ids = torch.randint(int(flat.min()), int(flat.max()) + 1, ids.shape, generator=generator).to(ids)
+        ids = flat[torch.randint(flat.numel(), (flat.numel(),), generator=generator)].reshape(ids.shape)
     elif way in ("negative", "number"):
         flat[-1] = number
     return ids
