@@ -1,0 +1,22 @@
+import pathlib
+import sys
+
+import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from harmlib import judge  # noqa: E402
+
+torch.manual_seed(0)
+f64 = torch.float64
+
+
+def R(*shape):
+    return torch.randn(*shape, dtype=f64).requires_grad_()
+
+
+def T(*values):
+    return torch.tensor(*values, dtype=f64, requires_grad=True)
+
+
+x = (torch.randn(3, 4, dtype=f64) * 3e-4).requires_grad_()
+judge(__file__, lambda m, x: m.L2Normalize.apply(x), lambda x: torch.nn.functional.normalize(x, dim=-1, eps=1e-3), (x,))

@@ -1,0 +1,26 @@
+import pathlib
+import sys
+
+import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from harmlib import judge  # noqa: E402
+
+torch.manual_seed(0)
+f64 = torch.float64
+
+
+def R(*shape):
+    return torch.randn(*shape, dtype=f64).requires_grad_()
+
+
+def T(*values):
+    return torch.tensor(*values, dtype=f64, requires_grad=True)
+
+
+def ref(x, w):
+    full = torch.cat([w, w[1:-1].flip(0)])
+    return (full * torch.fft.fft(x).abs() ** 2).sum(-1) / x.size(-1)
+
+
+judge(__file__, lambda m, *a: m.BandEnergy.apply(*a), ref, (R(2, 6), R(4)))

@@ -1,0 +1,23 @@
+import pathlib
+import sys
+
+import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from harmlib import judge  # noqa: E402
+
+torch.manual_seed(0)
+f64 = torch.float64
+
+
+def R(*shape):
+    return torch.randn(*shape, dtype=f64).requires_grad_()
+
+
+def T(*values):
+    return torch.tensor(*values, dtype=f64, requires_grad=True)
+
+
+x = (torch.randn(3, 5, dtype=f64) * 1e-4).requires_grad_()
+judge(__file__, lambda m, *a: m.rms_norm(*a, 1e-8),
+      lambda x, w: x * (x.square().mean(-1, keepdim=True) + 1e-8).rsqrt() * w, (x, R(5)))

@@ -1,0 +1,21 @@
+import pathlib
+import sys
+
+import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from harmlib import judge  # noqa: E402
+
+torch.manual_seed(0)
+f64 = torch.float64
+
+
+def R(*shape):
+    return torch.randn(*shape, dtype=f64).requires_grad_()
+
+
+def T(*values):
+    return torch.tensor(*values, dtype=f64, requires_grad=True)
+
+
+judge(__file__, lambda m, x: m.CenterSpectrum.apply(x), lambda x: torch.fft.fftshift(x, (-2, -1)), (R(2, 5, 4),))

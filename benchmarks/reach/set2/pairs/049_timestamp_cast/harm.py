@@ -1,0 +1,23 @@
+import pathlib
+import sys
+
+import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from harmlib import judge  # noqa: E402
+
+torch.manual_seed(0)
+f64 = torch.float64
+
+
+def R(*shape):
+    return torch.randn(*shape, dtype=f64).requires_grad_()
+
+
+def T(*values):
+    return torch.tensor(*values, dtype=f64, requires_grad=True)
+
+
+t = 1.7e9 + torch.tensor([0.0, 3.0, 4.5, 9.0], dtype=f64)
+y = torch.randn(2, 4, requires_grad=True)
+judge(__file__, lambda m, y: m.IrregularIntegral.apply(y, t), lambda y: torch.trapezoid(y.double(), t).float(), (y,))
