@@ -35,9 +35,16 @@ def _overflows(discovery: Discovery) -> bool:
 
 
 def assumed(lab: Lab) -> list[Discovery]:
-    """The discoveries that are assumptions: one for each sentence."""
-    found = {sentence_of(d): d for d in explored(lab).found if weight_of(d) == "assumption" and not _overflows(d)}
-    return list(found.values())
+    """The discoveries that are assumptions: one for each sentence, and none that an error says already."""
+    everything = explored(lab).found
+    accused = {key for d in everything if weight_of(d) == "error" for key in _about(d)}
+    stated = [d for d in everything if weight_of(d) == "assumption" and not _overflows(d)]
+    return list({sentence_of(d): d for d in stated if not accused.intersection(_about(d))}.values())
+
+
+def _about(discovery: Discovery) -> set[tuple[str, str | None]]:
+    """Which input was changed, and whose gradient is wrong then."""
+    return {(move.argument, _argument(discovery)) for move in discovery.trial.moves}
 
 
 def assumption_finding(lab: Lab, discovery: Discovery) -> Finding:

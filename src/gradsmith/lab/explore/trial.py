@@ -158,9 +158,9 @@ def _weighed(lab: Lab, arguments: Arguments, judged: Judgement) -> Trial:
         return Trial(nothing, "unjudged" if judged.noisy else "right", "noise is too wide" if judged.noisy else "")
     if all(p.flat for p in lab.gradient.pairs) and not any(_slopes_by_autograd(judged, p) for p in wrong):
         return Trial(nothing, "unjudged", "forward is locally constant at the example: a step, or a surrogate")
-    wrong = [p for p in wrong if not _vanishing(p)]
+    wrong = [p for p in wrong if not _vanishing(p) and not _rounded(p)]
     if not wrong:
-        return Trial(nothing, "unjudged", "the gradient is too small to be told from none")
+        return Trial(nothing, "unjudged", "the gradient is off by rounding only, or too small to be told from none")
     if is_smoothed(judged, lab.settings):
         return Trial(nothing, "unjudged", "the gradient passes through a step of forward as if there was none")
     digits = digits_saved(lab, arguments)
@@ -180,6 +180,12 @@ def _vanishing(pair: Pair) -> bool:
     """Numbers whose square is not a number any more: what backward computed them from has lost its digits."""
     m = pair.mismatch
     return m is not None and max(abs(m.claimed), abs(m.true)) < 1e-150
+
+
+def _rounded(pair: Pair) -> bool:
+    """Off by less than 1 in 10,000: digits were lost, which is another matter (low-precision) than a wrong formula."""
+    m = pair.mismatch
+    return m is not None and abs(m.claimed - m.true) <= 1e-4 * max(abs(m.claimed), abs(m.true))
 
 
 def _smooth(judged: Judgement, pair: Pair, settings: Settings) -> bool:
