@@ -29,6 +29,7 @@ class Said:
     argument: str = ""
     cause: str = ""
     advice: str = ""
+    lenses: tuple[str, ...] = ("check",)  # what only the source suggests names no wrong number
 
     @property
     def key(self) -> Named:
@@ -37,7 +38,7 @@ class Said:
     @property
     def is_assumption(self) -> bool:
         """A stated assumption, or a warning that the gradient is wrong somewhere."""
-        wrong = self.code[:3] in WRONG or self.rule == RAISED
+        wrong = (self.code[:3] in WRONG and "check" in self.lenses) or self.rule == RAISED
         return self.rule == ASSUMES or (self.severity == "warning" and wrong)
 
     def __str__(self) -> str:
@@ -91,4 +92,4 @@ def outcome(broken: Answer, right: Answer) -> tuple[str, Said | None]:
 
 def _said(finding: Mapping[str, Any]) -> Said:
     texts = {name: finding.get(name) or "" for name in ("rule", "code", "severity", "message", "argument", "cause")}
-    return Said(**texts, advice=finding.get("advice") or "")
+    return Said(**texts, advice=finding.get("advice") or "", lenses=tuple(finding.get("lenses") or ("check",)))

@@ -13,7 +13,6 @@ from gradsmith.findings import Finding
 from gradsmith.lab.explore.budget import within
 from gradsmith.lab.explore.explorer import Discovery, explored
 from gradsmith.lab.explore.move import Kind, as_json, told
-from gradsmith.lab.explore.trial import target_of
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.snippet import demonstration
 
@@ -123,12 +122,14 @@ def _diagnosed(lab: Lab, discovery: Discovery) -> Fit | None:
     trial = discovery.trial
     if trial.arguments is None or trial.mismatch is None:
         return None
-    there = Lab(target_of(lab, trial.moves), trial.arguments, lab.settings, lab.level, isolated=lab.isolated)
+    there = Lab(lab.precise[0], trial.arguments, lab.settings, lab.level, isolated=lab.isolated)
     try:
         for pair in there.gradient.wrong:
             if pair.leaf.name == trial.mismatch.argument and pair.mismatch is not None:
                 case = case_of(there, pair)
-                return diagnose(case) if case is not None else None
+                fit = diagnose(case) if case is not None else None
+                # A change to the source that is right here was not tried on the user's own example, which it may break.
+                return fit if fit is None or fit.line is None else None
     except Exception:  # the cause is a help; without one the numbers stand
         return None
     return None

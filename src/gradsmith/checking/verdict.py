@@ -14,7 +14,6 @@ from gradsmith.catalog import find, for_event
 from gradsmith.findings import Finding, Report, Severity, Subject
 
 _WORST_FIRST = ("refuted", "unverified", "skipped", "verified")
-_ORDER: tuple[Severity, ...] = ("error", "warning", "info")
 
 
 def unverified(name: str, reason: str, path: str | None = None, line: int | None = None, **more: Any) -> Subject:
@@ -95,18 +94,6 @@ def of_explored(kind: str, outcome: str, *, own: bool = False) -> Weight:
     if outcome == "raises":
         return "info" if own else raises
     return none if outcome == "none" else wrong
-
-
-def of_step(*, wrong: bool, doubtful: bool, most: Severity = "error") -> Severity:
-    """Another condition (complex numbers) on the same example: what nobody may have meant weighs less."""
-    found: Severity = "error"
-    if doubtful:
-        found = "warning" if wrong else "info"
-    return max(found, most, key=_ORDER.index)
-
-
-def worse_first(severity: Severity) -> int:
-    return _ORDER.index(severity)
 
 
 def outcomes(report: Report) -> set[str]:

@@ -18,7 +18,7 @@ from gradsmith.lab.explore.move import Kind, Move
 from gradsmith.lab.explore.moves import dtypes, indices, optional, options, ranks, sizes, structure, values
 from gradsmith.lab.explore.questions import cuts, overwritten_by, uneven
 from gradsmith.lab.explore.sides import kind_of_values
-from gradsmith.lab.explore.trial import Trial, examined, is_autograds, target_of, worth_exploring
+from gradsmith.lab.explore.trial import Trial, examined, is_autograds, worth_exploring
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.implied import implied
 from gradsmith.lab.measure.values import finite
@@ -309,7 +309,7 @@ def _cut_unevenly(lab: Lab, trial: Trial) -> bool:
     """Whether forward cuts into parts of one size at the example, and of different sizes here."""
     if trial.arguments is None or not cuts(lab.tape) or uneven(lab.tape):
         return False
-    return uneven(recorded(target_of(lab, trial.moves), trial.arguments, lab.settings.seed))
+    return uneven(recorded(lab.precise[0], trial.arguments, lab.settings.seed))
 
 
 _WEAKEST_FIRST: tuple[Kind, ...] = (

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gradsmith.lab.explore.move import Kind
 from gradsmith.lab.explore.tape import Operation, OperationTape, Phase, Seen
-from gradsmith.lab.explore.trial import Trial, target_of
+from gradsmith.lab.explore.trial import Trial
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.run import recorded
 from gradsmith.lab.subject.arguments import Arguments
@@ -36,7 +36,7 @@ def kind_of_values(lab: Lab, base: Arguments, trial: Trial) -> tuple[Kind, str]:
     """What other values did: reached a new side of a branch, the flat side of a clamp, or neither."""
     if trial.arguments is None:
         return "values", ""
-    target = target_of(lab, trial.moves)
+    target = lab.precise[0]
     before = recorded(target, base, lab.settings.seed, backward=True)
     after = recorded(target, trial.arguments, lab.settings.seed, backward=True)
     new = set(sides(after)) - set(sides(before))

@@ -78,7 +78,7 @@ def examined(lab: Lab, base: Arguments, moves: Sequence[Move], seed: int) -> Tri
         return Trial(chosen, "rejected", said(error))
     if arguments is None:
         return Trial(chosen, "rejected", "it changes nothing")
-    judged = within(Allowance(_RUNS), lambda: judged_at(lab, target_of(lab, chosen), arguments))
+    judged = within(Allowance(_RUNS), lambda: judged_at(lab, lab.precise[0], arguments))
     if judged is None:
         return Trial(chosen, "unjudged", f"{_RUNS} runs do not settle it")
     return replace(judged, moves=chosen, arguments=arguments)
@@ -91,15 +91,6 @@ def is_autograds(lab: Lab) -> bool:
     judged = lab.gradient
     measured = judged.oracle is not None and all(p.truth is not None for p in judged.pairs)
     return measured and not leaves_the_graph(lab.tape) and not holds_parts(lab.target)
-
-
-def target_of(lab: Lab, moves: Sequence[Move]) -> Target:
-    """The subject, in the state that moves such as `train()` put it into."""
-    target = lab.precise[0]
-    for move in moves:
-        change = getattr(move, "target", None)
-        target = change(target) if change is not None else target
-    return target
 
 
 def judged_at(lab: Lab, target: Target, arguments: Arguments) -> Trial:

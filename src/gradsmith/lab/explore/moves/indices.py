@@ -15,7 +15,6 @@ from gradsmith.lab.explore.move import Kind, Move
 from gradsmith.lab.explore.moves.values import leaf_at
 from gradsmith.lab.explore.questions import bounds_of_ids, compared, overwritten_by
 from gradsmith.lab.lab import Lab
-from gradsmith.lab.measure.implied import implied
 from gradsmith.lab.subject.arguments import Arguments, Leaf
 
 _IDS = (torch.int64, torch.int32, torch.int16, torch.uint8, torch.int8)
@@ -78,7 +77,6 @@ _WORDS = {
     "repeat": "a repeated id in '{x}'",
     "gap": "an id that does not occur in '{x}'",
     "shuffle": "'{x}' in another order",
-    "equal": "equal ids in '{x}'",
     "number": "{n} in '{x}'",
     "negative": "-1 in '{x}'",
     "redraw": "other values of '{x}'",
@@ -91,7 +89,6 @@ _PROPERTIES = {
     "repeat": "has no id twice",
     "gap": "leaves out no id",
     "shuffle": "is sorted",
-    "equal": "has no id twice",
     "negative": "holds no negative id",
 }
 
@@ -103,8 +100,6 @@ def _changed(ids: Tensor, way: str, number: int, seed: int) -> Tensor | None:
         return _masked(ids, way, generator)
     if way == "repeat":
         flat[1] = flat[0]
-    elif way == "equal":
-        flat[:] = flat[0].clone()
     elif way == "gap":
         known = flat.unique()
         flat[flat == known[len(known) // 2]] = known[0]
@@ -185,9 +180,3 @@ def _sorted_by_chance(ids: Tensor) -> float:
         counts = row.unique(return_counts=True)[1].tolist()
         chance += sum(math.lgamma(c + 1) for c in counts) - math.lgamma(len(row) + 1)
     return math.exp(chance)
-
-
-def follows_from_others(lab: Lab) -> set[int]:
-    """Positions of the inputs that only backward reads: they have to fit the others, and are never moved alone."""
-    target, arguments = lab.precise
-    return set(implied(target, arguments, lab.settings.seed))
