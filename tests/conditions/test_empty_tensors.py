@@ -64,7 +64,7 @@ def test_a_backward_that_alone_rejects_them_is_a_finding(tmp_path: Path) -> None
 def test_nan_for_an_empty_batch_is_an_error(tmp_path: Path) -> None:
     report = report_on(tmp_path, grad_w="(grad_output * x).sum(0) / x.shape[0] * torch.tensor(x.shape[0])")
     assert about_size_0(report) == ["shape-dependent error"]
-    assert "'w' is NaN" in report.findings[0].message
+    assert "'w' is NaN" in report.errors[0].message
 
 
 def test_what_forward_rejects_is_listed_and_no_finding(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from gradsmith.checking import verdict
 from gradsmith.checking.accepting import comment, plain
 from gradsmith.diagnosis import diagnose
-from gradsmith.diagnosis.case import Fit, case_of
+from gradsmith.diagnosis.case import Case, Fit, case_of
+from gradsmith.diagnosis.repair import any_repair
 from gradsmith.findings import Finding
 from gradsmith.lab.explore.budget import within
 from gradsmith.lab.explore.explorer import Discovery, explored
@@ -96,7 +97,7 @@ def _finding(lab: Lab, discovery: Discovery, advice: str) -> Finding:
         argument=_argument(discovery),
         advice=more,
         cause=fit.cause if fit is not None else None,
-        line=fit.line if fit is not None else None,
+        line=(fit.line if fit is not None else None) or lab.line_of_gradient(_argument(discovery)),
         evidence={
             "variation": words,
             "status": trial.status,
@@ -120,19 +121,30 @@ def _numbers(discovery: Discovery) -> str:
 def _diagnosed(lab: Lab, discovery: Discovery) -> Fit | None:
     """The cause, looked for where the gradient is wrong."""
     trial = discovery.trial
-    if trial.arguments is None or trial.mismatch is None:
+    if trial.arguments is None or trial.mismatch is None or lab.surrogate:
         return None
     there = Lab(lab.precise[0], trial.arguments, lab.settings, lab.level, isolated=lab.isolated)
     try:
         for pair in there.gradient.wrong:
             if pair.leaf.name == trial.mismatch.argument and pair.mismatch is not None:
-                case = case_of(there, pair)
-                fit = diagnose(case) if case is not None else None
-                # A change to the source that is right here was not tried on the user's own example, which it may break.
-                return fit if fit is None or fit.line is None else None
+                case = case_of(there, pair, own=lab)
+                return _advised(case, told(trial.moves)) if case is not None else None
     except Exception:  # the cause is a help; without one the numbers stand
         return None
     return None
+
+
+def _advised(case: Case, words: str) -> Fit | None:
+    """The cause, with a change to the source that mends this example and keeps the user's own; else what holds here only."""
+    fit = diagnose(case)
+    if fit is None or fit.line is not None:
+        return fit
+    change = any_repair(case)
+    if change is not None:
+        return replace(fit, advice=change.advice, line=change.line)
+    return replace(
+        fit, advice=f"{words[0].upper()}{words[1:]}: {fit.advice[0].lower()}{fit.advice[1:]}" if fit.advice else ""
+    )
 
 
 def _reproducible(lab: Lab, discovery: Discovery, finding: Finding) -> Finding:

@@ -10,7 +10,7 @@ import torch
 
 from gradsmith.diagnosis.case import Case, Fit
 
-RANK = 70
+RANK = 25
 BAD = """
 import torch
 

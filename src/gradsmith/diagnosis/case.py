@@ -10,6 +10,9 @@ from torch import Tensor
 
 from gradsmith.diagnosis.truth import dense_truth
 from gradsmith.lab import Lab, Pair
+from gradsmith.lab.explore.move import applied
+from gradsmith.lab.explore.moves.values import Redraw
+from gradsmith.lab.measure.values import finite
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,17 @@ class Case:
     truth: Tensor
     known: Tensor
     siblings: dict[str, Tensor] = field(default_factory=dict)
+    own: Lab | None = None  # the user's own example, where this case was found by exploring
+
+    @cached_property
+    def another(self) -> Case | None:
+        """The same gradient at another example: the user's own, or other values. None where there is none to be had."""
+        lab = self.own or with_other_values(self.lab)
+        if lab is None:
+            return None
+        position, output = self.pair.leaf.position, self.pair.output
+        pairs = [p for p in lab.gradient.pairs if p.leaf.position == position and p.output == output]
+        return case_of(lab, pairs[0]) if pairs and not pairs[0].missing else None
 
     @property
     def name(self) -> str:
@@ -92,7 +106,22 @@ class Case:
         return grad.detach().to(self.truth.dtype) if grad is not None else None
 
 
-def case_of(lab: Lab, pair: Pair) -> Case | None:
+def with_other_values(lab: Lab) -> Lab | None:
+    """The example with every floating input drawn anew from its domain; None where forward does not accept it."""
+    target, arguments = lab.precise
+    redraws = [Redraw(leaf.name, leaf.position) for leaf in arguments.leaves if leaf.tensor.is_floating_point()]
+    changed = applied(redraws, arguments, lab.settings.seed + 1)
+    if changed is None:
+        return None
+    other = Lab(target, changed, lab.settings, lab.level, isolated=lab.isolated)
+    try:
+        outputs = other.gradient.run.outputs
+    except Exception:  # forward may refuse other values in any way
+        return None
+    return other if all(finite(out.detach()) for out in outputs) else None
+
+
+def case_of(lab: Lab, pair: Pair, own: Lab | None = None) -> Case | None:
     """The case behind a wrong pair, or None where the truth cannot be had element by element."""
     measured = dense_truth(lab, pair, pair.v)
     if measured is None:
@@ -104,4 +133,4 @@ def case_of(lab: Lab, pair: Pair) -> Case | None:
     siblings = {
         p.leaf.name: p.claimed.to(truth.dtype) for p in lab.gradient.pairs if p.output == pair.output and p is not pair
     }
-    return Case(lab, pair, claimed, truth, known, siblings)
+    return Case(lab, pair, claimed, truth, known, siblings, own)

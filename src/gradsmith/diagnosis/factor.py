@@ -31,18 +31,31 @@ gradsmith_inputs = {"MeanSquare": lambda: (torch.randn(4, 3, dtype=torch.float64
 
 
 def fits(case: Case) -> Fit | None:
+    factor = uniform(case)
+    name = _named(case, factor) if factor is not None else ""
+    if factor is None or not name:
+        return None
+    return Fit(
+        f"is {factor:.6g} times the true one" + (f" ({name})" if name != f"{factor:.6g}" else ""),
+        f"Multiply what backward returns for '{case.name}' by {_inverse(name)}.",
+    )
+
+
+def uniform(case: Case) -> float | None:
+    """The number by which every element is off, for two grad_outputs and at another example; None where there is none."""
+    factor = _ratio(case)
+    if factor is None or (case.claimed[case.known].numel() < 3 and not _constant(case, factor)):
+        return None
+    return factor
+
+
+def _ratio(case: Case) -> float | None:
     claimed, truth = case.claimed[case.known], case.truth[case.known]
     power = float((truth * truth).sum())
-    if power == 0:
-        return None
-    factor = float((claimed * truth).sum()) / power
+    factor = float((claimed * truth).sum()) / power if power else 0.0
     if factor == 0 or abs(factor - 1) < 1e-6 or not case.matches(case.claimed, factor * case.truth):
         return None
-    if claimed.numel() < 3 and not _constant(case, factor):
-        return None
-    name = _named(case, factor)
-    what = f"{factor:.6g} times the true one" + (f" ({name})" if name else "")
-    return Fit(f"is {what}", f"Multiply what backward returns for '{case.name}' by {_inverse(factor, name)}.")
+    return factor
 
 
 def _constant(case: Case, factor: float) -> bool:
@@ -53,23 +66,31 @@ def _constant(case: Case, factor: float) -> bool:
 
 
 def _named(case: Case, factor: float) -> str:
-    """What the factor probably is: a size, or a number that forward was given."""
-    sizes: dict[str, float] = {"the number of elements": case.x.numel(), "the number of outputs": case.output.numel()}
-    for name, tensor in case.inputs.items():
-        sizes |= {f"{name}.shape[{i}]": float(n) for i, n in enumerate(tensor.shape)}
-    names = case.lab.target.names
-    for i, value in enumerate(case.lab.arguments.flat):
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and i < len(names):
-            sizes[names[i]] = float(value)
-    for name, size in sizes.items():
-        if size not in (0.0, 1.0) and abs(factor - size) < 1e-6 * abs(size):
-            return name
-        if size not in (0.0, 1.0) and abs(factor * size - 1) < 1e-6:
-            return f"1 / {name}"
+    """What the factor is: 2 or 1/2, a size or its root, or a number that forward was given. Empty for any other number."""
+    for name, value in _numbers(case).items():
+        if value > 0 and abs(value - 1) > 1e-6:
+            for text, number in ((name, value), (f"1 / {name}", 1 / value)):
+                if abs(factor - number) < 1e-6 * number:
+                    return text
     return ""
 
 
-def _inverse(factor: float, name: str) -> str:
-    if name.startswith("1 / "):
-        return name.removeprefix("1 / ")
-    return f"1 / {name}" if name else f"{1 / factor:.6g}"
+def _numbers(case: Case) -> dict[str, float]:
+    """Every number that may have got into a gradient by mistake, by its name."""
+    names, options = case.lab.target.names, {}
+    for i, value in enumerate(case.lab.arguments.flat):
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and i < len(names):
+            options[names[i]] = float(value)
+    sizes = {f"{name}.shape[{i}]": float(n) for name, t in case.inputs.items() for i, n in enumerate(t.shape)}
+    counts = {"the number of elements": float(case.x.numel()), "the number of outputs": float(case.output.numel())}
+    rows = {
+        f"{case.name}.numel() / {case.name}.shape[{i}]": case.x.numel() / n for i, n in enumerate(case.x.shape) if n
+    }
+    plain = {"2": 2.0, **options, **counts, **sizes, **rows}
+    return plain | {
+        f"the square root of {name}": value**0.5 for name, value in plain.items() if value > 0 and name != "2"
+    }
+
+
+def _inverse(name: str) -> str:
+    return name.removeprefix("1 / ") if name.startswith("1 / ") else f"1 / {name}"

@@ -1,7 +1,8 @@
 """Diagnosis by repair: which single change to backward's source makes the gradient right?
 
 The changed backward is run in place of the user's, on the same inputs, and compared with the truth for two random
-grad_outputs. The user's file is not touched.
+grad_outputs; then at another example, for every input. What is right there only by accident is not advised. The user's file
+is not touched.
 """
 
 from __future__ import annotations
@@ -42,13 +43,25 @@ class Repair:
 
 def repaired(case: Case, kind: str) -> Fit | None:
     """The fit of one kind of repair; the search is done once per case."""
+    repair = _repair(case)
+    return _fit(repair) if repair is not None and repair.kind == kind else None
+
+
+def any_repair(case: Case) -> Fit | None:
+    """The fit of whatever change mends the gradient, for a cause that is known without it."""
+    repair = _repair(case)
+    return _fit(repair) if repair is not None else None
+
+
+def _repair(case: Case) -> Repair | None:
     repairs = _repairs(case.lab)
     key = (case.pair.leaf.position, case.pair.output)
     if key not in repairs:
         repairs[key] = _search(case)
-    repair = repairs[key]
-    if repair is None or repair.kind != kind:
-        return None
+    return repairs[key]
+
+
+def _fit(repair: Repair) -> Fit:
     before, after = repair.before, repair.after
     return Fit(
         f"is right with `{after}` instead of `{before}` (line {repair.line})",
@@ -65,7 +78,7 @@ def _repairs(lab: Lab) -> dict[tuple[int, int], Repair | None]:
 
 def _search(case: Case) -> Repair | None:
     cls = case.lab.target.function
-    if cls is None:
+    if cls is None or case.explains(case.claimed):  # nothing that a change of the formula could show
         return None
     name = "backward" if "backward" in vars(cls) or not hasattr(cls, "vjp") else "vjp"
     original = inspect.unwrap(getattr(cls, name))
@@ -93,9 +106,18 @@ def _search(case: Case) -> Repair | None:
         function = _compiled(candidate.tree, original)
         if function is None or not _gives(case, run, function, case.v, case.truth):
             continue
-        if wanted is None or _gives(case, run, function, second, wanted):
+        if (wanted is None or _gives(case, run, function, second, wanted)) and _holds_elsewhere(case, function):
             return Repair(candidate.kind, candidate.before, candidate.after, candidate.line)
     return None
+
+
+def _holds_elsewhere(case: Case, function: Callable[..., Any]) -> bool:
+    """Is the change right at another example, too? Where there is none to be had, the two grad_outputs have to do."""
+    other = case.another
+    if other is None:
+        return True
+    run = forward(*other.lab.precise, seed=other.lab.settings.seed)
+    return _gives(other, run, function, other.v, other.truth)
 
 
 def _needed(run: Run) -> list[torch.Tensor]:

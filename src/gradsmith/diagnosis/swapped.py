@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gradsmith.diagnosis.case import Case, Fit
 
-RANK = 50
+RANK = 16
 BAD = """
 import torch
 

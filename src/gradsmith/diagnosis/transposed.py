@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gradsmith.diagnosis.case import Case, Fit
 
-RANK = 40
+RANK = 17
 BAD = """
 import torch
 

@@ -22,7 +22,8 @@ from gradsmith.lab.measure.values import widened
 from gradsmith.lab.run import Run, Spent, forward, recorded
 from gradsmith.lab.subject.arguments import Arguments, Leaf
 from gradsmith.lab.subject.target import Target, functions_behind, resolve
-from gradsmith.source.loaded import line_of
+from gradsmith.source.loaded import line_of, model_of
+from gradsmith.source.places import line_of_gradient
 
 
 @dataclass(frozen=True)
@@ -134,10 +135,18 @@ class Lab:
         return same(a, b, self.tolerance.rtol, self.tolerance.floor)
 
     def is_rounding(self, leaf: Leaf, *gradients: Tensor | None) -> bool:
-        """Forward does not depend on this input, and its gradients are what cancellation leaves of nothing."""
+        """These gradients are what cancellation leaves of nothing: forward does not depend on this input, or as good as not.
+
+        A sum whose terms cancel is off by the rounding of its terms, which are as large as grad_output times the slope of a line
+        through the origin.
+        """
+        sizes = [float(g.abs().max()) for g in gradients if g is not None and g.numel()]
+        v = max((float(v.abs().max()) for v in self.baseline.v.values() if v.numel()), default=0.0)
+        outputs = [out.detach() for out in self.baseline.run.outputs if out.numel()]
+        steepness = max((float(out.abs().max()) for out in outputs), default=0.0) / typical_size(leaf.tensor)
         still = all(pair.flat for pair in self.gradient.pairs if pair.leaf.position == leaf.position)
-        size = max((float(v.abs().max()) for v in self.baseline.v.values() if v.numel()), default=0.0)
-        return still and all(float(g.abs().max()) <= 1e-8 * size for g in gradients if g is not None and g.numel())
+        few_digits = 2**12 * torch.finfo(leaf.tensor.dtype).eps * v * steepness
+        return all(size <= max(few_digits, 1e-8 * v if still else 0.0) for size in sizes)
 
     @cached_property
     def classes(self) -> tuple[type[torch.autograd.Function], ...]:
@@ -231,6 +240,11 @@ class Lab:
             cause=cause,
             evidence=evidence or {},
         )
+
+    def line_of_gradient(self, argument: str | None) -> int | None:
+        """The line in which backward computes the gradient of this input, as far as the source says."""
+        model = model_of(self.target.function) if self.target.function is not None and argument is not None else None
+        return line_of_gradient(model, argument) if model is not None and argument is not None else None
 
     def with_settings(self, **changes: Any) -> Lab:
         return Lab(self.target, self.arguments, replace(self.settings, **changes), self.level, self.surrogate)

@@ -174,7 +174,7 @@ def _eps_of(outputs: Sequence[Tensor], eps: float) -> float:
     """
     found = eps
     for kind in (torch.float32, torch.bfloat16, torch.float16):
-        real = (torch.view_as_real(o) if o.is_complex() else o for o in outputs)
+        real = (torch.view_as_real(o.resolve_conj()) if o.is_complex() else o for o in outputs)
         if all(torch.equal(o.to(kind).to(o.dtype), o) for o in real):
             found = max(found, torch.finfo(kind).eps)
         elif kind is torch.float32:

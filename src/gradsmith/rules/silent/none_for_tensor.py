@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 CODE = "GS213"
 SEVERITY = "error"
+_IN_ORDER = "Return the gradients in the order of forward's inputs."
 WAIVED_BY = ("stop",)
 OUTCOME = "none"
 EXPLAINS = ("undeclared-surrogate",)
@@ -190,40 +191,56 @@ def _is_trained(function: FunctionModel, param: Param) -> bool:
 def probe(lab: Lab) -> Iterator[Finding]:
     seen: set[str] = set()
     for pair in lab.gradient.wrong:
-        if pair.status != "missing" or pair.mismatch is None or pair.leaf.name in seen:
+        name = pair.leaf.name
+        if pair.status != "missing" or pair.mismatch is None or name in seen:
             continue
-        seen.add(pair.leaf.name)
+        seen.add(name)
+        slot = _wrong_slot(lab, name)
+        instead = f", and a gradient for '{slot}', which needs none" if slot else ""
         yield lab.finding(
-            f"{lab.target.name}.backward returns None for '{pair.leaf.name}', but the output depends on it: the "
-            f"derivative at {pair.leaf.name}{list(pair.mismatch.element or ())} is {pair.mismatch.true:.6g}.",
-            argument=pair.leaf.name,
-            advice=f"Return the gradient of '{pair.leaf.name}'; if it must not be trained, pass it detached.",
+            f"{lab.target.name}.backward returns None for '{name}'{instead}, but the output depends on it: the "
+            f"derivative at {name}{list(pair.mismatch.element or ())} is {pair.mismatch.true:.6g}.",
+            argument=name,
+            line=lab.line_of_gradient(name),
+            cause="swapped" if slot else None,
+            advice=_IN_ORDER
+            if slot
+            else f"Return the gradient of '{name}'; if it must not be trained, pass it detached.",
             evidence={"element": pair.mismatch.element, "true": pair.mismatch.true},
         )
     if lab.surrogate:
-        yield from _wrong_slot(lab, seen)
+        yield from _misplaced(lab, seen)
 
 
-def _wrong_slot(lab: Lab, known: set[str]) -> Iterator[Finding]:
+def _misplaced(lab: Lab, known: set[str]) -> Iterator[Finding]:
     """Forward may be flat, so that no derivative is missing; but a surrogate has a gradient, and it went elsewhere."""
+    from gradsmith.lab.measure.raw import raw_pairs
+
+    for pair in raw_pairs(lab):
+        slot = _wrong_slot(lab, pair.name) if pair.name not in known else None
+        if slot is not None:
+            known.add(pair.name)
+            yield lab.finding(
+                f"{pair.function}.backward returns None for '{pair.name}', which needs a gradient, and a gradient for "
+                f"'{slot}', which needs none.",
+                function=pair.function,
+                argument=pair.name,
+                line=lab.line_of_gradient(pair.name),
+                cause="swapped",
+                advice=_IN_ORDER,
+            )
+
+
+def _wrong_slot(lab: Lab, name: str) -> str | None:
+    """The input that needs no gradient and gets one of the shape of this one, which needs it and gets None."""
     from torch import Tensor
 
     from gradsmith.lab.measure.raw import raw_pairs
 
     pairs = [pair for pair in raw_pairs(lab) if isinstance(pair.given, Tensor)]
-    for pair in pairs:
-        if not pair.needed or pair.returned is not None or pair.name in known:
-            continue
+    for pair in (p for p in pairs if p.name == name and p.needed and p.returned is None):
         for other in pairs:
-            misplaced = not other.needed and other.function == pair.function and isinstance(other.returned, Tensor)
-            if misplaced and other.returned.shape == pair.given.shape:
-                known.add(pair.name)
-                yield lab.finding(
-                    f"{pair.function}.backward returns None for '{pair.name}', which needs a gradient, and a gradient for "
-                    f"'{other.name}', which needs none.",
-                    function=pair.function,
-                    argument=pair.name,
-                    cause="swapped",
-                    advice="Return the gradients in the order of forward's inputs.",
-                )
-                break
+            spare = not other.needed and other.function == pair.function and isinstance(other.returned, Tensor)
+            if spare and other.returned.shape == pair.given.shape:
+                return other.name
+    return None

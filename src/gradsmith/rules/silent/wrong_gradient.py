@@ -136,7 +136,7 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
         argument=m.argument,
         severity="warning" if kept or _compressed(lab, pair) else None,
         cause=fit.cause if fit is not None else None,
-        line=fit.line if fit is not None else None,
+        line=(fit.line if fit is not None else None) or lab.line_of_gradient(m.argument),
         advice=(
             fit.advice
             if fit is not None
