@@ -106,7 +106,9 @@ def _keeping(old: Tensor, new: Tensor) -> Tensor:
 
 
 def _mapped(args: Args, chosen: Sequence[int], value: Value) -> Args:
-    return tuple(_keeping(a, value(a.detach())) if i in chosen else a for i, a in enumerate(args))
+    return tuple(
+        _keeping(a, value(a.detach())) if i in chosen and isinstance(a, Tensor) else a for i, a in enumerate(args)
+    )
 
 
 def _if_kind(args: Args, kind: Callable[[Tensor], bool], value: Value) -> Args:

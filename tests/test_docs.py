@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -28,6 +29,7 @@ def test_the_readme_shows_what_gradsmith_says() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "gradsmith", "check", "examples/first_gradient.py", "--level", "quick"],
         cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name != "COLUMNS"},
         capture_output=True,
         text=True,
         check=False,

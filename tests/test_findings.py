@@ -68,7 +68,7 @@ def test_folding_keeps_the_severity_of_the_root() -> None:
                 ("C", "refuted", "x"),
                 ("D", "unverified", "no inputs worked"),
             ],
-            "2 verified, 1 refuted, 1 NOT verified (no inputs worked)",
+            "2 verified, 1 refuted, 1 not verified (no inputs worked)",
         ),
         ([("A", "verified", "")], "1 verified"),
     ],

@@ -1,4 +1,4 @@
-"""What `gradsmith check` says while it works: each verdict when it is known, and nothing that a program would trip over."""
+"""What `gradsmith check` says while it works: each verdict once, and nothing that a program would trip over."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_verdicts_are_told_as_they_come() -> None:
+def test_each_verdict_is_told_once() -> None:
     done = run()
     assert done.returncode == 1
-    told = [line.split()[:2] for line in done.stderr.splitlines()]
-    assert told == [["WRONG", "Swish"], ["ok", "Linear"], ["WRONG", "LeakyClamp"]]
+    assert done.stderr == ""
+    told = [line.split()[:2] for line in done.stdout.splitlines() if line.startswith(("refuted", "verified"))]
+    assert told == [["refuted", "Swish"], ["verified", "Linear"], ["refuted", "LeakyClamp"]]
     assert done.stdout.rstrip().endswith("1 verified, 2 refuted")
 
 

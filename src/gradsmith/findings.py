@@ -264,11 +264,11 @@ def plural(count: int, noun: str) -> str:
 
 def _verdict_line(subjects: Sequence[Subject]) -> str:
     words = []
-    for verdict, shown in (("verified", "verified"), ("refuted", "refuted"), ("unverified", "NOT verified")):
+    for verdict, shown in (("verified", "verified"), ("refuted", "refuted"), ("unverified", "not verified")):
         hits = [s for s in subjects if s.verdict == verdict]
         reasons = list(dict.fromkeys(s.reason for s in hits if s.reason)) if verdict == "unverified" else []
         if hits:
-            words.append(f"{len(hits)} {shown}" + (f" ({'; '.join(reasons)})" if reasons else ""))
+            words.append(f"{len(hits)} {shown}" + (f" ({reasons[0]})" if len(hits) == 1 and reasons else ""))
     if skipped := sum(s.verdict == "skipped" for s in subjects):
         words.append(f"{skipped} skipped")
     return ", ".join(words)

@@ -30,7 +30,7 @@ FILES = [
     EXAMPLES / "broken" / "max_ties.py",
 ]
 # What decides about rendering and exit, not about the check.
-ABOUT_OUTPUT = {"format", "output", "fail_on", "exit_zero", "allow_unverified", "isolated"}
+ABOUT_OUTPUT = {"verbose", "format", "output", "fail_on", "exit_zero", "allow_unverified", "isolated"}
 ELSEWHERE = {"stub": "stubs", "memory_limit": "memory"}
 
 

@@ -43,6 +43,7 @@ def command(
     allow_unverified: bool,
     format: str | None,
     output: str | None,
+    verbose: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     preview: bool,
@@ -63,8 +64,10 @@ def command(
     options = Options.of(chosen)
     limit = int(memory_limit * 2**30)
     how = Running(with_config(options, config).as_json(), timeout, limit, stub, inputs, device, jobs)
-    shown = Output.of(format, output, fail_on, config, exit_zero=exit_zero, allow_unverified=allow_unverified)
+    shown = Output.of(
+        format, output, fail_on, config, exit_zero=exit_zero, verbose=verbose, allow_unverified=allow_unverified
+    )
     total = sum(len(item.subjects) for item in work)
-    with Progress(total, tell=total > 1 and shown.format == "full") as progress:
+    with Progress(total) as progress:
         report = linted_and_run(targets, work, how, config, progress.advance)
     finish(report, shown)

@@ -47,6 +47,7 @@ def command(
     no_cache: bool,
     format: str | None,
     output: str | None,
+    verbose: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     preview: bool,
@@ -67,7 +68,7 @@ def command(
     config = configured(isolated, stdin_filename if "-" in given else given[0])
     rules = {"select": split(select), "ignore": split(ignore), "preview": preview}
     chosen: dict[str, Any] = {**rules, "config": config, "debug": debug}
-    wanted = Output.of(format, output, fail_on, config, exit_zero=exit_zero)
+    wanted = Output.of(format, output, fail_on, config, exit_zero=exit_zero, verbose=verbose)
     wish = _Wish(fix, unsafe_fixes, diff, statistics)
     if given == ("-",):
         _from_stdin(stdin_filename or "<stdin>", wish, chosen, wanted)

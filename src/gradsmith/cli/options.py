@@ -12,6 +12,7 @@ import click
 from gradsmith.config import Config, load
 from gradsmith.findings import GradsmithError, Report, Severity
 from gradsmith.report import FORMATS, format_for, render
+from gradsmith.report.layout import terminal_width
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,6 +25,7 @@ class Output(NamedTuple):
     fail_on: Severity = "error"
     allow_unverified: bool = False
     exit_zero: bool = False
+    verbose: bool = False
 
     @staticmethod
     def of(
@@ -34,18 +36,20 @@ class Output(NamedTuple):
         *,
         exit_zero: bool,
         allow_unverified: bool = False,
+        verbose: bool = False,
     ) -> Output:
         """The command line's wishes over the project's: a file's ending chooses the format where none is given."""
         chosen = format or (format_for(file) if file else "full")
         limit: Severity = "warning" if (fail_on or config.fail_on) == "warning" else "error"
-        return Output(chosen, file, limit, allow_unverified, exit_zero)
+        return Output(chosen, file, limit, allow_unverified, exit_zero, verbose)
 
 
 def report_options(command: F) -> F:
-    """--format, --output, --select, --ignore, --preview, --fail-on, --exit-zero, --isolated, --debug."""
+    """--format, --output, --verbose, --select, --ignore, --preview, --fail-on, --exit-zero, --isolated, --debug."""
     options = [
         click.option("--format", "format", type=click.Choice(FORMATS), default=None, help="How to print. [full]"),
         click.option("--output", type=click.Path(dir_okay=False), help="Write the report to a file instead."),
+        click.option("--verbose", "-v", is_flag=True, help="Show every remark and every condition in full."),
         click.option("--select", multiple=True, metavar="RULES", help="Only these rules, codes or families."),
         click.option("--ignore", multiple=True, metavar="RULES", help="Leave these rules out."),
         click.option("--preview", is_flag=True, help="Run rules in preview, too."),
@@ -92,14 +96,15 @@ def configured(isolated: bool, target: str | None) -> Config:
 def finish(report: Report, output: Output) -> None:
     """Print or write the report and exit with the status it deserves."""
     if output.file:
-        text = render(report, output.format)
+        text = render(report, output.format, verbose=output.verbose)
         try:
             with open(output.file, "w", encoding="utf-8") as stream:
                 stream.write(text)
         except OSError as error:
             raise GradsmithError(f"cannot write {output.file}: {error.strerror}") from None
     else:
-        click.echo(render(report, output.format, color=_color()), nl=False, color=_color())
+        layout = {"width": terminal_width(), "verbose": output.verbose}
+        click.echo(render(report, output.format, color=_color(), **layout), nl=False, color=_color())
     raise click.exceptions.Exit(0 if output.exit_zero else status(report, output))
 
 

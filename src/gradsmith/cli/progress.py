@@ -1,4 +1,4 @@
-"""How far the work is: each verdict as it is known, and a bar on a terminal. Both on stderr."""
+"""How far the work is: a bar on a terminal, with the subject that was checked last. On stderr; gone when the report comes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from types import TracebackType
 from typing import Any
 
 from gradsmith.findings import Report
-from gradsmith.report.full_format import verdict_line
-from gradsmith.report.style import Style
 
 
 class Progress:
-    """Tells verdicts while other subjects are still being checked; rich is loaded only where there is a terminal."""
+    """Moves while subjects are being checked; rich is loaded only where there is a terminal. Each verdict is told once, in the report."""
 
-    def __init__(self, total: int, *, tell: bool) -> None:
+    def __init__(self, total: int) -> None:
         self.total = total
-        self.tell = tell  # not where the report is meant for a program: somebody may read both streams as one
         self.bar: Any = None
 
     def __enter__(self) -> Progress:
@@ -39,13 +36,8 @@ class Progress:
 
     def advance(self, report: Report) -> None:
         """One subject is done."""
-        for subject in report.subjects:
-            line = verdict_line(subject, Style(False))
-            if self.bar is not None:
-                self.bar.update(self.task, advance=1, description=subject.name)
-                self.bar.console.print(line, markup=False, highlight=False)
-            elif self.tell:
-                print(line, file=sys.stderr, flush=True)
+        for subject in report.subjects if self.bar is not None else ():
+            self.bar.update(self.task, advance=1, description=f"{subject.name}: {subject.verdict}")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

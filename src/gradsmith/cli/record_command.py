@@ -35,6 +35,7 @@ def command(
     script: tuple[str, ...],
     format: str | None,
     output: str | None,
+    verbose: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     preview: bool,
@@ -67,7 +68,9 @@ def command(
             debug=debug,
         )
     report.notes[:] = [f"{rank()}: {note}" if rank() else note for note in report.notes]
-    chosen = Output.of(format, _ranked(output, rank()) if output else None, fail_on, config, exit_zero=exit_zero)
+    chosen = Output.of(
+        format, _ranked(output, rank()) if output else None, fail_on, config, exit_zero=exit_zero, verbose=verbose
+    )
     try:
         finish(report, chosen)
     except click.exceptions.Exit as leaving:

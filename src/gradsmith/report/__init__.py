@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 from gradsmith.catalog import nearest
 from gradsmith.findings import GradsmithError, Report
@@ -11,12 +12,12 @@ FORMATS = ("full", "concise", "json", "sarif", "github", "junit")
 _ENDINGS = {".json": "json", ".sarif": "sarif", ".xml": "junit"}
 
 
-def render(report: Report, format: str, *, color: bool = False) -> str:
-    """The report as text in one of `FORMATS`."""
+def render(report: Report, format: str, *, color: bool = False, **layout: Any) -> str:
+    """The report as text in one of `FORMATS`. `layout` (width, verbose) is for people, so only the full text knows it."""
     if format not in FORMATS:
         raise GradsmithError(f"no format is called {format!r}; {nearest(format, FORMATS)}")
     module = importlib.import_module(f"gradsmith.report.{format}_format")
-    text: str = module.render(report, color=color)
+    text: str = module.render(report, color=color, **(layout if format == "full" else {}))
     return text
 
 

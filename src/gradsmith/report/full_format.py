@@ -1,130 +1,134 @@
-"""The full report: the user's own line with a caret, the reason, and what to write instead."""
+"""The full report: errors first, the user's own lines with a caret, the reason, what to write instead, and the verdicts."""
 
 from __future__ import annotations
 
-import textwrap
+from collections import defaultdict
 from collections.abc import Sequence
 
-from gradsmith.findings import Finding, Report, Subject
+from gradsmith.findings import RANK, Finding, Report, Subject, plural
+from gradsmith.report import source_view
+from gradsmith.report.conditions_table import table
 from gradsmith.report.explored import below, right_where
+from gradsmith.report.layout import PLAIN, wrapped
 from gradsmith.report.place import place, shown_path
 from gradsmith.report.style import Style
 
-_WIDTH = 110
-_MARK = {"error": "red", "warning": "yellow", "info": "cyan"}
-_VERDICT = {
-    "verified": ("ok", "green"),
-    "refuted": ("WRONG", "red"),
-    "unverified": ("??", "yellow"),
-    "skipped": ("--", "dim"),
-}
+_VERDICT = {"verified": "green", "refuted": "red", "unverified": "yellow", "skipped": "dim"}
+_WORD = {"unverified": "not verified"}
+_MOST_PLACES = 3
+_MOST_REASONS = 8
 
 
-def render(report: Report, *, color: bool = False) -> str:
+def render(report: Report, *, color: bool = False, width: int = PLAIN, verbose: bool = False) -> str:
     style = Style(color)
-    blocks = [_finding(f, style) for f in report.findings]
+    blocks = [[*_finding(f, style, width)] for f in _ordered(report.findings) if verbose or f.severity != "info"]
+    if not verbose:
+        blocks += _remarks([f for f in report.findings if f.severity == "info"], style, width)
     if report.skipped:
-        lines = [f"  {shown_path(s.path)}: {s.reason}" for s in report.skipped]
-        blocks.append("\n".join([style.bold(f"skipped ({len(lines)})"), *lines]))
-    blocks += [f"{s.name}, step by step\n{_steps(s)}" for s in report.subjects if s.measured.get("steps")]
+        lines = [line for s in report.skipped for line in _item(f"{shown_path(s.path)}: {s.reason}", width)]
+        blocks.append([style.bold(f"skipped ({len(report.skipped)})"), *lines])
+    blocks += [_steps(s, width) for s in report.subjects if s.measured.get("steps")]
     if report.subjects:
-        blocks.append("\n".join(line for s in report.subjects for line in (verdict_line(s, style), *below(s))))
-    if matrix := _matrix(report.subjects, style):
-        blocks.append(matrix)
-    if report.notes:
-        blocks.append("\n".join(f"note: {note}" for note in report.notes))
-    blocks.append(style.bold(report.closing_line()))
-    return "\n\n".join(blocks) + "\n"
+        blocks.append([line for s in report.subjects for line in _verdict(s, style, width)])
+    blocks.append(table(report.subjects, style, width, verbose=verbose))
+    blocks.append([line for note in report.notes for line in wrapped(f"note: {note}", width, indent="  ")])
+    blocks.append([style.bold(line) for line in _closing(report, width)])
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
-def _finding(finding: Finding, style: Style) -> str:
+def _ordered(findings: Sequence[Finding]) -> list[Finding]:
+    """Errors first; of one weight, by file and line."""
+    return sorted(findings, key=lambda f: (RANK[f.severity or "info"], f.path or "", f.cell or 0, f.line or 0))
+
+
+def _finding(finding: Finding, style: Style, width: int) -> list[str]:
     severity = finding.severity or "info"
     name = f"{finding.rule}/{finding.cause}" if finding.cause else finding.rule
     blame = f" (a defect of {finding.blame}, not of your code)" if finding.blame != "user" else ""
-    head = f"{style.paint(severity, _MARK[severity])}[{finding.code} {name}]{blame}"
-    lines = [f"{head} {_wrapped(finding.message, len(severity) + len(name) + 10)}"]
-    lines += _source(finding, style)
+    lines = wrapped(f"{severity}[{finding.code} {name}]{blame} {finding.message}", width, indent="    ")
+    lines[0] = style.paint(severity, source_view.MARK[severity]) + lines[0].removeprefix(severity)
+    lines += source_view.shown(finding, style, width)
     if finding.advice:
-        lines.append(f"  {style.paint('help:', 'green')} {_wrapped(finding.advice, 8)}")
+        lines += _labelled("help", finding.advice, style.paint("help:", "green"), width)
     if "thread" in finding.evidence:
         lines.append(f"  {style.dim('see:')} {finding.evidence['thread']} (torch {finding.evidence.get('torch', '?')})")
     for symptom in finding.symptoms:
-        lines.append(f"  {style.dim('also:')} [{symptom.rule}] {_wrapped(symptom.message, 10)}")
-    if finding.reproduce and "check" in finding.lenses and 0 < len(finding.reproduce.inputs) < 90:
+        lines += _labelled("also", f"[{symptom.rule}] {symptom.message}", style.dim("also:"), width)
+    if finding.reproduce and "check" in finding.lenses and 0 < len(finding.reproduce.inputs) < width - 20:
         lines.append(f"  {style.dim('inputs:')} {finding.reproduce.inputs}")
-    return "\n".join(lines)
+    return lines
 
 
-def _source(finding: Finding, style: Style) -> list[str]:
-    if finding.line is None:
-        return [f"  --> {place(finding)}"] if finding.path else []
-    lines = [f"  {style.dim('-->')} {place(finding)}"]
-    if not finding.snippet:
-        return lines
-    number = str(finding.line)
-    margin = " " * len(number)
-    text = finding.snippet.rstrip("\n")
-    shift = len(text) - len(text.lstrip())
-    column = (finding.column or 0) - shift
-    if finding.end_line == finding.line and finding.end_column is not None:
-        width = max(1, finding.end_column - (finding.column or 0))
-    else:
-        width = max(1, len(text.rstrip()) - (finding.column or 0))
-    caret = style.paint("^" * width, _MARK[finding.severity or "info"])
-    return [*lines, f"  {number} | {text.strip()}", f"  {margin} | {' ' * max(0, column)}{caret}"]
+def _labelled(label: str, text: str, painted: str, width: int) -> list[str]:
+    lines = wrapped(text, width, first=f"  {label}: ", indent=" " * (len(label) + 4))
+    return [lines[0].replace(f"{label}:", painted, 1), *lines[1:]]
 
 
-def verdict_line(subject: Subject, style: Style) -> str:
-    """`WRONG  Swish [declared inputs]: wrong-gradient`; of a verified one, where else it is right, and what it assumes."""
-    word, color = _VERDICT[subject.verdict]
+def _remarks(findings: Sequence[Finding], style: Style, width: int) -> list[list[str]]:
+    """One block for each rule: what it remarks, how often and where. `-v` shows each of them in full."""
+    groups: dict[tuple[str, str], list[Finding]] = defaultdict(list)
+    for finding in _ordered(findings):
+        groups[finding.code, finding.rule].append(finding)
+    return [_remark(code, rule, those, style, width) for (code, rule), those in groups.items()]
+
+
+def _remark(code: str, rule: str, those: list[Finding], style: Style, width: int) -> list[str]:
+    first = those[0]
+    if len(those) == 1:
+        return _finding(first, style, width)
+    lines = wrapped(f"info[{code} {rule}] ({len(those)} times) {first.message}", width, indent="    ")
+    lines[0] = style.paint("info", source_view.MARK["info"]) + lines[0].removeprefix("info")
+    places = list(dict.fromkeys(place(f) for f in those))
+    more = [f"and {len(places) - _MOST_PLACES} more; -v shows all"] if len(places) > _MOST_PLACES else []
+    lines += [f"  {style.dim('-->')} {where}" for where in places[:_MOST_PLACES]]
+    lines += [f"      {text}" for text in more]
+    if first.advice:
+        lines += _labelled("help", first.advice, style.paint("help:", "green"), width)
+    return lines
+
+
+def verdict_line(subject: Subject) -> str:
+    """`refuted  Swish [declared inputs]: wrong-gradient`; of a verified one, where else it is right, and what it assumes."""
     origin = f" [{subject.inputs_from} inputs]" if subject.inputs_from != "none" else ""
     words = "; ".join(filter(None, (subject.reason, right_where(subject))))
     reason = f": {words}" if words else ""
     meant = f" ({subject.gradient} gradient)" if subject.gradient != "exact" else ""
-    return f"{style.paint(f'{word:>5}', color)}  {subject.name}{meant}{origin}{reason}"
+    word = _WORD.get(subject.verdict, subject.verdict)
+    return f"{word:<12}  {subject.name}{meant}{origin}{reason}"
 
 
-_CELL = {
-    "works": ("yes", "green"),
-    "fails": ("FAILS", "red"),
-    "not supported": ("no", "yellow"),
-    "not tried": (".", "dim"),
-}
+def _verdict(subject: Subject, style: Style, width: int) -> list[str]:
+    lines = wrapped(verdict_line(subject), width, indent=" " * 14)
+    word = _WORD.get(subject.verdict, subject.verdict)
+    lines[0] = style.paint(word, _VERDICT[subject.verdict]) + lines[0].removeprefix(word)
+    told = [line for text in below(subject) for line in wrapped(text.strip(), width, first=" " * 14, indent=" " * 14)]
+    return [*lines, *told]
 
 
-def _matrix(subjects: Sequence[Subject], style: Style) -> str:
-    """One row per subject that was tried under conditions: what works, fails, or is not supported, and why."""
-    rows = [s for s in subjects if any(not state.startswith("not tried") for state in s.conditions.values())]
-    lines = []
-    for subject in rows:
-        groups: dict[str, list[str]] = {}
-        for condition, state in subject.conditions.items():
-            groups.setdefault(state.partition(":")[0], []).append(condition)
-        told = [
-            f"{style.paint(word, color)} {', '.join(groups[state])}"
-            for state, (word, color) in _CELL.items()
-            if state in groups and state != "not tried"
-        ]
-        untried: dict[str, list[str]] = {}
-        for condition in groups.get("not tried", ()):
-            untried.setdefault(subject.conditions[condition].partition(": ")[2], []).append(condition)
-        if untried:
-            reasons = [f"{', '.join(those)} ({reason})" for reason, those in untried.items()]
-            told.append(f"{style.dim('not tried')} {', '.join(reasons)}")
-        lines.append(f"  {subject.name}: " + "; ".join(told))
-    return "\n".join([style.bold("works under"), *lines]) if lines else ""
+def _closing(report: Report, width: int) -> list[str]:
+    """The verdicts counted; reasons for what was not verified are counted on lines of their own, at most ten in all."""
+    lines = wrapped(report.closing_line(), width, indent="  ")
+    counted: dict[str, int] = defaultdict(int)
+    for subject in report.subjects:
+        if subject.verdict == "unverified" and subject.reason:
+            counted[subject.reason] += 1
+    reasons = sorted(counted.items(), key=lambda pair: -pair[1])
+    told = [_item(f"{count} not verified: {reason}", width)[0] for reason, count in reasons[:_MOST_REASONS]]
+    if len(reasons) > _MOST_REASONS:
+        told.append(f"  and {plural(len(reasons) - _MOST_REASONS, 'other reason')}")
+    return [*lines, *told] if len(counted) > 1 or sum(counted.values()) > 1 else lines
 
 
-def _wrapped(text: str, indent: int) -> str:
-    lines = textwrap.wrap(text, _WIDTH, initial_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
-    return "\n          ".join(line.strip() for line in lines)
+def _item(text: str, width: int) -> list[str]:
+    return wrapped(text, width, first="  ", indent="    ")
 
 
-def _steps(subject: Subject) -> str:
-    lines = []
+def _steps(subject: Subject, width: int) -> list[str]:
+    lines = [f"{subject.name}, step by step"]
     for number, step in enumerate(subject.measured["steps"], 1):
-        lines.append(f"  {number}. {step['title']}: {step['state']}")
-        lines += [f"       {line}" for line in step["seen"]]
-        lines += [f"       try: {step['advice']}"] if step["advice"] else []
+        lines += wrapped(f"{number}. {step['title']}: {step['state']}", width, first="  ", indent="     ")
+        lines += [line for seen in step["seen"] for line in wrapped(seen, width, first=" " * 7, indent=" " * 9)]
+        if step["advice"]:
+            lines += wrapped(f"try: {step['advice']}", width, first=" " * 7, indent=" " * 12)
     lines.append(f"  {len(subject.measured['steps']) + 1}. the verdict: {subject.verdict}")
-    return "\n".join(lines)
+    return lines
