@@ -1,0 +1,188 @@
+"""The derivative of foreign code along directions, with its error: seven points, at one step after the other.
+
+Seven equally spaced values give a derivative of order six, two of lower order whose distance from it shows the
+truncation, and the noise (what is left in the highest differences). A coarse step is tried first: smooth functions are
+done with it. Then finer ones, because what looks like noise may be a function that swings within the step; then coarser.
+Noise of a finer step is also noise of a coarser one, never the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gradsmith.external.stencil import SEVEN, Array, derivative, noise_in, stencil
+
+# One row of displacements per move -> one row of values per move; NaN where the function has none.
+Phi = Callable[[Sequence[Array]], Array]
+
+_EXPONENTS = (-2, -3, -4, -5, -6, -7, -8, -1, 0, 1, 2)
+_GOOD = 1e-10  # of the largest derivative: more digits would not be seen in any error that is stated
+_SURE = 3.0  # standard deviations
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass
+class Level:
+    """What seven points at one step said, for every row."""
+
+    step: float
+    side: int
+    values: Array  # (7, rows), the point itself among them
+    value: Array
+    truncation: Array
+    noise: Array
+    still: bool
+
+
+@dataclass
+class Slope:
+    """The derivative along one direction (rows: of each independent row), its error, and the noise of the function."""
+
+    value: Array
+    error: Array
+    noise: Array
+    side: int
+    levels: dict[float, Level] = field(repr=False)
+
+    @property
+    def found(self) -> bool:
+        return bool(np.isfinite(self.error).all())
+
+
+def slopes(
+    phi: Phi,
+    directions: Sequence[Array],
+    weights: Sequence[float],
+    base: Array,
+    size: Array,
+    enough: float = _GOOD,
+) -> list[Slope]:
+    """The derivative of phi along each direction. `weights` turns a derivative into one of the input's own units;
+    `size` is the size of the terms that phi sums, which rounding goes with; an error below `enough` of the largest
+    derivative ends the search.
+    """
+    levels: list[dict[float, Level]] = [{} for _ in directions]
+    done = [False] * len(directions)
+    for exponent in _EXPONENTS:
+        step = 10.0**exponent
+        open_ = [k for k in range(len(directions)) if not done[k]]
+        if not open_:
+            break
+        if exponent > -1:
+            open_ = [k for k in open_ if _noisy(_best(levels[k], base, size))]
+        for k, level in zip(open_, _level(phi, [directions[k] for k in open_], step, base)):
+            if level is not None:
+                levels[k][step] = level
+        best = [_best(of_one, base, size) for of_one in levels]
+        scale = max((w * float(np.abs(s.value).max()) for w, s in zip(weights, best) if s.found), default=0.0)
+        for k in open_:
+            done[k] = best[k].found and weights[k] * float(best[k].error.max()) <= enough * scale
+    return [_best(of_one, base, size) for of_one in levels]
+
+
+def _noisy(slope: Slope) -> bool:
+    """Whether a longer step could help: the slope does not stand out from its error by what float32 has of digits."""
+    return not slope.found or bool((slope.error > 1e-6 * np.abs(slope.value)).any())
+
+
+def _level(phi: Phi, directions: Sequence[Array], step: float, base: Array) -> list[Level | None]:
+    """Seven points along each direction: on both sides, else on one."""
+    found: dict[int, Level | None] = {}
+    for side in (0, 1, -1):
+        asked = [k for k in range(len(directions)) if found.get(k) is None]
+        if not asked:
+            break
+        nodes = [n for n in SEVEN[side] if n != 0]
+        values = phi([n * step * directions[k] for k in asked for n in nodes])
+        for position, k in enumerate(asked):
+            mine = values[position * len(nodes) : (position + 1) * len(nodes)]
+            found[k] = _read(mine, step, side, base) if np.isfinite(mine).all() else None
+    return [found.get(k) for k in range(len(directions))]
+
+
+def _read(values: Array, step: float, side: int, base: Array) -> Level:
+    nodes = SEVEN[side]
+    all_values = np.insert(values, nodes.index(0), base, axis=0)
+    high = derivative(nodes, all_values) / step
+    of_lower = [_inner(nodes, all_values, stencil(name, side).nodes) / step for name in ("richardson", "central")]
+    first, second = np.abs(high - of_lower[0]), np.abs(of_lower[0] - of_lower[1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        falling = np.where(second > 0, np.minimum(1.0, first / second), 1.0)
+    # Half of what the series promises: one small difference may be an accident.
+    truncation = first * np.sqrt(falling)
+    still = bool((all_values == base).all())
+    return Level(step, side, all_values, high, truncation, noise_in(all_values), still)
+
+
+def _inner(nodes: tuple[int, ...], values: Array, inner: tuple[int, ...]) -> Array:
+    return derivative(inner, values[[nodes.index(n) for n in inner]])
+
+
+def _best(levels: dict[float, Level], base: Array, size: Array) -> Slope:
+    """Of every row, the step with the smallest error."""
+    nothing = np.full(base.shape, np.nan)
+    moving = {h: level for h, level in levels.items() if not level.still}
+    if not moving:
+        if not levels:
+            return Slope(nothing, np.full(base.shape, np.inf), nothing, 0, levels)
+        # It never moved: the derivative is 0, as far as the longest step can tell.
+        longest = max(levels)
+        return Slope(np.zeros_like(base), _EPS * size / longest, np.zeros_like(base), levels[longest].side, levels)
+    value, error, noise = nothing.copy(), np.full(base.shape, np.inf), nothing.copy()
+    finer = np.zeros(base.shape)
+    for h in sorted(moving):
+        level = moving[h]
+        finer = np.maximum(finer, level.noise)
+        floor = _EPS * (size + np.abs(level.value)) / 2
+        here = np.maximum(finer, floor)
+        seven = stencil("seven", level.side).noise
+        total = level.truncation + _SURE * seven * here / h
+        better = total < error
+        value, error, noise = (
+            np.where(better, new, old) for new, old in ((level.value, value), (total, error), (here, noise))
+        )
+    sides = [level.side for level in moving.values()]
+    return Slope(value, error, noise, next((s for s in sides if s), 0), levels)
+
+
+def error_at(slope: Slope, method: str, phi: Phi, direction: Array, base: Array) -> tuple[float, Array, Array]:
+    """(step, error, noise of it) of a method along this direction, at the step that suits it best.
+
+    The step is where truncation, as far as it shows at the steps already taken, equals the noise. The error is measured
+    there: the distance from the slope of higher order, and that slope's own error.
+    """
+    formula = stencil(method, slope.side)
+    scale = float(np.sqrt(np.mean(slope.noise**2)))
+    candidates: list[tuple[float, float]] = []
+    coefficient = 0.0
+    for h, level in sorted(slope.levels.items()):
+        if level.side != slope.side or level.still:
+            continue
+        value = _inner(SEVEN[level.side], level.values, formula.nodes) / h
+        off = float(np.sqrt(np.mean((value - slope.value) ** 2)))
+        noise = formula.noise * scale / h
+        candidates.append((off + noise, h))
+        if off > _SURE * noise and coefficient == 0.0:
+            coefficient = off / h**formula.order
+    if coefficient > 0:
+        wanted = (formula.noise * scale / (formula.order * coefficient)) ** (1 / (formula.order + 1))
+    elif candidates:
+        wanted = min(candidates)[1]
+    else:
+        wanted = max(slope.levels, default=1e-5)
+    step = float(2.0 ** np.round(np.log2(min(max(wanted, 1e-12), 100.0))))
+    value = difference(phi, formula.nodes, direction, step, base)
+    error = np.abs(value - slope.value) + slope.error
+    return step, np.where(np.isfinite(error), error, np.inf), formula.noise * slope.noise / step
+
+
+def difference(phi: Phi, nodes: tuple[int, ...], direction: Array, step: float, base: Array) -> Array:
+    """The difference quotient with these nodes."""
+    asked = [n for n in nodes if n != 0]
+    values = phi([n * step * direction for n in asked])
+    if 0 in nodes:
+        values = np.insert(values, nodes.index(0), base, axis=0)
+    return derivative(nodes, values) / step
