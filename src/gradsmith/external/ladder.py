@@ -3,7 +3,8 @@
 Seven equally spaced values give a derivative of order six, two of lower order whose distance from it shows the
 truncation, and the noise (what is left in the highest differences). A coarse step is tried first: smooth functions are
 done with it. Then finer ones, because what looks like noise may be a function that swings within the step; then coarser.
-Noise of a finer step is also noise of a coarser one, never the other way round.
+Noise of a finer step is also noise of a coarser one, never the other way round:
+a coarse step that shows far more than the finer ones does not resolve the function, and is left out.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gradsmith.external.stencil import SEVEN, Array, derivative, noise_in, stencil
+from gradsmith.external.stencil import SEVEN, Array, Stencil, derivative, noise_in, stencil
 
 # One row of displacements per move -> one row of values per move; NaN where the function has none.
 Phi = Callable[[Sequence[Array]], Array]
@@ -21,6 +22,7 @@ Phi = Callable[[Sequence[Array]], Array]
 _EXPONENTS = (-2, -3, -4, -5, -6, -7, -8, -1, 0, 1, 2)
 _GOOD = 1e-10  # of the largest derivative: more digits would not be seen in any error that is stated
 _SURE = 3.0  # standard deviations
+_UNLIKE_NOISE = 10.0  # no accident of a few values
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -132,15 +134,22 @@ def _best(levels: dict[float, Level], base: Array, size: Array) -> Slope:
         longest = max(levels)
         return Slope(np.zeros_like(base), _EPS * size / longest, np.zeros_like(base), levels[longest].side, levels)
     value, error, noise = nothing.copy(), np.full(base.shape, np.inf), nothing.copy()
-    finer = np.zeros(base.shape)
+    # Over this length the outputs did not move at all: a grid as wide as what the slope says they should have moved.
+    unmoved = max((3 * h for h, level in levels.items() if level.still), default=0.0)
+    squares, count = np.zeros(base.shape), 0
     for h in sorted(moving):
         level = moving[h]
-        finer = np.maximum(finer, level.noise)
-        floor = _EPS * (size + np.abs(level.value)) / 2
-        here = np.maximum(finer, floor)
-        seven = stencil("seven", level.side).noise
-        total = level.truncation + _SURE * seven * here / h
-        better = total < error
+        floor = np.maximum(
+            _EPS * (size + np.abs(level.value)) / 2, (unmoved if unmoved < h else 0.0) * np.abs(level.value)
+        )
+        finer = np.maximum(np.sqrt(squares / max(count, 1)), floor)
+        # What is far above the noise of finer steps is the shape of the function: it bends within this step.
+        unresolved = level.noise > _UNLIKE_NOISE * finer if count else np.zeros(base.shape, dtype=bool)
+        squares, count = squares + np.where(unresolved, finer, level.noise) ** 2, count + 1
+        # The mean of a few noisy values may be too small: the fewer they are, the more is added.
+        here = np.maximum(np.sqrt(squares / count) * (1 + 1 / count), floor)
+        total = level.truncation + _SURE * stencil("seven", level.side).noise * here / h
+        better = (total < error) & ~unresolved
         value, error, noise = (
             np.where(better, new, old) for new, old in ((level.value, value), (total, error), (here, noise))
         )
@@ -156,27 +165,28 @@ def error_at(slope: Slope, method: str, phi: Phi, direction: Array, base: Array)
     """
     formula = stencil(method, slope.side)
     scale = float(np.sqrt(np.mean(slope.noise**2)))
-    candidates: list[tuple[float, float]] = []
-    coefficient = 0.0
+    measured: list[tuple[float, float]] = []  # (step, distance from the slope) where the formula can be read off
     for h, level in sorted(slope.levels.items()):
-        if level.side != slope.side or level.still:
-            continue
-        value = _inner(SEVEN[level.side], level.values, formula.nodes) / h
-        off = float(np.sqrt(np.mean((value - slope.value) ** 2)))
-        noise = formula.noise * scale / h
-        candidates.append((off + noise, h))
-        if off > _SURE * noise and coefficient == 0.0:
-            coefficient = off / h**formula.order
-    if coefficient > 0:
-        wanted = (formula.noise * scale / (formula.order * coefficient)) ** (1 / (formula.order + 1))
-    elif candidates:
-        wanted = min(candidates)[1]
-    else:
-        wanted = max(slope.levels, default=1e-5)
+        if level.side == slope.side and not level.still:
+            value = _inner(SEVEN[level.side], level.values, formula.nodes) / h
+            measured.append((h, float(np.sqrt(np.mean((value - slope.value) ** 2)))))
+    wanted = _balanced(measured, formula, scale)
     step = float(2.0 ** np.round(np.log2(min(max(wanted, 1e-12), 100.0))))
     value = difference(phi, formula.nodes, direction, step, base)
     error = np.abs(value - slope.value) + slope.error
     return step, np.where(np.isfinite(error), error, np.inf), formula.noise * slope.noise / step
+
+
+def _balanced(measured: Sequence[tuple[float, float]], formula: Stencil, noise: float) -> float:
+    """The step where truncation equals noise. Truncation is read where it plainly exceeds noise, at the finest such step."""
+    if not measured:
+        return 1e-5
+    for h, off in measured:
+        if off > 2 * _SURE * formula.noise * noise / h:
+            return float(
+                (formula.noise * noise / (formula.order * off / h**formula.order)) ** (1 / (formula.order + 1))
+            )
+    return min(measured, key=lambda one: one[1] + formula.noise * noise / one[0])[0]
 
 
 def difference(phi: Phi, nodes: tuple[int, ...], direction: Array, step: float, base: Array) -> Array:
