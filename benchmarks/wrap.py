@@ -113,7 +113,7 @@ def _errors(case: Case, method: str) -> tuple[float, float]:
     v = torch.from_numpy(np.random.default_rng(1).standard_normal(tuple(y.shape)))
     y.backward(v)
     assert x.grad is not None and wrapped.statement is not None
-    truth = case.vjp(case.x, v.numpy())
+    truth = case.vjp(case.x.astype(np.longdouble), v.numpy().astype(np.longdouble)).astype(np.float64)
     return float(np.linalg.norm(x.grad.numpy() - truth) / np.linalg.norm(truth)), wrapped.statement.error
 
 

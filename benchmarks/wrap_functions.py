@@ -55,11 +55,11 @@ def cases(seed: int = 0) -> tuple[Case, ...]:
         elementwise(
             "gamma",
             scipy.special.gamma,
-            lambda z: scipy.special.gamma(z) * scipy.special.digamma(z),
+            lambda z: scipy.special.gamma(np.float64(z)) * scipy.special.digamma(np.float64(z)),
             x(6, 1, 4),
             analytic=False,
         ),
-        elementwise("bessel", scipy.special.j0, lambda z: -scipy.special.j1(z), x(6, 1, 5), analytic=False),
+        elementwise("bessel", scipy.special.j0, lambda z: -scipy.special.j1(np.float64(z)), x(6, 1, 5), analytic=False),
         elementwise("abs cubed", lambda z: np.abs(z) ** 3, lambda z: 3 * z * np.abs(z), x(6), analytic=False),
         Case(
             "matrix",
@@ -100,7 +100,9 @@ def cases(seed: int = 0) -> tuple[Case, ...]:
         ),
         elementwise("rounded to 1e-7", lambda z: np.round(np.exp(np.real(z)), 7), np.exp, x(6), "noisy", False),
         *(_noisy(level, x(6)) for level in (1e-10, 1e-7, 1e-5, 1e-4)),
-        elementwise("jitter 1e-8", lambda z: np.sin(z) + 1e-8 * np.sin(1e9 * np.abs(z)), np.cos, x(6), "noisy", False),
+        elementwise(
+            "jitter 1e-8", lambda z: np.sin(np.abs(z)) + 1e-8 * np.sin(1e9 * np.abs(z)), np.cos, x(6), "noisy", False
+        ),
         _euler("stiff ODE", np.array([1.0, 1e2, 1e4, 1e6]), x(4)),
         _logistic("ODE of 8 digits", x(3), 8),
         elementwise(

@@ -90,6 +90,13 @@ def _by_differences(field: Field, block: Block, method: str, steps: Steps) -> Ar
     return found
 
 
+def columns_of(field: Field, block: Block, method: str, columns: Sequence[int], steps: Steps) -> Array:
+    """The gradient of these columns alone; NaN where a step leaves the domain."""
+    sides = [int(steps.side[c]) for c in columns]
+    slopes = _slopes(block, method, columns, sides, steps, field.base(block))
+    return np.array(slopes).T / block.scale()[:, columns]
+
+
 def _side(first: int, turn: int) -> int:
     order = (first, *(s for s in (0, 1, -1) if s != first))
     return order[turn]

@@ -19,9 +19,10 @@ from gradsmith.external.stencil import SEVEN, Array, Stencil, derivative, noise_
 # One row of displacements per move -> one row of values per move; NaN where the function has none.
 Phi = Callable[[Sequence[Array]], Array]
 
-_EXPONENTS = (-2, -3, -4, -5, -6, -7, -8, -1, 0, 1, 2)
+# Powers of two: x + h is exact, and no grid of decimals falls in with them.
+_EXPONENTS = (-7, -10, -13, -17, -20, -23, -27, -3, 0, 3, 6)
 _GOOD = 1e-10  # of the largest derivative: more digits would not be seen in any error that is stated
-_SURE = 3.0  # standard deviations
+_SURE = 2.0  # standard deviations, of the largest noise that any step showed
 _UNLIKE_NOISE = 10.0  # no accident of a few values
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -66,14 +67,21 @@ def slopes(
     `size` is the size of the terms that phi sums, which rounding goes with; an error below `enough` of the largest
     derivative ends the search.
     """
+    with np.errstate(all="ignore"):  # a long step may overflow; then it is not the one that is taken
+        return _searched(phi, directions, weights, base, size, enough)
+
+
+def _searched(
+    phi: Phi, directions: Sequence[Array], weights: Sequence[float], base: Array, size: Array, enough: float
+) -> list[Slope]:
     levels: list[dict[float, Level]] = [{} for _ in directions]
     done = [False] * len(directions)
     for exponent in _EXPONENTS:
-        step = 10.0**exponent
+        step = 2.0**exponent
         open_ = [k for k in range(len(directions)) if not done[k]]
         if not open_:
             break
-        if exponent > -1:
+        if exponent >= 0:
             open_ = [k for k in open_ if _noisy(_best(levels[k], base, size))]
         for k, level in zip(open_, _level(phi, [directions[k] for k in open_], step, base)):
             if level is not None:
@@ -81,8 +89,17 @@ def slopes(
         best = [_best(of_one, base, size) for of_one in levels]
         scale = max((w * float(np.abs(s.value).max()) for w, s in zip(weights, best) if s.found), default=0.0)
         for k in open_:
-            done[k] = best[k].found and weights[k] * float(best[k].error.max()) <= enough * scale
+            good = best[k].found and weights[k] * float(best[k].error.max()) <= enough * scale
+            done[k] = good and not _suddenly_quiet(levels[k], step)
     return [_best(of_one, base, size) for of_one in levels]
+
+
+def _suddenly_quiet(levels: dict[float, Level], step: float) -> bool:
+    """Whether this step shows far less noise than the one before: that may be an accident, and one more step will tell."""
+    coarser = [h for h in levels if h > step]
+    if not coarser or step not in levels:
+        return False
+    return bool((levels[min(coarser)].noise > _UNLIKE_NOISE * levels[step].noise).any()) and step > 2.0**-27
 
 
 def _noisy(slope: Slope) -> bool:
@@ -115,8 +132,12 @@ def _read(values: Array, step: float, side: int, base: Array) -> Level:
         falling = np.where(second > 0, np.minimum(1.0, first / second), 1.0)
     # Half of what the series promises: one small difference may be an accident.
     truncation = first * np.sqrt(falling)
-    still = bool((all_values == base).all())
-    return Level(step, side, all_values, high, truncation, noise_in(all_values), still)
+    jumps = np.abs(np.diff(all_values, axis=0))
+    # Where some neighbours are equal and others not, the values lie on a grid, and the jumps are as wide as it is.
+    noise = np.where(
+        (jumps == 0).any(axis=0), np.maximum(noise_in(all_values), jumps.max(axis=0) / 2), noise_in(all_values)
+    )
+    return Level(step, side, all_values, high, truncation, noise, not jumps.any())
 
 
 def _inner(nodes: tuple[int, ...], values: Array, inner: tuple[int, ...]) -> Array:
@@ -136,22 +157,21 @@ def _best(levels: dict[float, Level], base: Array, size: Array) -> Slope:
     value, error, noise = nothing.copy(), np.full(base.shape, np.inf), nothing.copy()
     # Over this length the outputs did not move at all: a grid as wide as what the slope says they should have moved.
     unmoved = max((3 * h for h, level in levels.items() if level.still), default=0.0)
-    squares, count = np.zeros(base.shape), 0
-    for h in sorted(moving):
+    finer, squares = np.zeros(base.shape), np.zeros(base.shape)
+    for number, h in enumerate(sorted(moving)):
         level = moving[h]
-        floor = np.maximum(
-            _EPS * (size + np.abs(level.value)) / 2, (unmoved if unmoved < h else 0.0) * np.abs(level.value)
-        )
-        finer = np.maximum(np.sqrt(squares / max(count, 1)), floor)
+        grid = (unmoved if unmoved < h else 0.0) * np.abs(level.value)
+        floor = np.maximum(_EPS * (size + np.abs(level.value)) / 2, grid)
+        finer = np.maximum(finer, floor)
         # What is far above the noise of finer steps is the shape of the function: it bends within this step.
-        unresolved = level.noise > _UNLIKE_NOISE * finer if count else np.zeros(base.shape, dtype=bool)
-        squares, count = squares + np.where(unresolved, finer, level.noise) ** 2, count + 1
-        # The mean of a few noisy values may be too small: the fewer they are, the more is added.
-        here = np.maximum(np.sqrt(squares / count) * (1 + 1 / count), floor)
-        total = level.truncation + _SURE * stencil("seven", level.side).noise * here / h
+        unresolved = level.noise > _UNLIKE_NOISE * finer if number else np.zeros(base.shape, dtype=bool)
+        finer = np.where(unresolved, finer, np.maximum(finer, level.noise))
+        squares = squares + np.where(unresolved, finer, level.noise) ** 2
+        typical = np.maximum(np.sqrt(squares / (number + 1)), floor)
+        total = level.truncation + _SURE * stencil("seven", level.side).noise * finer / h
         better = (total < error) & ~unresolved
         value, error, noise = (
-            np.where(better, new, old) for new, old in ((level.value, value), (total, error), (here, noise))
+            np.where(better, new, old) for new, old in ((level.value, value), (total, error), (typical, noise))
         )
     sides = [level.side for level in moving.values()]
     return Slope(value, error, noise, next((s for s in sides if s), 0), levels)
@@ -163,6 +183,11 @@ def error_at(slope: Slope, method: str, phi: Phi, direction: Array, base: Array)
     The step is where truncation, as far as it shows at the steps already taken, equals the noise. The error is measured
     there: the distance from the slope of higher order, and that slope's own error.
     """
+    with np.errstate(all="ignore"):
+        return _error_at(slope, method, phi, direction, base)
+
+
+def _error_at(slope: Slope, method: str, phi: Phi, direction: Array, base: Array) -> tuple[float, Array, Array]:
     formula = stencil(method, slope.side)
     scale = float(np.sqrt(np.mean(slope.noise**2)))
     measured: list[tuple[float, float]] = []  # (step, distance from the slope) where the formula can be read off

@@ -10,15 +10,31 @@ import numpy as np
 
 from gradsmith.external import ladder
 from gradsmith.external.field import Block, Field
-from gradsmith.external.gradients import COMPLEX_STEP, Steps, evaluations
+from gradsmith.external.gradients import COMPLEX_STEP, Steps, columns_of, evaluations
 from gradsmith.external.repeats import rows_apart, state_or_noise, still_the_same
-from gradsmith.external.stencil import Array
+from gradsmith.external.stencil import Array, stencil
 
 GOOD, NOTICEABLE = 1e-3, 1e-2
 METHODS = ("central", "forward", "complex-step", "richardson", "spsa", "auto")
 _OF_AUTO = ("complex-step", "forward", "central", "richardson")  # in the order of their cost
 _DIRECTIONS = 8  # per input; a larger one is measured along random directions in groups of elements of like size
+_ALONE = 128  # elements of a large input that are also measured one by one
 _SURE = 3.0
+_NEIGHBOURS = (
+    0,
+    1,
+    -1,
+    3,
+    -3,
+    7,
+    -7,
+    19,
+    -19,
+    37,
+    -37,
+    101,
+    -101,
+)  # in units in the last place, so far that rounding differs
 _SAMPLED = (
     2.9  # the mean square of 8 random directions is too small by more than this once in twenty times (chi-square)
 )
@@ -136,15 +152,20 @@ def measure(
         chosen = _choose(of, blocks, samples, enough)
     else:
         _judge(of, blocks, method, samples)
+    alone = [{} for _ in blocks] if claimed is not None else [_one_by_one(of, b, g, chosen, seed) for b, g in blocks]
     if notes and claimed is None:  # the next gradient meets other random numbers
         for g in (g for _, groups in blocks for g in groups):
             assert g.error is not None and g.noise is not None
-            g.error = np.hypot(g.error, _SURE * g.noise)
+            g.error = np.hypot(g.error, 2 * g.noise)
     columns = sum(block.x.shape[1] for block in of.blocks)
     statement = Statement(
         of.foreign.name,
         chosen,
-        tuple(_input(of, block, groups, k) for block, groups in blocks for k in range(len(block.positions))),
+        tuple(
+            _input(of, block, groups, k, one.get(k, 0.0))
+            for (block, groups), one in zip(blocks, alone)
+            for k in range(len(block.positions))
+        ),
         (1 if method in ("vjp", "jacobian") else columns if method == "jvp" else evaluations(chosen, columns, samples))
         * (of.rows if of.layout.by_row else 1),
         of.run.count - before,
@@ -187,7 +208,7 @@ def _complex_error(block: Block, g: _Group, base: Array) -> tuple[Array, Array]:
     """How far the complex step is off: where it agrees with differences, as much as it moves between neighbours of x."""
     assert g.slope is not None
     none = np.full(base.shape, np.inf), np.zeros(base.shape)
-    neighbours = [k * _EPS * g.direction for k in (0, 1, -1, 2, -2)]
+    neighbours = [k * _EPS * g.direction for k in _NEIGHBOURS]
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)  # a cast to real shows in the value, too
         values = block.phi([n + 1j * COMPLEX_STEP * g.direction for n in neighbours])
@@ -196,10 +217,10 @@ def _complex_error(block: Block, g: _Group, base: Array) -> tuple[Array, Array]:
     found = values.imag / COMPLEX_STEP
     off = np.abs(found[0] - g.slope.value)
     # Neighbours differ by the slope of the slope, too; second differences do not see that.
-    bends = [found[k] - 2 * found[0] + found[k + 1] for k in (1, 3)]
-    spread = np.sqrt(np.mean(np.square(bends), axis=0) / 6)
+    bends = [found[k] - 2 * found[0] + found[k + 1] for k in range(1, len(_NEIGHBOURS), 2)]
+    spread = np.abs(bends).max(axis=0) / np.sqrt(6)
     own = _SURE * spread + 4 * _EPS * np.abs(found[0])
-    agrees = off <= g.slope.error + own
+    agrees = off <= _SURE * (g.slope.error + own)
     return np.where(agrees, own, off + g.slope.error), spread
 
 
@@ -233,7 +254,27 @@ def _groups(block: Block, seed: int) -> list[_Group]:
     return found
 
 
-def _input(of: Field, block: Block, groups: list[_Group], k: int) -> InputQuality:
+def _one_by_one(of: Field, block: Block, groups: list[_Group], method: str, seed: int) -> dict[int, float]:
+    """Of every input that was measured in groups: the square of its error, from single elements at one step and at twice.
+
+    Along a random direction the errors of its elements may cancel; one by one they cannot.
+    """
+    found: dict[int, float] = {}
+    if method in ("complex-step", "spsa"):
+        return found
+    steps, rng = _steps(block, groups), np.random.default_rng(seed)
+    for k, (begin, end) in enumerate(block.spans):
+        if end - begin <= _DIRECTIONS:
+            continue
+        columns = np.sort(rng.permutation(np.arange(begin, end))[:_ALONE]).tolist()
+        order = stencil(method).order
+        at = [columns_of(of, block, method, columns, replace(steps, step=f * steps.step)) for f in (1.0, 2.0)]
+        off = (at[1] - at[0]) / (2**order - 1)
+        found[k] = float(np.nansum(off**2)) * (end - begin) / len(columns)
+    return found
+
+
+def _input(of: Field, block: Block, groups: list[_Group], k: int, alone: float = 0.0) -> InputQuality:
     mine = [g for g in groups if g.position == k]
     size = of.size(block)
     error = gradient = noise = moved = 0.0
@@ -246,6 +287,7 @@ def _input(of: Field, block: Block, groups: list[_Group], k: int) -> InputQualit
         gradient += float(np.sum((g.unit * np.nan_to_num(g.slope.value)) ** 2))
         noise = max(noise, float(np.max(g.slope.noise / np.maximum(size, 1e-300))))
         moved = max(moved, float(np.max((np.abs(g.slope.value) + g.error) / np.maximum(size, 1e-300))))
+    error = max(error, _SAMPLED * alone)
     name = of.call.names[block.positions[k]]
     scale = block.scale()
     steps = [g.step * scale[:, g.columns] for g in mine]
