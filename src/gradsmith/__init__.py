@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gradsmith.checking.gradcheck import gradcheck
     from gradsmith.checking.paths import check_paths
     from gradsmith.checking.run import check
+    from gradsmith.external import PoorGradientError, implicit, wrap
     from gradsmith.findings import Edit, Finding, GradientError, GradsmithError, Report, Subject
     from gradsmith.inputs.declared import example_inputs
     from gradsmith.lab.subject.surrogates import surrogate
@@ -38,6 +39,7 @@ __all__ = [
     "Finding",
     "GradientError",
     "GradsmithError",
+    "PoorGradientError",
     "Profile",
     "Recurrent",
     "Report",
@@ -51,6 +53,7 @@ __all__ = [
     "fix",
     "fix_source",
     "gradcheck",
+    "implicit",
     "lint",
     "lint_source",
     "profile",
@@ -59,6 +62,7 @@ __all__ = [
     "recurrent",
     "scan",
     "surrogate",
+    "wrap",
     "wrapped",
 ]
 
@@ -87,6 +91,9 @@ _LAZY = {
     "Recurrent": "gradsmith.recurrent",
     "scan": "gradsmith.recurrent",
     "surrogate": "gradsmith.lab.subject.surrogates",
+    "PoorGradientError": "gradsmith.external",
+    "implicit": "gradsmith.external",
+    "wrap": "gradsmith.external",
     "wrapped": "gradsmith.lab.subject.wrapped",
 }
 

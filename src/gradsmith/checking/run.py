@@ -330,6 +330,9 @@ def worst_of_each(rows: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 def _notes(lab: Lab) -> list[str]:
     notes = interpreter_note(lab.target)
+    # What `gs.wrap` measured of an approximate gradient is part of every report on it.
+    if stated := getattr(lab.target.original, "__gradsmith_statement__", ""):
+        notes.append(str(stated))
     if lab.left_out:
         notes.append(f"{lab.target.name}: left out, because {lab.budget.words}: {', '.join(lab.left_out)}")
     judgement = lab.__dict__.get("gradient")
