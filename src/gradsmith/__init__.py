@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gradsmith.checking.gradcheck import gradcheck
     from gradsmith.checking.paths import check_paths
     from gradsmith.checking.run import check
+    from gradsmith.explaining import Explanation, explain, explain_errors
     from gradsmith.findings import Edit, Finding, GradientError, GradsmithError, Report, Subject
     from gradsmith.inputs.declared import example_inputs
     from gradsmith.lab.subject.surrogates import surrogate
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Edit",
+    "Explanation",
     "Finding",
     "GradientError",
     "GradsmithError",
@@ -48,6 +50,8 @@ __all__ = [
     "check",
     "check_paths",
     "example_inputs",
+    "explain",
+    "explain_errors",
     "fix",
     "fix_source",
     "gradcheck",
@@ -75,6 +79,9 @@ _LAZY = {
     "check_paths": "gradsmith.checking.paths",
     "gradcheck": "gradsmith.checking.gradcheck",
     "example_inputs": "gradsmith.inputs.declared",
+    "Explanation": "gradsmith.explaining",
+    "explain": "gradsmith.explaining",
+    "explain_errors": "gradsmith.explaining",
     "add_ignores": "gradsmith.linting.ignoring",
     "fix": "gradsmith.linting.fixing",
     "fix_source": "gradsmith.linting.fixing",
@@ -119,3 +126,16 @@ showing.render = _render
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext gradsmith`."""
+    from gradsmith.explaining import notebook
+
+    notebook.load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    from gradsmith.explaining import notebook
+
+    notebook.unload(shell)
