@@ -66,6 +66,8 @@ def _whole(wording: str, said: str) -> int:
 
 def _cut(wording: str, said: str) -> int:
     """How many letters of a wording stand at the end of what is said, which was cut off, at its beginning, or are all of it."""
+    if len({*words(wording)} & {*words(said)}) < LEAST_WORDS - 1:  # one more may have been cut
+        return 0
     parts = _plain(wording).split()
     said = said.strip(" .…")
     if said in _plain(wording) and _tells(said.split()):
@@ -137,6 +139,7 @@ def _counts() -> tuple[Counter[str], int]:
     return Counter(word for e in known for word in {w for wording in e.wordings for w in words(wording)}), len(known)
 
 
+@functools.lru_cache(maxsize=1024)
 def words(text: str) -> tuple[str, ...]:
     """The words of a text in their order, without endings; numbers, shapes and small words are left out.
 
