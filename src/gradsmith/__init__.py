@@ -121,7 +121,20 @@ def _render(report: Report, format: str | None, path: str) -> str:
     return render(report, format or format_for(path))
 
 
+def _in_notebook(report: Report) -> str:
+    from gradsmith.findings import GradsmithError
+    from gradsmith.report.html_format import in_notebook, render
+
+    try:
+        return in_notebook(render(report))
+    except GradsmithError:  # without Jinja2: the text
+        import html
+
+        return f"<pre>{html.escape(str(report))}</pre>"
+
+
 showing.render = _render
+showing.in_notebook = _in_notebook
 
 
 def __dir__() -> list[str]:
