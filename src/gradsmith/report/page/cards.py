@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradsmith.findings import Finding, Report, Subject, plural
+from gradsmith.findings import RANK, Finding, Report, Subject, plural
 from gradsmith.report.explored import below, right_where
 from gradsmith.report.page import charts
 from gradsmith.report.page.source import Line, diff_of, excerpt_of
@@ -82,7 +82,7 @@ def cards_of(report: Report) -> list[Card]:
     left = list(report.findings)
     cards: list[Card] = []
     for subject in report.subjects:
-        own = [f for f in left if _is_of(f, subject)]
+        own = sorted((f for f in left if _is_of(f, subject)), key=lambda f: RANK[f.severity or "info"])
         left = [f for f in left if f not in own]
         cards.append(_subject_card(subject, own, len(cards)))
     groups: dict[tuple[str, str], list[Finding]] = {}

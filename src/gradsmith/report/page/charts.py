@@ -92,7 +92,9 @@ def _svg(draw: Callable[[Any], None], inches: tuple[float, float], label: str, k
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    ink: dict[Any, Any] = dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), _INK)
+    ink: dict[Any, Any] = dict.fromkeys(
+        ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), _INK
+    )
     # Letters stay letters; what users wrote is never read as a formula; the same report is the same file.
     how = {**ink, "svg.fonttype": "none", "text.parse_math": False, "svg.hashsalt": key, "font.family": "sans-serif"}
     stream = io.StringIO()
