@@ -23,6 +23,7 @@ def test_the_list_of_rules_is_generated_from_the_catalogue() -> None:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert (ROOT / "docs" / "rules.md").read_text() == module.listing(), "run make docs"
+    assert (ROOT / "docs" / "errors.md").read_text() == module.errors(), "run make docs"
 
 
 def test_the_readme_shows_what_gradsmith_says() -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gradsmith.checking.paths import check_paths
     from gradsmith.checking.run import check
     from gradsmith.external import PoorGradientError, implicit, wrap
+    from gradsmith.explaining import Explanation, explain, explain_errors
     from gradsmith.findings import Edit, Finding, GradientError, GradsmithError, Report, Subject
     from gradsmith.inputs.declared import example_inputs
     from gradsmith.lab.subject.surrogates import surrogate
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Edit",
+    "Explanation",
     "Finding",
     "GradientError",
     "GradsmithError",
@@ -50,6 +52,8 @@ __all__ = [
     "check",
     "check_paths",
     "example_inputs",
+    "explain",
+    "explain_errors",
     "fix",
     "fix_source",
     "gradcheck",
@@ -79,6 +83,9 @@ _LAZY = {
     "check_paths": "gradsmith.checking.paths",
     "gradcheck": "gradsmith.checking.gradcheck",
     "example_inputs": "gradsmith.inputs.declared",
+    "Explanation": "gradsmith.explaining",
+    "explain": "gradsmith.explaining",
+    "explain_errors": "gradsmith.explaining",
     "add_ignores": "gradsmith.linting.ignoring",
     "fix": "gradsmith.linting.fixing",
     "fix_source": "gradsmith.linting.fixing",
@@ -121,8 +128,34 @@ def _render(report: Report, format: str | None, path: str) -> str:
     return render(report, format or format_for(path))
 
 
+def _in_notebook(report: Report) -> str:
+    from gradsmith.findings import GradsmithError
+    from gradsmith.report.html_format import in_notebook, render
+
+    try:
+        return in_notebook(render(report))
+    except GradsmithError:  # without Jinja2: the text
+        import html
+
+        return f"<pre>{html.escape(str(report))}</pre>"
+
+
 showing.render = _render
+showing.in_notebook = _in_notebook
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext gradsmith`."""
+    from gradsmith.explaining import notebook
+
+    notebook.load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    from gradsmith.explaining import notebook
+
+    notebook.unload(shell)

@@ -218,7 +218,7 @@ class Report:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the report; the ending of `path` chooses the format (.json, .sarif, .xml, else text)."""
+        """Write the report; the ending of `path` chooses the format (.html, .json, .sarif, .xml, else text)."""
         text = showing.render(self, None, os.fspath(path))
         with open(path, "w", encoding="utf-8") as stream:
             stream.write(text)
@@ -227,9 +227,7 @@ class Report:
         return showing.render(self, "full", "")
 
     def _repr_html_(self) -> str:
-        import html
-
-        return f"<pre>{html.escape(str(self))}</pre>"
+        return showing.in_notebook(self)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """What IPython's prompt shows: the report, not the dataclass."""

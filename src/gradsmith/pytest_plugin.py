@@ -22,7 +22,9 @@ _HELP = "verify every custom autograd Function that the tests run (gradsmith)"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.getgroup("gradsmith").addoption("--gradsmith", action="store_true", help=_HELP)
+    group = parser.getgroup("gradsmith")
+    group.addoption("--gradsmith", action="store_true", help=_HELP)
+    group.addoption("--no-gradsmith-explain", action="store_true", help="do not explain errors of autograd (gradsmith)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -63,6 +65,23 @@ def _quiet(assertion: Callable[[], None]) -> None:
         assertion()
     except GradientError as error:
         pytest.fail(str(error), pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, Any, pytest.TestReport]:
+    """Below a failure that autograd raised stands what it means. Tests that fail for other reasons cost nothing."""
+    report: pytest.TestReport = yield
+    # Nobody but torch raises what is explained, and a project without it must not pay for loading anything.
+    wanted = "torch" in sys.modules and not item.config.getoption("--no-gradsmith-explain")
+    if not wanted or not report.failed or call.excinfo is None or isinstance(call.excinfo.value, AssertionError):
+        return report
+    from gradsmith.explaining import explain
+
+    if text := explain(call.excinfo.value).short():
+        report.sections.append(("gradsmith explains", text))
+    return report
 
 
 @dataclass

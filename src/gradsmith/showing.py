@@ -7,3 +7,5 @@ from typing import Any
 
 # (report, format, or None with the path whose ending chooses it) -> text
 render: Callable[[Any, str | None, str], str]
+# report -> HTML for a cell of a notebook
+in_notebook: Callable[[Any], str]

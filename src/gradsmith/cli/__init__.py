@@ -20,7 +20,7 @@ COMMANDS = {
     "lint": "Is it written right? Reads source, runs nothing.",
     "profile": "Why is it slow, where did the memory go? Measures it and names line and remedy.",
     "record": "Run a script, then check every custom Function that ran in it.",
-    "explain": "Everything known about one rule.",
+    "explain": "Everything known about a rule, or about an error that PyTorch raised.",
     "rules": "List the rules.",
     "completion": "Print the shell completion script.",
 }

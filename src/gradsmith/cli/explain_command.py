@@ -1,28 +1,70 @@
-"""`gradsmith explain RULE`."""
+"""`gradsmith explain RULE`, `gradsmith explain "RuntimeError: ..."`."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import click
 
 from gradsmith.catalog import HEADINGS, Rule, families, find, status
+from gradsmith.explaining import Explanation, explain
+from gradsmith.explaining.entries import entries
+from gradsmith.findings import GradsmithError
 
 
 @click.command(
-    "explain", epilog="\b\nExamples:\n  gradsmith explain inplace-grad\n  gradsmith explain GS201 --format json"
+    "explain",
+    epilog="\b\nExamples:\n  gradsmith explain inplace-grad\n  gradsmith explain GS201 --format json\n"
+    '  gradsmith explain "RuntimeError: grad can be implicitly created only for scalar outputs"\n'
+    "  python train.py 2>&1 | gradsmith explain -\n"
+    "\b\nExit status: 0 explained, 1 unknown, 2 the call was wrong.",
 )
-@click.argument("rule")
+@click.argument("what", required=False)
 @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", help="How to print.")
+@click.option(
+    "--check/--no-check",
+    default=True,
+    help="Run the Function that a traceback names, too. [check, where torch is there]",
+)
 @click.option("--debug", is_flag=True, hidden=True)
-def command(rule: str, format: str, debug: bool) -> None:
-    """Everything known about RULE (a name or a code): what it finds, why it matters, a bad and a good example."""
-    if "/" in rule:
-        click.echo(cause_page(rule))
+def command(what: str | None, format: str, check: bool, debug: bool) -> None:
+    """Everything known about a rule, or about an error that PyTorch raised.
+
+    WHAT is a rule (a name or a code), the name of an error, or its text: a message, a part of one, or a whole traceback.
+    Without it, or with "-", the text is read from standard input. Where a traceback names a Function of yours, gradsmith
+    also says what lint and check find in it.
+    """
+    text = _read_input() if what in (None, "-") else str(what)
+    if any(char.isspace() or char == ":" for char in text.strip()):
+        _explain_error(text, format, check)
         return
-    known = find(rule)
+    if "/" in text:
+        click.echo(cause_page(text))
+        return
+    entry = entries().get(text.lower().replace("_", "-"))
+    if entry is not None:
+        shown = Explanation(entry, 1.0)
+        click.echo(str(shown) if format == "text" else json.dumps(shown.to_dict(), indent=2))
+        return
+    known = find(text)
     click.echo(page(known) if format == "text" else json.dumps(as_dict(known), indent=2))
+
+
+def _read_input() -> str:
+    text = sys.stdin.read()
+    if not text.strip():
+        raise GradsmithError(
+            'nothing to explain; write: gradsmith explain RULE, or gradsmith explain "RuntimeError: ..."'
+        )
+    return text
+
+
+def _explain_error(text: str, format: str, check: bool) -> None:
+    explained = explain(text, check=check)
+    click.echo(str(explained) if format == "text" else json.dumps(explained.to_dict(), indent=2))
+    raise click.exceptions.Exit(0 if explained.known else 1)
 
 
 def cause_page(path: str) -> str:
@@ -31,7 +73,6 @@ def cause_page(path: str) -> str:
     from importlib.util import find_spec
 
     from gradsmith.catalog import find, nearest
-    from gradsmith.findings import GradsmithError
     from gradsmith.source.loaded import file_named
 
     name, _, cause = path.partition("/")

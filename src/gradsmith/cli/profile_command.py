@@ -14,6 +14,7 @@ from gradsmith.checking.subjects import wanted
 from gradsmith.cli.options import _color, split
 from gradsmith.cli.profile_process import profiled, status
 from gradsmith.findings import GradsmithError
+from gradsmith.report.html_format import render_profiles
 from gradsmith.report.profile_table import render
 
 
@@ -40,7 +41,9 @@ from gradsmith.report.profile_table import render
 @click.option("--timeout", type=float, default=300.0, metavar="SECONDS", help="Limit for one subject. [300]")
 @click.option("--trace", type=click.Path(dir_okay=False), help="Write a Chrome trace that Perfetto opens.")
 @click.option("--flame", type=click.Path(dir_okay=False), help="Write nested data for a flame chart.")
-@click.option("--format", "format", type=click.Choice(["full", "json"]), default=None, help="How to print. [full]")
+@click.option(
+    "--format", "format", type=click.Choice(["full", "json", "html"]), default=None, help="How to print. [full]"
+)
 @click.option("--output", type=click.Path(dir_okay=False), help="Write the profile to a file instead.")
 @click.option("--select", multiple=True, metavar="RULES", help="Only these rules, codes or families.")
 @click.option("--ignore", multiple=True, metavar="RULES", help="Leave these rules out.")
@@ -78,7 +81,11 @@ def command(
     if not results:
         raise GradsmithError(f"nothing to profile in {' '.join(targets)}: no custom gradient found")
     as_json = format == "json" or (format is None and bool(output) and str(output).endswith(".json"))
-    text = _json(results) if as_json else "\n".join(_text(r, color=_color() and not output) for r in results)
+    as_html = format == "html" or (format is None and str(output).endswith((".html", ".htm")))
+    if as_html:
+        text = render_profiles([result["profile"] for result in results])
+    else:
+        text = _json(results) if as_json else "\n".join(_text(r, color=_color() and not output) for r in results)
     for name, key in ((trace, "trace"), (flame, "flame")):
         if name:
             _write(name, json.dumps(results[0][key]))

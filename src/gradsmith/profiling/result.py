@@ -305,14 +305,22 @@ class Profile:
         return json.dumps(jsonable(self.to_dict()), indent=2, allow_nan=False)
 
     def save(self, path: str | Path) -> None:
-        """Write it; `.trace.json` is a Chrome trace that Perfetto opens, `.json` the numbers, anything else the table."""
+        """Write it; `.trace.json` is a Chrome trace that Perfetto opens, `.json` the numbers, `.html` a page, anything else the table."""
         from gradsmith.profiling.export import chrome_trace
 
         name = str(path)
         make: Callable[[], str] = self.to_json if name.endswith(".json") else lambda: str(self)
+        if name.endswith((".html", ".htm")):
+            make = self.to_html
         if name.endswith(".trace.json"):
             make = lambda: json.dumps(chrome_trace(self))  # noqa: E731
         Path(path).write_text(make(), encoding="utf-8")
+
+    def to_html(self) -> str:
+        """A page of its own, with charts."""
+        from gradsmith.report.html_format import render_profiles
+
+        return render_profiles([jsonable(self.to_dict())])
 
     def __str__(self) -> str:
         from gradsmith.report.profile_table import render

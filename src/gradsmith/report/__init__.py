@@ -8,8 +8,8 @@ from typing import Any
 from gradsmith.catalog import nearest
 from gradsmith.findings import GradsmithError, Report
 
-FORMATS = ("full", "concise", "json", "sarif", "github", "junit")
-_ENDINGS = {".json": "json", ".sarif": "sarif", ".xml": "junit"}
+FORMATS = ("full", "concise", "json", "sarif", "github", "junit", "html")
+_ENDINGS = {".json": "json", ".sarif": "sarif", ".xml": "junit", ".html": "html", ".htm": "html"}
 
 
 def render(report: Report, format: str, *, color: bool = False, **layout: Any) -> str:
@@ -22,5 +22,5 @@ def render(report: Report, format: str, *, color: bool = False, **layout: Any) -
 
 
 def format_for(path: str) -> str:
-    """The format a file name asks for: .json, .sarif, .xml (JUnit), anything else is the full text."""
+    """The format a file name asks for: .json, .sarif, .xml (JUnit), .html, anything else is the full text."""
     return next((format for ending, format in _ENDINGS.items() if path.endswith(ending)), "full")

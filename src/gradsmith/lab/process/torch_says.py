@@ -1,6 +1,7 @@
 """What PyTorch says and hides: every error text that gradsmith recognises, every private name that it relies on.
 
-Each has a test in tests/test_torch_facts.py that provokes it for real, so that a release which words it differently fails
+Wordings that `gradsmith explain` knows, too, stand in errors/ and are taken from there. Each has a test in
+tests/test_torch_facts.py that provokes it for real, so that a release which words it differently fails
 there, by name. The recurrent engine, which stands alone, keeps its own (tests/recurrent/test_torch_facts_recurrent.py).
 """
 
@@ -18,6 +19,15 @@ import torch
 from torch import Tensor
 from torch.autograd.function import _SingleLevelFunction
 
+from gradsmith.errors import incorrect_number_of_gradients, invalid_gradient_shape, leaf_in_place
+
+
+def _filled(wording: str, *values: str) -> str:
+    """A wording of `gradsmith.errors` as a pattern: each value stands for one of its gaps."""
+    parts = wording.split("...")
+    return "".join(re.escape(part) + value for part, value in zip(parts, [*values, ""]))
+
+
 # --- what comes back from backward ----------------------------------------------------------------------------------
 
 
@@ -27,7 +37,7 @@ def gradients_returned(text: str) -> int | None:
     >>> gradients_returned("function FBackward returned an incorrect number of gradients (expected 2, got 1)")
     1
     """
-    match = re.search(r"incorrect number of gradients \(expected \d+, got (\d+)\)", text)
+    match = re.search(_filled(incorrect_number_of_gradients.WORDINGS[0], r"\d+", r"(\d+)"), text)
     return int(match[1]) if match else None
 
 
@@ -37,7 +47,7 @@ def gradient_of_shape(text: str) -> tuple[int, list[int]] | None:
     >>> gradient_of_shape("returned an invalid gradient at index 1 - got [2, 3] but expected shape compatible with [3]")
     (1, [2, 3])
     """
-    match = re.search(r"invalid gradient at index (\d+) - got \[([\d, ]*)\] but expected shape compatible with", text)
+    match = re.search(_filled(invalid_gradient_shape.WORDINGS[0], r"(\d+)", r"\[([\d, ]*)\]", ""), text)
     return (int(match[1]), [int(n) for n in match[2].split(",") if n.strip()]) if match else None
 
 
@@ -48,7 +58,7 @@ def only_under_backward(error: BaseException) -> bool:
 
 def written_into_a_leaf(error: BaseException) -> bool:
     """Forward works in place on what it is given, and was given a leaf."""
-    return "leaf Variable" in str(error)
+    return any(wording in str(error) for wording in leaf_in_place.WORDINGS)
 
 
 # --- what an operation wants ----------------------------------------------------------------------------------------

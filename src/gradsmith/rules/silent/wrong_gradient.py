@@ -42,6 +42,7 @@ SEVERITY = "error"
 WAIVED_BY = ("surrogate",)
 CAUSES = "gradsmith.diagnosis"
 OUTCOME = "wrong"
+_SHOWN = 24  # rows and columns of a gradient that a report draws: more cannot be told apart
 BAD = '''
 import torch
 
@@ -150,8 +151,32 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
             "error": m.error,
             "ratio": m.ratio,
             "not caused by writes in": within(lab.budget.for_diagnosis(), lambda: ruled_out(lab, pair)) or (),
+            **_side_by_side(pair, m),
         },
     )
+
+
+def _side_by_side(pair: Pair, m: Mismatch) -> dict[str, object]:
+    """Both gradients around the element, as matrices: for a report that draws them. Nothing where the truth is not dense."""
+    truth, claimed = pair.truth, pair.claimed
+    if truth is None or truth.shape != claimed.shape or truth.is_complex() or not truth.dim() or not truth.numel():
+        return {}
+    columns = truth.shape[-1]
+    index = 0
+    for size, at in zip(truth.shape, m.element or (0,) * truth.dim()):
+        index = index * size + at
+    top, left = max(0, index // columns - _SHOWN // 2), max(0, index % columns - _SHOWN // 2)
+    window = (slice(top, top + _SHOWN), slice(left, left + _SHOWN))
+    return {
+        "gradients": {
+            "claimed": claimed.detach().reshape(-1, columns)[window].tolist(),
+            "true": truth.detach().reshape(-1, columns)[window].tolist(),
+            "top": top,
+            "left": left,
+            "wrong": [index // columns, index % columns] if m.element is not None else None,
+            "shape": list(truth.shape),
+        }
+    }
 
 
 def _if_meant(lab: Lab) -> str:

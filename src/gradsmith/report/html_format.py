@@ -1,0 +1,60 @@
+"""One self-contained HTML file: no network, dark and light, printable. Everything from user code is escaped by Jinja2."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gradsmith.about import FOLDER, VERSION
+from gradsmith.findings import GradsmithError, Report
+from gradsmith.report.page.cards import Card, cards_of, profile_card
+from gradsmith.report.place import shown_path
+
+MISSING = "the HTML report needs Jinja2, which is not installed here; run: pip install 'gradsmith[html]'"
+_MARKS = {"works": "yes", "fails": "FAILS", "not supported": "no", "not tried": "-"}
+
+
+def render(report: Report, *, color: bool = False) -> str:
+    """The report as a page of its own."""
+    skipped = [(shown_path(each.path), each.reason) for each in report.skipped]
+    return _page(cards_of(report), report.closing_line(), report.notes, skipped)
+
+
+def render_profiles(profiles: Sequence[Mapping[str, Any]]) -> str:
+    """Profiles, as their JSON has them, as a page of its own."""
+    cards = [profile_card(profile, number) for number, profile in enumerate(profiles)]
+    return _page(cards, f"{len(cards)} profiled", [], [])
+
+
+def in_notebook(page: str) -> str:
+    """A page inside a notebook: a frame of its own, so that neither disturbs the other."""
+    return (
+        f'<iframe srcdoc="{html.escape(page)}" title="gradsmith report" sandbox="allow-scripts" '
+        'style="width:100%;height:32em;border:1px solid #8888"></iframe>'
+    )
+
+
+def _page(cards: Sequence[Card], closing: str, notes: Sequence[str], skipped: Sequence[tuple[str, str]]) -> str:
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    except ModuleNotFoundError:
+        raise GradsmithError(MISSING) from None
+    loader = FileSystemLoader(f"{FOLDER}/report/page")
+    made = Environment(autoescape=True, loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    findings = [finding for card in cards for finding in card.findings]
+    text: str = made.get_template("page.html.j2").render(
+        cards=cards,
+        closing=closing,
+        notes=notes,
+        skipped=skipped,
+        version=VERSION,
+        count=len(findings),
+        severities=[s for s in ("error", "warning", "info") if any(f.severity == s for f in findings)],
+        verdicts=sorted({card.verdict for card in cards if card.verdict}),
+        rules=sorted({finding.rule for finding in findings}),
+        packages=sorted({card.package for card in cards}),
+        conditions=list(dict.fromkeys(name for card in cards for name in card.outcomes)),
+        marks=_MARKS,
+    )
+    return text

@@ -1,0 +1,50 @@
+"""The user's source around a finding, and its repair as a diff."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gradsmith.findings import Finding
+from gradsmith.report.place import shown_path
+from gradsmith.source import edits
+from gradsmith.source.file import FileModel
+from gradsmith.source.loaded import file_named
+
+_AROUND = 4
+
+
+@dataclass(frozen=True)
+class Line:
+    number: int
+    text: str
+    marked: bool
+
+
+def excerpt_of(finding: Finding) -> list[Line]:
+    """Lines around the one of the finding; that one alone where its file is not here any more, or has changed."""
+    if finding.line is None:
+        return []
+    file = _file(finding)
+    if file is None:
+        return [Line(finding.line, finding.snippet.rstrip(), True)] if finding.snippet else []
+    last = finding.end_line or finding.line
+    first, end = max(1, finding.line - _AROUND), min(len(file.lines), last + _AROUND)
+    return [Line(n, file.lines[n - 1], finding.line <= n <= last) for n in range(first, end + 1)]
+
+
+def diff_of(finding: Finding) -> list[str]:
+    """The repair as a unified diff, line by line; nothing where there is no machine edit."""
+    file = _file(finding)
+    if file is None or not finding.edits:
+        return []
+    changed = edits.apply(file.text, finding.edits)
+    return edits.unified_diff(file.text, changed, shown_path(file.path)).splitlines()
+
+
+def _file(finding: Finding) -> FileModel | None:
+    """The file, where it still says what the finding saw. Notebooks have cells, and their lines are counted in them."""
+    file = file_named(finding.path) if finding.path and finding.cell is None else None
+    if file is None or finding.line is None or finding.line > len(file.lines):
+        return None
+    same = not finding.snippet or finding.snippet.split("\n")[0].strip() in file.lines[finding.line - 1]
+    return file if same else None

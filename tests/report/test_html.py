@@ -1,0 +1,114 @@
+"""The HTML report as a file: what is in it, and that nothing of the user's gets out of its place."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import torch
+
+import gradsmith as gs
+from gradsmith.findings import Report
+from gradsmith.report import FORMATS, format_for, render
+
+from .pages import HOSTILE, hostile, real
+
+
+class Outline(HTMLParser):
+    """Tags, ids and words of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.words: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.ids += [str(value) for name, value in attrs if name == "id"]
+        self.links += [str(value) for name, value in attrs if name in ("src", "href", "xlink:href", "action")]
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return real()
+
+
+def test_verdict_finding_source_and_script_are_there(report: Report) -> None:
+    page = render(report, "html")
+    words = " ".join("".join(Outline(page).words).split())
+    for told in ("refuted", "verified", "wrong-gradient", "grad_y[:, 1] = 0", "Plain PyTorch", "Inputs used (given)"):
+        assert told in words, told
+
+
+def test_the_gradients_are_drawn_side_by_side_with_the_wrong_element_marked(report: Report) -> None:
+    (finding,) = [f for f in report.findings if f.rule == "wrong-gradient"]
+    gradients = finding.evidence["gradients"]
+    assert gradients["wrong"][1] == 1
+    assert all(row[1] == 0 for row in gradients["claimed"])
+    assert all(row[1] != 0 for row in gradients["true"])
+    page = render(Report.from_dict(report.to_dict()), "html")
+    assert "Heat maps of the gradient (4 x 3): claimed, true, and difference" in page
+    assert page.count("<svg") == 1
+
+
+def test_nothing_is_loaded_from_elsewhere(report: Report) -> None:
+    page = render(report, "html")
+    outline = Outline(page)
+    assert "default-src 'none'" in page
+    assert all(link.startswith(("#", "data:")) for link in outline.links), outline.links
+    assert not re.search(r"url\((?!#)|@import", page)
+    assert len(outline.ids) == len(set(outline.ids))
+
+
+def test_hostile_texts_stay_text(tmp_path: Path) -> None:
+    outline = Outline(render(hostile(tmp_path), "html"))
+    assert outline.tags.count("script") == 1
+    assert outline.tags.count("style") == 1
+    assert "img" not in outline.tags
+    assert "".join(outline.words).count(HOSTILE) >= 12
+
+
+def test_a_file_name_and_a_notebook_choose_it(report: Report, tmp_path: Path) -> None:
+    assert "html" in FORMATS
+    assert format_for("report.html") == format_for("r.htm") == "html"
+    report.save(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text().startswith("<!doctype html>")
+    frame = report._repr_html_()
+    assert frame.startswith("<iframe srcdoc=") and "<script" not in frame
+
+
+def test_the_command_writes_it(tmp_path: Path) -> None:
+    (tmp_path / "ops.py").write_text(
+        "import torch\nclass F(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        return x\n"
+        "    @staticmethod\n    def backward(ctx, grad_output):\n        grad_output *= 2\n        return grad_output\n"
+    )
+    call = [sys.executable, "-m", "gradsmith", "lint", "ops.py", "--output", "report.html"]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "inplace-grad" in (tmp_path / "report.html").read_text()
+
+
+def test_an_empty_report_is_a_page() -> None:
+    assert "nothing to check" in render(Report(), "html")
+
+
+def test_a_profile_has_bars_by_line_and_memory_by_owner(tmp_path: Path) -> None:
+    from .pages import Product
+
+    x = torch.randn(64, 64, requires_grad=True)
+    profile = gs.profile(Product, x, x.detach().clone().requires_grad_(), budget=0.2, growth=False)
+    profile.save(tmp_path / "profile.html")
+    page = (tmp_path / "profile.html").read_text()
+    for told in ("Where the time goes, by line", "Saved for backward, by owner", "share of the time"):
+        assert told in page, told
+    assert page.count("<svg") == 2
