@@ -16,7 +16,7 @@ from gradsmith.about import MISSING_TORCH
 from gradsmith.about import VERSION as __version__
 
 if TYPE_CHECKING:
-    from gradsmith import recurrent
+    from gradsmith import ops, recurrent
     from gradsmith.checking.asserting import assert_gradients
     from gradsmith.checking.gradcheck import gradcheck
     from gradsmith.checking.paths import check_paths
@@ -53,6 +53,7 @@ __all__ = [
     "gradcheck",
     "lint",
     "lint_source",
+    "ops",
     "profile",
     "profile_step",
     "record",
@@ -89,16 +90,17 @@ _LAZY = {
     "surrogate": "gradsmith.lab.subject.surrogates",
     "wrapped": "gradsmith.lab.subject.wrapped",
 }
+_PACKAGES = ("ops", "recurrent")
 
 
 def __getattr__(name: str) -> Any:
     import importlib
 
-    if name == "recurrent":
-        return importlib.import_module("gradsmith.recurrent")
-    if name not in _LAZY:
+    if name not in _LAZY and name not in _PACKAGES:
         raise AttributeError(f"module 'gradsmith' has no attribute {name!r}")
     try:
+        if name in _PACKAGES:
+            return importlib.import_module(f"gradsmith.{name}")
         return getattr(importlib.import_module(_LAZY[name]), name)
     except ModuleNotFoundError as error:
         if error.name != "torch":
