@@ -34,7 +34,7 @@ def in_memory(*tensors: Tensor | None) -> bool:
         if dtype is not None and tensor.dtype is not dtype:
             return False
         dtype = tensor.dtype
-    return dtype in (torch.float32, torch.float64) and not _modes()
+    return dtype in (torch.float32, torch.float64) and not _modes() and not is_compiling()
 
 
 def applier(function: type[torch.autograd.Function]) -> Callable[..., Any]:

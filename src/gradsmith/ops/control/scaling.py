@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from gradsmith.lab.subject.surrogates import surrogate
-from gradsmith.ops.control.asked import floating, number
+from gradsmith.ops.asked import floating, number
 from gradsmith.ops.route import applier
 
 Number = float | Tensor

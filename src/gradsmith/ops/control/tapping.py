@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gradsmith.ops.control.asked import floating
+from gradsmith.ops.asked import floating
 from gradsmith.ops.route import applier
 
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from gradsmith.lab.subject.surrogates import surrogate
-from gradsmith.ops.control.asked import floating
+from gradsmith.ops.asked import floating
 from gradsmith.ops.route import applier
 
 Fn = Callable[..., Tensor]
