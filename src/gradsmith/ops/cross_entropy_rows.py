@@ -1,9 +1,9 @@
 """One chunk of logits to losses, and in place to their gradient: the inner part of linear_cross_entropy.
 
-    z <- cap tanh(z / cap)                                        if there is a cap
-    loss = w_y (1-e) (lse - z_y) + e/V sum_c w_c (lse - z_c)      scaled by `ce`
-           + lse^2                                                scaled by `z_loss`
-    dz_c = A p_c - B [c = y] - E w_c                              times 1 - tanh^2 if there is a cap
+z <- cap tanh(z / cap)                                        if there is a cap
+loss = w_y (1-e) (lse - z_y) + e/V sum_c w_c (lse - z_c)      scaled by `ce`
+       + lse^2                                                scaled by `z_loss`
+dz_c = A p_c - B [c = y] - E w_c                              times 1 - tanh^2 if there is a cap
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from gradsmith.ops.asked import linear
 from gradsmith.ops.cross_entropy_rows import Terms, rows
-from gradsmith.ops.route import is_compiling, transformed
+from gradsmith.ops.route import transformed
 
 _CHUNK_ELEMENTS = 1 << 23  # logits at a time: 32 MB in float32
 
@@ -38,16 +38,16 @@ class Options:
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, classes: Tensor | None, options: Options) -> Tensor:  # fmt: skip
-        ctx.save_for_backward(x, weight, bias, target, classes)
         ctx.options = options
         wanted = (ctx.needs_input_grad[0], ctx.needs_input_grad[1], ctx.needs_input_grad[2])
         early = options.reduction != "none" and any(wanted)
-        loss, ctx.made = _passes(x, weight, bias, target, classes, options, wanted if early else (False,) * 3, None)
+        loss, made = _passes(x, weight, bias, target, classes, options, wanted if early else (False,) * 3, None)
+        ctx.save_for_backward(x, weight, bias, target, classes, *made)
         return loss
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        x, weight, bias, target, classes = ctx.saved_tensors
+        x, weight, bias, target, classes, *early = ctx.saved_tensors
         wanted = ctx.needs_input_grad[:3]
         if torch.is_grad_enabled():
             given = [t for t, asked in zip((x, weight, bias), wanted) if asked]
@@ -57,7 +57,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         if ctx.options.reduction == "none":
             made = _passes(x, weight, bias, target, classes, ctx.options, wanted, grad)[1]
         else:
-            made = [None if part is None else part * grad for part in ctx.made]
+            made = [None if part is None else part * grad for part in early]
         return *made, None, None, None
 
 
@@ -72,14 +72,12 @@ def _passes(
     chosen = target.clamp(min=0)
     row_weight = torch.ones(target.shape, dtype=wide, device=x.device) if classes is None else classes[chosen].to(wide)
     row_weight = torch.where(counts, row_weight, 0)
-    ce = z_loss = 1.0
-    mean = options.reduction == "mean"
-    divisor = row_weight.sum() if mean else None
-    many = counts.sum() if mean else None
-    if mean and not is_compiling():
-        assert divisor is not None and many is not None
-        ce, z_loss = (1 / float(t) if float(t) else float("nan") for t in (divisor, many))
-    weight_sum = float(weight.shape[0]) if classes is None or is_compiling() else float(classes.sum())
+    mean, many = options.reduction == "mean", int(counts.sum())
+    # Without a row that counts the mean is 0 / 0; so is, as in torch, that of rows whose classes all have weight 0.
+    divisor = float(row_weight.sum()) if mean else 1.0
+    ce = 1 / divisor if divisor else float("nan")
+    z_loss = 1 / many if mean and many else 1.0
+    weight_sum = float(weight.shape[0]) if classes is None else float(classes.sum())
     terms = Terms(options.softcap, options.label_smoothing, weight_sum, ce, options.z_loss * z_loss)
     gradients: list[Tensor | None] = [
         torch.empty_like(x, memory_format=torch.contiguous_format) if wanted[0] else None,
@@ -87,7 +85,8 @@ def _passes(
         torch.zeros(weight.shape[0], dtype=wide, device=x.device) if wanted[2] else None,
     ]
     dx, dw, db = gradients
-    kinds = None if classes is None else classes.to(wide)
+    kinds = None if classes is None else classes.to(wide).contiguous()
+    scale = None if scale is None else scale.to(wide).contiguous()
     losses, room = [], x.new_empty(min(options.chunk, x.shape[0]), weight.shape[0])
     for first in range(0, x.shape[0], options.chunk):
         part = x[first : first + options.chunk]
@@ -98,7 +97,9 @@ def _passes(
             z.add_(bias)
         here = slice(first, first + options.chunk)
         grad = any(wanted)
-        losses.append(rows(z, target[here], row_weight[here], kinds, terms, None if scale is None else scale[here].to(wide), grad))
+        losses.append(
+            rows(z, target[here], row_weight[here], kinds, terms, None if scale is None else scale[here], grad)
+        )
         if not grad:
             continue
         dz = z.to(x.dtype)
@@ -112,7 +113,7 @@ def _passes(
             db.add_(z.sum(0))
     loss = torch.cat(losses) if losses else x.new_zeros(0, dtype=wide)
     total = loss if options.reduction == "none" else loss.sum()
-    if mean and not float(many or 0):
+    if mean and not divisor:
         total = total + float("nan")
     return total, [None if g is None else g.to(x.dtype) for g in gradients]
 

@@ -60,7 +60,9 @@ class _LogSumExp(torch.autograd.Function):
         x, y = ctx.saved_tensors
         if not torch.is_grad_enabled() and in_memory(x, grad) and KERNELS.ready(x.dtype):
             dx = torch.empty_like(x, memory_format=torch.contiguous_format)
-            KERNELS.run("lse_backward", [x.contiguous(), y, grad.contiguous(), dx], [], [x.shape[-1]], y.numel(), x.numel())
+            KERNELS.run(
+                "lse_backward", [x.contiguous(), y, grad.contiguous(), dx], [], [x.shape[-1]], y.numel(), x.numel()
+            )
             return dx
         if torch.is_grad_enabled():
             return grad.unsqueeze(-1) * (x - y.unsqueeze(-1)).exp()

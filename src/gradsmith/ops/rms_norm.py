@@ -81,7 +81,7 @@ class _RMSNorm(torch.autograd.Function):
             wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
             scale = torch.rsqrt(wide.reshape(rows, width).square().mean(1) + eps)
             y = (wide.reshape(rows, width) * scale.unsqueeze(1)).reshape(x.shape)
-            y = (y if weight is None else y * weight).to(x.dtype)
+            y = (y if weight is None else y * weight.to(y.dtype)).to(x.dtype)
         ctx.save_for_backward(x, weight, scale)
         ctx.dims, ctx.eps = dims, eps
         return y
@@ -130,7 +130,9 @@ def rms_norm(x: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | 
     shape = normalised(x, normalized_shape, "rms_norm", weight=weight)
     if transformed() or x.is_complex() or (weight is not None and weight.dtype != x.dtype):
         return F.rms_norm(x, shape, weight, eps)
-    result: Tensor = _RMSNorm.apply(x, weight, len(shape), torch.finfo(x.dtype).eps if eps is None else eps)
+    # As torch: float16 and bfloat16 are computed in float32, with the eps of float32.
+    least = torch.finfo(x.dtype if x.dtype is torch.float64 else torch.float32).eps if eps is None else eps
+    result: Tensor = _RMSNorm.apply(x, weight, len(shape), least)
     return result
 
 

@@ -37,6 +37,11 @@ def in_memory(*tensors: Tensor | None) -> bool:
     return dtype in (torch.float32, torch.float64) and not _modes() and not is_compiling()
 
 
+def wide(*tensors: Tensor) -> list[Tensor]:
+    """float16 and bfloat16 in float32, others as they are: intermediate results must not be rounded to three digits."""
+    return [t.float() if t.dtype in (torch.float16, torch.bfloat16) else t for t in tensors]
+
+
 def applier(function: type[torch.autograd.Function]) -> Callable[..., Any]:
     """`function.apply` without the 12 microseconds that binding a signature costs a Function with setup_context.
 

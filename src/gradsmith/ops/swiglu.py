@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from gradsmith.native.kernels import Kernels
 from gradsmith.ops.asked import floating
-from gradsmith.ops.route import in_memory, transformed
+from gradsmith.ops.route import in_memory, transformed, wide
 
 _BLOCK = 4096
 KERNELS = Kernels(r"""
@@ -41,7 +41,8 @@ class _SwiGLU(torch.autograd.Function):
             y = torch.empty_like(a)
             KERNELS.run("glu_forward", [a, b, y], [], [n], -(-n // _BLOCK), n)
             return y
-        return F.silu(gate) * up
+        a, b = wide(gate, up)
+        return (F.silu(a) * b).to(gate.dtype)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
@@ -51,8 +52,9 @@ class _SwiGLU(torch.autograd.Function):
             da, db = torch.empty_like(a), torch.empty_like(b)
             KERNELS.run("glu_backward", [a, b, grad.contiguous(), da, db], [], [n], -(-n // _BLOCK), n)
             return da, db
-        s = torch.sigmoid(gate)
-        return grad * up * s * (1 + gate * (1 - s)), grad * F.silu(gate)
+        a, b, g = wide(gate, up, grad)
+        s = torch.sigmoid(a)
+        return (g * b * s * (1 + a * (1 - s))).to(gate.dtype), (g * a * s).to(up.dtype)
 
 
 def swiglu(gate: Tensor, up: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from gradsmith.native.kernels import Kernels
 from gradsmith.ops.asked import floating
-from gradsmith.ops.route import in_memory, transformed
+from gradsmith.ops.route import in_memory, transformed, wide
 
 _BLOCK = 4096
 KERNELS = Kernels(r"""
@@ -55,7 +55,8 @@ class _Swish(torch.autograd.Function):
             y = torch.empty_like(ready)
             KERNELS.run("swish_forward", [ready, beta, y], [], [x.numel()], -(-x.numel() // _BLOCK), x.numel())
             return y
-        return x * torch.sigmoid(beta * x)
+        a, b = wide(x, beta)
+        return (a * torch.sigmoid(b * a)).to(x.dtype)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
@@ -67,11 +68,11 @@ class _Swish(torch.autograd.Function):
             tensors = [x.contiguous(), beta, grad.contiguous(), dx, db]
             KERNELS.run("swish_backward", tensors, [], [x.numel()], blocks, x.numel())
             return dx, db.sum().reshape(beta.shape)
-        s = torch.sigmoid(beta * x)
-        slope = x * s * (1 - s)
-        dx = grad * (s + beta * slope)
-        db = (grad * x * slope).sum_to_size(beta.shape) if ctx.needs_input_grad[1] else None
-        return dx, db
+        a, b, g = wide(x, beta, grad)
+        s = torch.sigmoid(b * a)
+        slope = a * s * (1 - s)
+        db = (g * a * slope).sum_to_size(beta.shape).to(beta.dtype) if ctx.needs_input_grad[1] else None
+        return (g * (s + b * slope)).to(x.dtype), db
 
 
 def swish(x: Tensor, beta: Tensor | float = 1.0) -> Tensor:

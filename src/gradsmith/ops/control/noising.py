@@ -38,7 +38,9 @@ class Noise(torch.autograd.Function):  # gradsmith: surrogate[noise]
 _noise = applier(Noise)
 
 
-def grad_noise(x: Tensor, std: float, generator: torch.Generator | None = None) -> Tensor:  # gradsmith: surrogate[noise]
+def grad_noise(
+    x: Tensor, std: float, generator: torch.Generator | None = None
+) -> Tensor:  # gradsmith: surrogate[noise]
     """x itself; normal noise of this standard deviation is added to its gradient.
 
     Under vmap, call vmap with randomness="different" or "same", as for every random operation of torch.

@@ -96,7 +96,9 @@ def straight_through(fn: Fn, *, like: Fn | None = None) -> StraightThrough:
     return StraightThrough(fn, like=like)
 
 
-def sign_through(x: Tensor, *, like: Fn | None = torch.nn.functional.hardtanh) -> Tensor:  # gradsmith: surrogate[straight-through]
+def sign_through(
+    x: Tensor, *, like: Fn | None = torch.nn.functional.hardtanh
+) -> Tensor:  # gradsmith: surrogate[straight-through]
     """The sign of x; the gradient passes where |x| < 1, as binary networks use it, or with the slope of `like`.
 
     >>> sign_through(torch.tensor([-0.3, 2.0]))
@@ -116,7 +118,9 @@ def round_through(x: Tensor, *, like: Fn | None = None) -> Tensor:  # gradsmith:
     return with_slope_of(x if like is None else like(x), x.detach().round(), "round_through")
 
 
-def threshold_through(x: Tensor, threshold: float = 0.0, *, like: Fn | None = torch.sigmoid) -> Tensor:  # gradsmith: surrogate[straight-through]
+def threshold_through(
+    x: Tensor, threshold: float = 0.0, *, like: Fn | None = torch.sigmoid
+) -> Tensor:  # gradsmith: surrogate[straight-through]
     """1 where x is above the threshold, else 0; the slope is that of `like(x - threshold)`, a sigmoid by default.
 
     >>> threshold_through(torch.tensor([0.4, 1.6]), 1.0)
@@ -127,7 +131,9 @@ def threshold_through(x: Tensor, threshold: float = 0.0, *, like: Fn | None = to
     return with_slope_of(over if like is None else like(over), (over.detach() > 0).to(x.dtype), "threshold_through")
 
 
-def clamp_through(x: Tensor, min: float, max: float, *, like: Fn | None = None) -> Tensor:  # gradsmith: surrogate[straight-through]
+def clamp_through(
+    x: Tensor, min: float, max: float, *, like: Fn | None = None
+) -> Tensor:  # gradsmith: surrogate[straight-through]
     """x clamped to [min, max]; the gradient passes outside, too, so that what has left the range can come back.
 
     >>> clamp_through(torch.tensor([0.4, 1.6]), 0.0, 1.0)

@@ -70,7 +70,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
         return like(*args, **kwargs)  # a module is examined as a function of its parameters, too
 
     run, v = lab.baseline.run, lab.baseline.v
-    reference = OwnForward(claimed_by_module if lab.target.module is not None else like, run.arguments, lab.settings.seed)
+    reference = OwnForward(
+        claimed_by_module if lab.target.module is not None else like, run.arguments, lab.settings.seed
+    )
     for o in run.differentiable:
         wanted, claimed = reference.gradients(o, v[o]), lab.gradients({o: v[o]})
         for leaf in run.arguments.differentiable:
