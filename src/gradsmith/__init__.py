@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from gradsmith.checking.gradcheck import gradcheck
     from gradsmith.checking.paths import check_paths
     from gradsmith.checking.run import check
+    from gradsmith.curvature.derivatives import hessian, hvp, jacobian
+    from gradsmith.curvature.support import second_order
     from gradsmith.findings import Edit, Finding, GradientError, GradsmithError, Report, Subject
     from gradsmith.inputs.declared import example_inputs
     from gradsmith.lab.subject.surrogates import surrogate
@@ -51,6 +53,9 @@ __all__ = [
     "fix",
     "fix_source",
     "gradcheck",
+    "hessian",
+    "hvp",
+    "jacobian",
     "lint",
     "lint_source",
     "ops",
@@ -59,6 +64,7 @@ __all__ = [
     "record",
     "recurrent",
     "scan",
+    "second_order",
     "surrogate",
     "wrapped",
 ]
@@ -76,6 +82,10 @@ _LAZY = {
     "check_paths": "gradsmith.checking.paths",
     "gradcheck": "gradsmith.checking.gradcheck",
     "example_inputs": "gradsmith.inputs.declared",
+    "hessian": "gradsmith.curvature.derivatives",
+    "hvp": "gradsmith.curvature.derivatives",
+    "jacobian": "gradsmith.curvature.derivatives",
+    "second_order": "gradsmith.curvature.support",
     "add_ignores": "gradsmith.linting.ignoring",
     "fix": "gradsmith.linting.fixing",
     "fix_source": "gradsmith.linting.fixing",

@@ -7,6 +7,7 @@ checked, and runs plainly under torch.func, where saved-tensor hooks are not all
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -48,7 +49,7 @@ def checkpoint_sequence(layers: Sequence[Callable[..., Any]] | nn.Sequential, x:
     if not 1 <= count <= len(steps):
         raise ValueError(f"checkpoint_sequence: segments must be between 1 and {len(steps)} (layers); it is {count}.")
     bounds = [len(steps) * k // count for k in range(count + 1)]
-    for first, last in zip(bounds, bounds[1:]):
+    for first, last in itertools.pairwise(bounds):
         x = checkpoint(_Segment(steps[first:last]), x)
     return x
 
