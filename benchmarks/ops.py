@@ -61,7 +61,7 @@ def _loss(x: Tensor, w: Tensor, t: Tensor) -> Tensor:
 
 def torch_chunked(x: Tensor, w: Tensor, t: Tensor) -> Tensor:
     """torch's own, which chunks when it is given options (2.13)."""
-    found: Tensor = F.linear_cross_entropy(x, w, t, options=True)
+    found: Tensor = F.linear_cross_entropy(x, w, t, options=nn.LinearCrossEntropyOptions())
     return found
 
 

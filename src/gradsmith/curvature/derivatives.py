@@ -112,7 +112,7 @@ def jacobian(fn: Any, *inputs: Any, batched: bool = False, chunk: int | None = N
         if mode == "reverse":
             found = torch.func.jacrev(function, chunk_size=chunk)(point)
         else:
-            found = torch.func.jacfwd(function, chunk_size=chunk)(point)
+            found = torch.func.jacfwd(function)(point)
         return found[0] if not isinstance(fn, nn.Module) and len(tensors) == 1 and isinstance(found, tuple) else found
 
     return torch.func.vmap(whole)(*_same_length(inputs, "jacobian")) if batched else whole(*inputs)

@@ -56,7 +56,7 @@ def second_order(fn: Any, *inputs: Any) -> SecondOrder:
     if not callable(fn):
         raise TypeError(f"second_order: expected a function or a module, not {type(fn).__name__}.")
     leaves = [x.detach().requires_grad_() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs]
-    with record(modules=False) as tape, torch.enable_grad():
+    with record() as tape, torch.enable_grad():
         fn(*leaves)
     return SecondOrder(tuple(_examined(tape.of(cls)) for cls in tape.functions))
 
@@ -67,7 +67,7 @@ def _examined(calls: list[Call]) -> Support:
     for call in calls:
         if not call.examples:
             return Support(name, False, "not verified: its inputs could not be kept (too large, or not plain tensors)")
-        report = check(call.cls, *call.examples[0], second_order=True, level="quick", lint=False)
+        report = check(call.cls, *call.examples[0], second_order=True)
         judged = _judged(name, report)
         if not judged.supported:
             return judged

@@ -51,7 +51,7 @@ def pack(mask: Tensor) -> Tensor:
     if mask.dtype != torch.bool:
         raise TypeError(f"pack: the mask has dtype {mask.dtype}, expected torch.bool.")
     like = torch.empty(0) if mask.device.type == "cpu" else None
-    if like is not None and type(mask) is Tensor and in_memory(like) and KERNELS.ready(torch.float32):
+    if like is not None and type(mask) is Tensor and in_memory(like, small=True) and KERNELS.ready(torch.float32):
         n = mask.numel()
         bits = torch.empty(-(-n // 8), dtype=torch.uint8)
         KERNELS.run("bits_pack", [like, mask.contiguous(), bits], [], [n], -(-bits.numel() // _BYTES), n)

@@ -23,9 +23,17 @@ def transformed() -> bool:
     return is_compiling() or _transforms_active() or forward_ad._current_level >= 0
 
 
-def in_memory(*tensors: Tensor | None) -> bool:
-    """Whether C may read these: plain float32 or float64 tensors of one dtype in the memory of the CPU."""
+LEAST = 512  # elements; below, the way into C (20 microseconds of Python) costs more than it saves
+
+
+def in_memory(*tensors: Tensor | None, small: bool = False) -> bool:
+    """Whether C may read these, and pays: plain float32 or float64 tensors of one dtype in the memory of the CPU.
+
+    The first is the large one; `small` says that it pays whatever its size.
+    """
     dtype = None
+    if not small and tensors[0] is not None and tensors[0].numel() < LEAST:
+        return False
     for tensor in tensors:
         if tensor is None:
             continue

@@ -55,6 +55,8 @@ class _Swish(torch.autograd.Function):
             y = torch.empty_like(ready)
             KERNELS.run("swish_forward", [ready, beta, y], [], [x.numel()], -(-x.numel() // _BLOCK), x.numel())
             return y
+        if x.dtype in (torch.float32, torch.float64):
+            return x * torch.sigmoid(beta * x)
         a, b = wide(x, beta)
         return (a * torch.sigmoid(b * a)).to(x.dtype)
 
@@ -85,12 +87,16 @@ def swish(x: Tensor, beta: Tensor | float = 1.0) -> Tensor:
     if not isinstance(beta, Tensor):
         beta = torch.tensor(float(beta), dtype=x.dtype, device=x.device)
     floating(beta, "swish", "beta")
-    if beta.dim() > x.dim() or any(b not in (1, n) for b, n in zip(reversed(beta.shape), reversed(x.shape))):
+    if beta.dim() and not _broadcasts(beta.shape, x.shape):
         raise ValueError(f"swish: beta of shape {tuple(beta.shape)} does not broadcast to x of {tuple(x.shape)}.")
     if transformed() or x.dtype != beta.dtype:
         return x * torch.sigmoid(beta * x)
     result: Tensor = _Swish.apply(x, beta)
     return result
+
+
+def _broadcasts(small: torch.Size, large: torch.Size) -> bool:
+    return len(small) <= len(large) and all(b in (1, n) for b, n in zip(reversed(small), reversed(large)))
 
 
 class Swish(nn.Module):
