@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from gradsmith.native.refused import Refused
 from gradsmith.recurrent import (
     AdaptiveLIFCell,
     GRUCell,
@@ -31,7 +32,6 @@ from gradsmith.recurrent import (
 from gradsmith.recurrent.engine import Engine
 from gradsmith.recurrent.ladder import Call, choose, make_call, verify
 from gradsmith.recurrent.plan import Plan
-from gradsmith.recurrent.refused import Refused
 from gradsmith.recurrent.run import register
 from gradsmith.recurrent.structure import flatten
 

@@ -16,13 +16,15 @@ from gradsmith.about import MISSING_TORCH
 from gradsmith.about import VERSION as __version__
 
 if TYPE_CHECKING:
-    from gradsmith import recurrent
+    from gradsmith import ops, recurrent
     from gradsmith.checking.asserting import assert_gradients
     from gradsmith.checking.gradcheck import gradcheck
     from gradsmith.checking.paths import check_paths
     from gradsmith.checking.run import check
-    from gradsmith.external import PoorGradientError, implicit, wrap
+    from gradsmith.curvature.derivatives import hessian, hvp, jacobian
+    from gradsmith.curvature.support import second_order
     from gradsmith.explaining import Explanation, explain, explain_errors
+    from gradsmith.external import PoorGradientError, implicit, wrap
     from gradsmith.findings import Edit, Finding, GradientError, GradsmithError, Report, Subject
     from gradsmith.inputs.declared import example_inputs
     from gradsmith.lab.subject.surrogates import surrogate
@@ -57,14 +59,19 @@ __all__ = [
     "fix",
     "fix_source",
     "gradcheck",
+    "hessian",
+    "hvp",
     "implicit",
+    "jacobian",
     "lint",
     "lint_source",
+    "ops",
     "profile",
     "profile_step",
     "record",
     "recurrent",
     "scan",
+    "second_order",
     "surrogate",
     "wrap",
     "wrapped",
@@ -86,6 +93,10 @@ _LAZY = {
     "Explanation": "gradsmith.explaining",
     "explain": "gradsmith.explaining",
     "explain_errors": "gradsmith.explaining",
+    "hessian": "gradsmith.curvature.derivatives",
+    "hvp": "gradsmith.curvature.derivatives",
+    "jacobian": "gradsmith.curvature.derivatives",
+    "second_order": "gradsmith.curvature.support",
     "add_ignores": "gradsmith.linting.ignoring",
     "fix": "gradsmith.linting.fixing",
     "fix_source": "gradsmith.linting.fixing",
@@ -103,16 +114,17 @@ _LAZY = {
     "wrap": "gradsmith.external",
     "wrapped": "gradsmith.lab.subject.wrapped",
 }
+_PACKAGES = ("ops", "recurrent")
 
 
 def __getattr__(name: str) -> Any:
     import importlib
 
-    if name == "recurrent":
-        return importlib.import_module("gradsmith.recurrent")
-    if name not in _LAZY:
+    if name not in _LAZY and name not in _PACKAGES:
         raise AttributeError(f"module 'gradsmith' has no attribute {name!r}")
     try:
+        if name in _PACKAGES:
+            return importlib.import_module(f"gradsmith.{name}")
         return getattr(importlib.import_module(_LAZY[name]), name)
     except ModuleNotFoundError as error:
         if error.name != "torch":

@@ -13,11 +13,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from gradsmith.recurrent import TanhRNNCell, cache, plan, scan
-from gradsmith.recurrent.compile import load
+from gradsmith.native import cache
+from gradsmith.native.compile import load
+from gradsmith.native.refused import Refused
+from gradsmith.recurrent import TanhRNNCell, plan, scan
 from gradsmith.recurrent.engine import Engine
 from gradsmith.recurrent.ladder import choose, make_call, verify
-from gradsmith.recurrent.refused import Refused
 from gradsmith.recurrent.structure import flatten
 
 SOURCE = "int answer(void) { return 42; }"

@@ -13,7 +13,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gradsmith.recurrent import LayerNormLSTMCell, TanhRNNCell, cache, plan, scan, store
+from gradsmith.native import cache
+from gradsmith.recurrent import LayerNormLSTMCell, TanhRNNCell, plan, scan, store
 from gradsmith.recurrent.ladder import Call, make_call
 from gradsmith.recurrent.portable import Unportable, digest
 from gradsmith.recurrent.structure import flatten

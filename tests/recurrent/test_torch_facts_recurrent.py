@@ -14,7 +14,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from gradsmith.recurrent import threads
+from gradsmith.native import threads
 
 aten = torch.ops.aten
 

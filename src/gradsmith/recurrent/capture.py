@@ -21,9 +21,10 @@ from torch import Tensor, fx
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from gradsmith.native.refused import Refused
+
 from .decompositions import table
 from .fallback import call_step, check_state
-from .refused import Refused
 from .simplify import simplify
 from .structure import flatten
 

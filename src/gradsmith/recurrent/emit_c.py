@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import fx
 
-from .c_prelude import prelude
+from gradsmith.native.c_prelude import prelude
+
 from .emit_expr import c_type
 from .emit_step import Place, StepWriter
 from .nodes import dtype_of, shape_of

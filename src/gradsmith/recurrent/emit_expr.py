@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from torch import fx
 
+from gradsmith.native.refused import Refused
+
 from .nodes import args_of, dtype_of
-from .refused import Refused
 
 aten = torch.ops.aten
 

@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import fx
 
+from gradsmith.native.refused import Refused
+
 from .nodes import args_of, shape_of
-from .refused import Refused
 from .rows import Layout, argument, layout_of, per_row
 
 aten = torch.ops.aten

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import fx
 
+from gradsmith.native.refused import Refused
+
 from .emit_expr import CHEAP, POINTWISE
 from .emit_index import VIEWS, row_shape
 from .nodes import args_of
-from .refused import Refused
 from .rows import dims_of
 from .split import MATRIX_PRODUCTS
 

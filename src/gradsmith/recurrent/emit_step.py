@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import fx
 
+from gradsmith.native.refused import Refused
+
 from .emit_expr import POINTWISE, c_type, expression, literal
 from .emit_index import VIEWS, Index, broadcast, linear, row_shape, through
 from .emit_rows import CONSTANTS, SCATTERS, Item, Scheduler
 from .nodes import args_of, dtype_of, shape_of
-from .refused import Refused
 from .rows import argument, dims_of
 from .split import MATRIX_PRODUCTS
 

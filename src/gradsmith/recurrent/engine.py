@@ -9,13 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor, fx
 
-from .compile import load
+from gradsmith.native.compile import load
+from gradsmith.native.threads import blas, run_shares, shares
+
 from .emit_c import Emitted, Kernel, shared_state
 from .emit_torch import emit_function
 from .nodes import dtype_of, shape_of
 from .rows import Layout, layout_of, per_row
 from .split import Split
-from .threads import blas, run_shares, shares
 
 
 @dataclass

@@ -14,13 +14,14 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from gradsmith.native.refused import Refused
+
 from .capture import Joint, Leaf, Substitute, capture, explain, quietly
 from .emit_c import emit
 from .emit_rows import has_c_form
 from .engine import Engine
 from .fallback import Step, unbind_loop
 from .plan import Plan
-from .refused import Refused
 from .run import Replay, register, run_engine
 from .saving import choose_saved
 from .split import split

@@ -11,10 +11,11 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 from torch.utils import _pytree as pytree
 
+from gradsmith.native.outside_compile import leave_graph
+
 from .fallback import Step
 from .in_graph import scan_in_graph
 from .masking import check_lengths, mask_steps, repack
-from .outside_compile import leave_graph
 from .plan import Plan
 from .scan import plan, scan, scan_noting
 from .structure import describe

@@ -38,8 +38,9 @@ def digest(key: object, held: list[object]) -> str:
 
 @functools.cache
 def own_source() -> str:
-    """A digest of this package: its cells are part of what a step can see, and its emitter of what a plan is."""
-    files = sorted(Path(__file__).parent.glob("*.py"))
+    """A digest of this package and of native/: cells are part of what a step can see, the emitter of what a plan is."""
+    own = Path(__file__).parent
+    files = sorted([*own.glob("*.py"), *(own.parent / "native").glob("*.py")])
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
 
 

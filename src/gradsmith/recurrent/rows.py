@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import fx
 
+from gradsmith.native.refused import Refused
+
 from .nodes import args_of, shape_of
-from .refused import Refused
 
 aten = torch.ops.aten
 

@@ -12,14 +12,15 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import checkpoint
 
+from gradsmith.native.outside_compile import leave_graph, untraced
+from gradsmith.native.refused import Refused
+
 from . import store
 from .fallback import Step
 from .in_graph import scan_in_graph
 from .ladder import Call, choose, execute, make_call, verify
 from .library import interference
-from .outside_compile import leave_graph, untraced
 from .plan import Plan
-from .refused import Refused
 from .structure import Flat, describe, flatten
 from .undo import undone
 

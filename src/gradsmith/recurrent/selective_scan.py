@@ -16,11 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .c_prelude import prelude
-from .compile import load
-from .outside_compile import outside_compile
-from .refused import Refused
-from .threads import run_shares, shares
+from gradsmith.native.c_prelude import prelude
+from gradsmith.native.compile import load
+from gradsmith.native.outside_compile import outside_compile
+from gradsmith.native.refused import Refused
+from gradsmith.native.threads import run_shares, shares
 
 _CHUNK = 32
 _SOURCE = r"""

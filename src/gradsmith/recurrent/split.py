@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import fx
 
+from gradsmith.native.refused import Refused
+
 from .capture import Joint
 from .nodes import args_of
-from .refused import Refused
 from .rows import Layout, check_rowwise, dims_of, layout_of
 
 aten = torch.ops.aten

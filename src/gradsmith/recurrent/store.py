@@ -13,12 +13,13 @@ from typing import Any
 
 import torch
 
-from . import cache
-from .compile import toolchain
+from gradsmith.native import cache
+from gradsmith.native.compile import toolchain
+from gradsmith.native.refused import Refused
+
 from .ladder import Call
 from .plan import Plan
 from .portable import Unportable, digest, own_source
-from .refused import Refused
 from .run import register
 from .written import Unwritable, from_json, to_json
 

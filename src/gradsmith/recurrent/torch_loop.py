@@ -7,9 +7,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, fx
 
+from gradsmith.native.refused import Refused
+
 from .emit_torch import emit_function
 from .engine import Engine, Gradients, Kept
-from .refused import Refused
 from .rows import Layout, layout_of
 from .split import Split
 

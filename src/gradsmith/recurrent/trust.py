@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .refused import Refused
+from gradsmith.native.refused import Refused
 
 LENGTHS = (2, 5)
 _ATTEMPTS = 3

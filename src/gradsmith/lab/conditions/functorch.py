@@ -101,6 +101,8 @@ def jacrev(lab: Lab) -> Outcome:
         return Outcome("not tried", "a Jacobian of complex numbers is no gradient")
     if sum(x.numel() for x in values) * sum(g.numel() for g in v.values()) > _MOST_ENTRIES:
         return Outcome("not tried", "the Jacobian is too large")
+    if not _is_linear(lab):
+        return Outcome("not tried", "backward is not linear in grad_output, so rows of a Jacobian do not add up to it")
 
     def run() -> Results:
         chosen = torch.func.jacrev(lambda *xs: [function(*xs)[o] for o in v], argnums=tuple(range(len(values))))
@@ -113,6 +115,17 @@ def jacrev(lab: Lab) -> Outcome:
         return Results(plain(lab).outputs, {x.position: g for x, g in zip(lab.precise[1].differentiable, grads)})
 
     return compared(lab, run, lambda error: torch_says.transform_refused(error) or torch_says.vmap_refused(error))
+
+
+def _is_linear(lab: Lab) -> bool:
+    """Whether grad_outputs a thousand times as large and as small give gradients that are so, too; a clip does not."""
+    for factor in (2.0**-10, 2.0**10):
+        scaled = lab.gradients({o: g * factor for o, g in lab.baseline.v.items()})
+        for leaf in lab.precise[1].differentiable:
+            before, after = lab.baseline.gradients[leaf.position], scaled[leaf.position]
+            if before is not None and after is not None and not lab.close(before, after / factor):
+                return False
+    return True
 
 
 @column("vmap")

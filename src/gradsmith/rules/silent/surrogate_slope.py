@@ -23,7 +23,7 @@ Surrogate slopes are where spiking-network libraries differ silently
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gradsmith.findings import Finding
 
@@ -62,10 +62,17 @@ def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.lab import same
     from gradsmith.lab.measure.oracle import OwnForward
 
-    if lab.like is None:
+    like = lab.like
+    if like is None:
         return
+
+    def claimed_by_module(parameters: object, *args: Any, **kwargs: Any) -> Any:
+        return like(*args, **kwargs)  # a module is examined as a function of its parameters, too
+
     run, v = lab.baseline.run, lab.baseline.v
-    reference = OwnForward(lab.like, run.arguments, lab.settings.seed)
+    reference = OwnForward(
+        claimed_by_module if lab.target.module is not None else like, run.arguments, lab.settings.seed
+    )
     for o in run.differentiable:
         wanted, claimed = reference.gradients(o, v[o]), lab.gradients({o: v[o]})
         for leaf in run.arguments.differentiable:

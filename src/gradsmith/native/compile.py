@@ -41,7 +41,7 @@ def load(source: str) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(str(library))
     except OSError as error:
-        raise Refused(f"the compiled loop could not be loaded ({error})") from error
+        raise Refused(f"the compiled C could not be loaded ({error})") from error
 
 
 def _flags() -> tuple[str, ...]:
@@ -50,7 +50,7 @@ def _flags() -> tuple[str, ...]:
 
 
 def toolchain() -> tuple[str, ...]:
-    """All that a compiled loop depends on besides its source."""
+    """All that compiled C depends on besides its source."""
     path = compiler()
     binary = os.stat(os.path.realpath(path))
     version = (str(binary.st_mtime_ns), str(binary.st_size), str(torch.__version__))
@@ -76,4 +76,4 @@ def _compile(source: str, target: Path, path: str, flags: tuple[str, ...]) -> No
         raise Refused(f"{path} failed: {error}") from error
     if done.returncode != 0:
         first = (done.stderr.strip().splitlines() or ["no message"])[0]
-        raise Refused(f"{Path(path).name} rejects the emitted loop: {first[:160]}")
+        raise Refused(f"{Path(path).name} rejects the emitted C: {first[:160]}")

@@ -1,0 +1,65 @@
+"""Who else is watching: the ways in which a call may not run as a Function in plain eager mode.
+
+Functions of this package are written for speed: no inspect.signature per call, C on raw memory. Under torch.compile,
+vmap, func.grad, forward mode or a dispatch mode the same values come from plain PyTorch operations instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+_transforms_active: Callable[[], bool] = torch._C._are_functorch_transforms_active
+_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
+is_compiling = torch.compiler.is_compiling
+
+
+def transformed() -> bool:
+    """Whether torch.compile traces this call, or vmap, func.grad or forward mode are at work."""
+    return is_compiling() or _transforms_active() or forward_ad._current_level >= 0
+
+
+LEAST = 512  # elements; below, the way into C (20 microseconds of Python) costs more than it saves
+
+
+def in_memory(*tensors: Tensor | None, small: bool = False) -> bool:
+    """Whether C may read these, and pays: plain float32 or float64 tensors of one dtype in the memory of the CPU.
+
+    The first is the large one; `small` says that it pays whatever its size.
+    """
+    dtype = None
+    if not small and tensors[0] is not None and tensors[0].numel() < LEAST:
+        return False
+    for tensor in tensors:
+        if tensor is None:
+            continue
+        if type(tensor) not in (Tensor, torch.nn.Parameter) or tensor.device.type != "cpu":
+            return False
+        if dtype is not None and tensor.dtype is not dtype:
+            return False
+        dtype = tensor.dtype
+    return dtype in (torch.float32, torch.float64) and not _modes() and not is_compiling()
+
+
+def wide(*tensors: Tensor) -> list[Tensor]:
+    """float16 and bfloat16 in float32, others as they are: intermediate results must not be rounded to three digits."""
+    return [t.float() if t.dtype in (torch.float16, torch.bfloat16) else t for t in tensors]
+
+
+def applier(function: type[torch.autograd.Function]) -> Callable[..., Any]:
+    """`function.apply` without the 12 microseconds that binding a signature costs a Function with setup_context.
+
+    torch binds the arguments to the signature of forward to fill in defaults; our callers give every argument.
+    """
+    plain = super(torch.autograd.Function, function).apply
+
+    def apply(*args: Any) -> Any:
+        if is_compiling() or _transforms_active():
+            return function.apply(*args)
+        return plain(*args)
+
+    return apply
