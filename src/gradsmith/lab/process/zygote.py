@@ -117,7 +117,9 @@ def _keep(request: Message, line: Line, report_on: Callable[[Any, Message], Any]
     While the very first worker is busy, what later ones will need is imported.
     """
     from gradsmith.lab.subject.importing import ImportFailed, import_dotted, import_file
+    from gradsmith.lab.triton.importing import watch
 
+    watch(request.get("path"))
     try:
         if request.get("module"):
             module = import_dotted(request["module"], request["stubs"])
