@@ -54,6 +54,13 @@ class Traffic:
     stored: int = 0
     blocks: set[int] = field(default_factory=set)  # integers among its constexpr arguments
 
+    def add(self, other: Traffic) -> None:
+        self.launches += other.launches
+        self.programs += other.programs
+        self.loaded += other.loaded
+        self.stored += other.stored
+        self.blocks |= other.blocks
+
 
 @dataclass
 class Seen:
@@ -87,8 +94,10 @@ class listening:
         inner = SEEN.pop()
         for key, event in inner.events.items():
             SEEN[-1].events.setdefault(key, event)
+        SEEN[-1].filled.update(inner.filled)
+        SEEN[-1].undefined.update(inner.undefined)
         for name, traffic in inner.traffic.items():
-            SEEN[-1].traffic.setdefault(name, traffic)
+            SEEN[-1].traffic.setdefault(name, Traffic(traffic.path, traffic.line)).add(traffic)
 
 
 def elsewhere() -> list[Event]:

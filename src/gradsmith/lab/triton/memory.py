@@ -105,7 +105,7 @@ def guarded(tensor: torch.Tensor, name: str) -> tuple[Region, Any]:
     start = GUARD + (-whole.ctypes.data - GUARD) % _ALIGNED
     inner = whole[start : start + count]
     if count:
-        inner[:] = np.frombuffer((ctypes.c_char * count).from_address(address), np.uint8)
+        inner[:] = np.frombuffer(memoryview((ctypes.c_char * count).from_address(address)), np.uint8)
     low = whole.ctypes.data + start
     new = torch.from_numpy(inner).untyped_storage() if count else storage
     plain = tensor.is_contiguous() and tensor.storage_offset() == 0

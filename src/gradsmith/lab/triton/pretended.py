@@ -157,7 +157,11 @@ def _answer_cuda() -> None:
 
 
 def _answering(value: Any) -> Any:
-    return lambda *_, **__: (used("cuda calls"), value)[1]
+    def answer(*_: Any, **__: Any) -> Any:
+        used("cuda calls")
+        return value
+
+    return answer
 
 
 def _for_users(real: Any, answer: Any) -> Any:
@@ -175,7 +179,7 @@ def _asked_by_user(depth: int) -> bool:
 
 def _say_cuda() -> None:
     """`assert x.is_cuda` and `x.device.type == "cuda"` hold in user code; torch's own code hears the truth."""
-    real = torch._C.TensorBase.is_cuda  # type: ignore[attr-defined]
+    real: Any = torch._C.TensorBase.is_cuda
 
     def is_cuda(self: Any) -> bool:
         if _asked_by_user(2):
@@ -184,7 +188,8 @@ def _say_cuda() -> None:
         return bool(real.__get__(self))
 
     torch.Tensor.is_cuda = property(is_cuda)  # type: ignore[assignment]
-    where, pretended = torch._C.TensorBase.device, torch.device("cuda", 0)  # type: ignore[attr-defined]
+    where: Any = torch._C.TensorBase.device
+    pretended = torch.device("cuda", 0)
 
     def device(self: Any) -> torch.device:
         real: torch.device = where.__get__(self)
@@ -193,7 +198,7 @@ def _say_cuda() -> None:
             return pretended
         return real
 
-    torch.Tensor.device = property(device)  # type: ignore[assignment,misc]
+    torch.Tensor.device = property(device)  # type: ignore[assignment]
 
 
 def _stay_on_cpu() -> None:
