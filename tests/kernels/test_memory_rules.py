@@ -40,8 +40,7 @@ def test_a_broken_kernel_is_named(rule: Rule, reports: dict[str, Report]) -> Non
     if rule.name != "autotune-key-missing":
         changed = set(rule.bad.splitlines()) - set(rule.good.splitlines())
         lines = rule.bad.splitlines()
-        assert all("tl." in lines[f.line - 1] for f in named)
-        assert rule.name == "grid-misses-tail" or any(lines[f.line - 1] in changed for f in named)
+        assert any(lines[f.line - 1] in changed for f in named if f.line)
 
 
 @pytest.mark.parametrize("rule", PROBED, ids=lambda r: r.name)

@@ -26,17 +26,31 @@ _running: list[Launch] = []
 _has_other: list[bool] = []  # the interpreter takes a scalar `other=0` for none, so semantic.load tells
 
 
+_replaced: list[tuple[Any, str, Any]] = []  # what stood there before
+
+
 def install() -> None:
     """Watch every launch of this process from now on."""
-    builder = interpreter.InterpreterBuilder
-    builder.create_masked_load = _load(builder.create_masked_load)
-    builder.create_masked_store = _store(builder.create_masked_store)
-    builder.create_atomic_rmw = _atomic(builder.create_atomic_rmw)
-    builder.create_atomic_cas = _lock(builder.create_atomic_cas)
+    builder, executor = interpreter.InterpreterBuilder, interpreter.GridExecutor
+    _replace(builder, "create_masked_load", _load(builder.create_masked_load))
+    _replace(builder, "create_masked_store", _store(builder.create_masked_store))
+    _replace(builder, "create_atomic_rmw", _atomic(builder.create_atomic_rmw))
+    _replace(builder, "create_atomic_cas", _lock(builder.create_atomic_cas))
     _note_other()
-    executor = interpreter.GridExecutor
-    executor._init_args_hst = _place_arguments
-    executor.__call__ = _launching(executor.__call__)
+    _replace(executor, "_init_args_hst", _place_arguments)
+    _replace(executor, "__call__", _launching(executor.__call__))
+
+
+def uninstall() -> None:
+    """Watch no longer: a benchmark asks what watching costs."""
+    while _replaced:
+        owner, name, real = _replaced.pop()
+        setattr(owner, name, real)
+
+
+def _replace(owner: Any, name: str, new: Any) -> None:
+    _replaced.append((owner, name, getattr(owner, name)))
+    setattr(owner, name, new)
 
 
 def _place() -> tuple[str, int]:
@@ -218,7 +232,7 @@ def _note_other() -> None:
         finally:
             _has_other.pop()
 
-    owner.load = load
+    _replace(owner, "load", load)
 
 
 def _place_arguments(self: Any, arguments: Any, named: Any) -> tuple[list[Any], dict[str, Any]]:

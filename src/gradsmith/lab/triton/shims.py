@@ -166,6 +166,7 @@ def _autotune() -> None:
             chosen.pre_hook(every)
         if getattr(self, "reset_to_zero", None) or getattr(self, "user_defined_pre_hook", False):
             self.pre_hook(every, reset_only=True)
+        self.nargs = None  # it would keep the tensors, and their graph, until the next launch
         return self.fn.run(*arguments, **named, **chosen.all_kwargs())
 
     Autotuner.run = run
