@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import sys
 from importlib.machinery import ModuleSpec, PathFinder
@@ -21,14 +22,22 @@ def imports_triton(path: str | Path) -> bool:
         return False
 
 
+def interpret() -> bool:
+    """Without a GPU, kernels run under Triton's interpreter; it has to be told before anything imports triton."""
+    import torch
+
+    if importlib.util.find_spec("triton") is None or torch.cuda.is_available():
+        return False
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+    return True
+
+
 def watch(first: str | None) -> None:
     """From now on, a module that imports triton finds an interpreter without gaps; `first` is a file about to be run.
 
     Nothing happens where triton is missing, or where a GPU can run the kernels themselves.
     """
-    import torch
-
-    if importlib.util.find_spec("triton") is None or torch.cuda.is_available():
+    if not interpret():
         return
     sys.meta_path.insert(0, _Watcher())
     if first is not None and imports_triton(first):
