@@ -216,9 +216,9 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
     troubles: list[str] = []
     with lab.budget.whole() as whole:
         for rule in _asked(lab, options):
-            # A backward that raises leaves nothing to measure; only the contract can still say why it raises.
+            # A backward that raises leaves nothing to measure; only the contract, and its kernels, can still say why it raises.
             failing = verdict.stopped(findings, "measuring")
-            if failing and rule.family != "contract":
+            if failing and rule.family not in ("contract", "kernels"):
                 continue
             before = len(findings)
             try:

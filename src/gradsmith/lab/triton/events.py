@@ -12,7 +12,7 @@ import numpy as np
 class Event:
     """One kind of wrong access at one line of a kernel; `count` says how many more there were like it."""
 
-    kind: str  # load, store, race, same value, lanes, mixed
+    kind: str  # load, store, order, same value, lanes, mixed
     kernel: str
     path: str
     line: int

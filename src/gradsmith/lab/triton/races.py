@@ -18,7 +18,7 @@ def loaded(launch: Launch, part: Part, program: int) -> tuple[str, str] | None:
     writer, reader, several, atomic = _shadows(region)
     found = None
     if not launch.ordered:
-        found = _other(writer[index], program, index, region, "race", "reads element {} that program {} stores")
+        found = _other(writer[index], program, index, region, "order", "reads element {} that program {} stores")
         found = found or _other(
             atomic[index], program, index, region, "mixed", "loads element {}, which program {} changes by an atomic"
         )
@@ -34,13 +34,13 @@ def stored(launch: Launch, part: Part, program: int, value: Numbers) -> tuple[st
     writer, reader, several, atomic = _shadows(region)
     found = _twice(region, index, value[part.lanes[part.inside]])
     if not launch.ordered and found is None:
-        kind = "race"
+        kind = "order"
         both = (writer[index] != _NOBODY) & (writer[index] != program)
         if both.any() and _same(region, index[both], value[part.lanes[part.inside]][both]):
             kind = "same value"
         found = _other(writer[index], program, index, region, kind, "stores element {}, and so does program {}")
         reading = np.where(several[index] & (reader[index] == program), -2, reader[index])
-        found = found or _other(reading, program, index, region, "race", "stores element {} that program {} reads")
+        found = found or _other(reading, program, index, region, "order", "stores element {} that program {} reads")
         found = found or _other(
             atomic[index], program, index, region, "mixed", "stores element {}, which program {} changes by an atomic"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -118,13 +119,15 @@ def _results(lab: Lab) -> dict[str, Tensor]:
 
 def _run(lab: Lab) -> tuple[dict[str, Tensor], Seen]:
     """Outputs and gradients by name, the very tensors (who filled them is known by their address), and what backward did."""
-    run = lab.precise_run()
+    with lab.budget.for_diagnosis():  # a few runs of its own, whatever else was left out
+        run = lab.precise_run()
     found: dict[str, Tensor] = {name: out.detach() for name, out in zip(run.output_names, run.outputs)}
     v = run.normal(lab.generator(23))
     positions = list(run.leaves)
     outputs, leaves = [run.outputs[o] for o in v], [run.leaves[p] for p in positions]
-    with listening() as seen:
-        grads: Any = gradients(outputs, leaves, list(v.values()))
+    grads: Any = ()
+    with listening() as seen, contextlib.suppress(Exception):  # a backward that raises is told by its own rule
+        grads = gradients(outputs, leaves, list(v.values()))
     names = {leaf.position: leaf.name for leaf in lab.precise[1].differentiable}
     found |= {names[p]: g for p, g in zip(positions, grads) if g is not None and p in names}
     return {name: t for name, t in found.items() if t.is_floating_point()}, seen

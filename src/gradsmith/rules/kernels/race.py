@@ -65,7 +65,7 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
 
 def probe(lab: Lab) -> Iterator[Finding]:
     atomics = "Use tl.atomic_add, or let one program own each element and add the parts up afterwards."
-    yield from told(lab, ("race",), "programs race for", atomics)
+    yield from told(lab, ("order",), "programs race for", atomics)
     yield from told(
         lab,
         ("lanes",),
