@@ -199,7 +199,8 @@ class Lab:
             cost = cost_of(run)
         except Exception:  # reported by the probes, which do not get far then
             cost = 0.0
-        return budget_of(self.level, cost)
+        found = budget_of(self.level, cost)
+        return found.for_kernels() if runs_kernels(self.target) else found
 
     @cached_property
     def gradient(self) -> Judgement:

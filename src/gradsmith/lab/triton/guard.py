@@ -15,6 +15,7 @@ import numpy as np
 import triton
 import triton.language as tl
 from triton.runtime import interpreter
+from triton.runtime.jit import TensorWrapper
 
 import gradsmith
 from gradsmith.lab.triton import bfloat16, races
@@ -254,14 +255,14 @@ def _moved(argument: Any, name: str, launch: Launch, storages: dict[int, Any]) -
         return _with_base(argument, _moved(argument.base, name, launch, storages))
     if not hasattr(argument, "data_ptr"):
         return argument
-    tensor = interpreter._unwrap_tensor(argument)
+    tensor = argument.base if isinstance(argument, TensorWrapper) else argument
     address = tensor.untyped_storage().data_ptr()
     if address not in storages:
         region, storages[address] = guarded(tensor, name)
         launch.regions.append(region)
     moved = tensor.detach().new_empty(0)
     moved.set_(storages[address], tensor.storage_offset(), tensor.size(), tensor.stride())
-    return interpreter._rewrap_tensor(moved, original_tensor=argument)
+    return TensorWrapper(moved, argument.dtype) if isinstance(argument, TensorWrapper) else moved
 
 
 def _with_base(descriptor: Any, base: Any) -> Any:

@@ -130,10 +130,16 @@ def _patch_once() -> None:
         seen = frozenset(id(value) for value in function.__globals__.values() if value is tl or value is tl.core)
         if seen not in done:
             real(function)
+            tl.core.tensor.__index__ = _as_index
             done.add(seen)
         return Kept()
 
     interpreter._patch_lang = patch
+
+
+def _as_index(scalar: Any) -> int:
+    """A scalar is an array of one element, which older interpreters pass to int(): NumPy does not take that any more."""
+    return int(scalar.handle.data.reshape(-1)[0])
 
 
 class Choice:
@@ -167,7 +173,9 @@ def _autotune() -> None:
         if getattr(self, "reset_to_zero", None) or getattr(self, "user_defined_pre_hook", False):
             self.pre_hook(every, reset_only=True)
         self.nargs = None  # it would keep the tensors, and their graph, until the next launch
-        return self.fn.run(*arguments, **named, **chosen.all_kwargs())
+        # How many warps there are is the compiler's business, unless the kernel asks for it.
+        options = {k: v for k, v in chosen.all_kwargs().items() if k in chosen.kwargs or k in self.arg_names}
+        return self.fn.run(*arguments, **named, **options)
 
     Autotuner.run = run
 
