@@ -285,9 +285,8 @@ def run_mutants(every: list[Case], seed: int, count: int, level: str) -> None:
     for mutant in chosen:
         answer = apart(lambda mutant=mutant: checked(mutant.case, level, loaded(mutant)))
         shows = apart(lambda mutant=mutant: effect(mutant)).get("shows", True)
-        is_named = answer["verdict"] == "refuted" or (
-            answer["verdict"] == "raises" and "no answer" not in answer["reason"]
-        )
+        errors = [rule for rule, severity, _, _ in answer.get("findings", ()) if severity == "error"]
+        is_named = bool(errors) or (answer["verdict"] == "raises" and "no answer" not in answer["reason"])
         lines = [line for rule, severity, file, line in answer.get("findings", ()) if file == Path(mutant.path).name]
         near = any(abs(line - mutant.line) <= 3 for line in lines if line)
         shown += bool(shows)

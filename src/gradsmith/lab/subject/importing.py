@@ -13,7 +13,6 @@ from typing import Any
 
 from gradsmith.findings import GradsmithError
 
-
 # Packages that are worth installing rather than replacing by a stand-in.
 _REMEDIES = {"triton": "pip install triton: its kernels are checked without a GPU"}
 

@@ -47,7 +47,7 @@ def interprets(lab: Lab) -> bool:
 @once
 def witness(lab: Lab) -> Witness:
     """One forward and backward on the example; memory that nobody writes is NaN."""
-    with listening() as seen, filled():
+    with listening() as seen:
         results, during_backward = _run(lab)
     found = Witness(seen, results, backward=[s for f in during_backward.filled.values() for s in f.stores])
     for name, tensor in results.items():
@@ -56,6 +56,11 @@ def witness(lab: Lab) -> Witness:
             found.stores[name] = known.stores
             if (tail := _tail(name, tensor, known)) is not None:
                 found.tails.append(tail)
+    unwritten = [name for name, t in results.items() if t.numel() and bool(t.isnan().all())]
+    for kernel, traffic in seen.traffic.items() if unwritten else ():
+        if not traffic.programs:
+            store = Store(kernel, traffic.path, traffic.line, "which no program fills")
+            found.tails.append(Tail(unwritten[0], 0, results[unwritten[0]].numel(), store))
     return found
 
 
@@ -119,14 +124,14 @@ def _results(lab: Lab) -> dict[str, Tensor]:
 
 def _run(lab: Lab) -> tuple[dict[str, Tensor], Seen]:
     """Outputs and gradients by name, the very tensors (who filled them is known by their address), and what backward did."""
-    with lab.budget.for_diagnosis():  # a few runs of its own, whatever else was left out
+    with lab.budget.for_diagnosis(), filled():  # a few runs of its own, whatever else was left out
         run = lab.precise_run()
     found: dict[str, Tensor] = {name: out.detach() for name, out in zip(run.output_names, run.outputs)}
     v = run.normal(lab.generator(23))
     positions = list(run.leaves)
     outputs, leaves = [run.outputs[o] for o in v], [run.leaves[p] for p in positions]
     grads: Any = ()
-    with listening() as seen, contextlib.suppress(Exception):  # a backward that raises is told by its own rule
+    with listening() as seen, filled(), contextlib.suppress(Exception):  # a backward that raises is told by its own rule
         grads = gradients(outputs, leaves, list(v.values()))
     names = {leaf.position: leaf.name for leaf in lab.precise[1].differentiable}
     found |= {names[p]: g for p, g in zip(positions, grads) if g is not None and p in names}

@@ -24,6 +24,8 @@ SYMPTOMS = (
     "frozen-input",
     "unused-output",
     "low-precision",
+    "class-state",
+    "random-backward",
 )
 # Both kernels of a Function that squares a vector: the examples are this with one line changed.
 SQUARE = """

@@ -64,7 +64,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
         yield replace(
             lab.finding(
                 f"{tail.store.kernel}, launched by {lab.target.name}: the last {tail.elements - tail.written} of {tail.elements} "
-                f"elements of '{tail.name}' are never stored; {tail.store.argument} keeps uninitialised memory there.",
+                f"elements of '{tail.name}' are never stored: uninitialised memory stays there ({tail.store.argument}).",
                 advice="Launch one program for every block that is begun: triton.cdiv(n, BLOCK).",
                 evidence={"kernel": tail.store.kernel, "pointer": tail.store.argument},
             ),
