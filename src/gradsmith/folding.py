@@ -86,7 +86,7 @@ def _explains(root: Finding, symptom: Finding) -> bool:
 
 
 def _same_defect(a: Finding, b: Finding) -> bool:
-    if a.rule != b.rule or not _same_place(a, b) or set(a.lenses) == set(b.lenses) == {"lint"}:
+    if a.rule != b.rule or not (_same_place(a, b) or _same_kernel(a, b)) or set(a.lenses) == set(b.lenses) == {"lint"}:
         return False
     if "check" in a.lenses and "check" in b.lenses and a.snippet and b.snippet and a.line != b.line:
         return False  # each was seen on a line of its own
@@ -98,7 +98,17 @@ def _same_defect(a: Finding, b: Finding) -> bool:
 def _same_place(a: Finding, b: Finding) -> bool:
     if a.function != b.function:
         return False
-    return a.path is None or b.path is None or os.path.basename(a.path) == os.path.basename(b.path)
+    return a.path is None or b.path is None or _same_file(a.path, b.path)
+
+
+def _same_kernel(a: Finding, b: Finding) -> bool:
+    """Running names the Function that launched a kernel, the source only the kernel."""
+    kernels = {a.evidence.get("kernel", a.function), b.evidence.get("kernel", b.function)}
+    return len(kernels) == 1 and a.path is not None and b.path is not None and _same_file(a.path, b.path)
+
+
+def _same_file(a: str, b: str) -> bool:
+    return os.path.basename(a) == os.path.basename(b)
 
 
 def _joined(a: Finding, b: Finding) -> Finding:

@@ -39,7 +39,7 @@ print(json.dumps(results))
 # Rules of every severity: demonstrated harm may raise a warning to an error (tensor-on-ctx with a proven cycle). Without
 # a probe are the rules of the run itself (crashed, timed-out, out-of-memory, import-failed): what they report is that no
 # script ran to its end.
-PROBED = [r for r in rules().values() if r.probe is not None]
+PROBED = [r for r in rules().values() if r.probe is not None and r.family != "kernels"]
 # Scripts carry the inputs of the finding. These GOODs take others: forward-raised is mended by the declared inputs, and
 # hidden-parameter by one more argument, so that their BAD's script does not fit them.
 OTHER_INPUTS = ("forward-raised", "hidden-parameter")

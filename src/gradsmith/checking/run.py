@@ -27,7 +27,7 @@ from gradsmith.lab.subject.binding import bound, unusable
 from gradsmith.lab.subject.cells import cell_number
 from gradsmith.lab.subject.code import as_code
 from gradsmith.lab.subject.declarations import Declaration, declaration_of
-from gradsmith.lab.subject.foreign import interpreter_cell, interpreter_note
+from gradsmith.lab.subject.foreign import interpreter_cell, interpreter_note, needs_interpreter
 from gradsmith.rule_shape import LEVELS
 from gradsmith.surrogate_kinds import SURROGATE, frees, known
 
@@ -83,6 +83,10 @@ def check(
 
         return check_isolated(fn, inputs, dict(kwargs or {}), options)
     target = resolve(fn)
+    if needs_interpreter(target):
+        from gradsmith.checking.isolated import check_isolated
+
+        return check_isolated(fn, inputs, dict(kwargs or {}), options)
     if inputs or kwargs:
         return examine(target, Supply(((tuple(inputs), dict(kwargs or {})),), "given"), options)
     return examine_supplied(target, options)
@@ -176,6 +180,7 @@ def _examine_one(
         lab.first, lab.number = number == 0, number
         lab.accepted = accepted_for(target, options)
         with lab.guarded():
+            lab.measure_noise()
             return _examined(lab, subject, options)
 
 
@@ -211,9 +216,9 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
     troubles: list[str] = []
     with lab.budget.whole() as whole:
         for rule in _asked(lab, options):
-            # A backward that raises leaves nothing to measure; only the contract can still say why it raises.
+            # A backward that raises leaves nothing to measure; only the contract, and its kernels, can still say why it raises.
             failing = verdict.stopped(findings, "measuring")
-            if failing and rule.family != "contract":
+            if failing and rule.family not in ("contract", "kernels"):
                 continue
             before = len(findings)
             try:

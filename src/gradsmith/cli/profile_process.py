@@ -40,7 +40,14 @@ def profiled(task: dict[str, Any], timeout: float, say: Callable[[str], None]) -
     with tempfile.TemporaryDirectory(prefix="gradsmith-") as folder:
         asked, answer = Path(folder) / "task.json", Path(folder) / "result.json"
         asked.write_text(json.dumps({**task, "mark": _MARK}), encoding="utf-8")
-        words = [sys.executable, "-m", "gradsmith.profiling.worker", str(asked), str(answer)]
+        words = [
+            sys.executable,
+            "-m",
+            "gradsmith.lab.triton.first",
+            "gradsmith.profiling.worker",
+            str(asked),
+            str(answer),
+        ]
         trouble = _run(words, timeout, lambda text: say(f"{name}: {text}"))
         advice = "; give it smaller --inputs, or more time with --timeout" if trouble.startswith("did not") else ""
         if not answer.is_file():

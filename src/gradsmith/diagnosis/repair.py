@@ -24,6 +24,7 @@ from gradsmith.lab.lab import Lab, same
 from gradsmith.lab.once import once
 from gradsmith.lab.process import torch_says
 from gradsmith.lab.run import normal_like
+from gradsmith.lab.subject.foreign import runs_kernels
 from gradsmith.source.loaded import definition_of
 
 # A failing check may take a little longer to say what to write. The limits are work, not time on the clock: a report does
@@ -98,7 +99,7 @@ def _search(case: Case) -> Repair | None:
     most, start_s = min(_MOST, _ELEMENTS // max(elements, 1)), time.thread_time()
     for count, candidate in enumerate(candidates(tree)):
         if count >= most or time.thread_time() - start_s > _CPU_SECONDS:
-            return None
+            break
         if sum(t._version for t in needed) != writes:  # the last candidate wrote into what the next ones need
             run = forward(target, arguments, seed=case.lab.settings.seed)
             needed = _needed(run)
@@ -108,6 +109,33 @@ def _search(case: Case) -> Repair | None:
             continue
         if (wanted is None or _gives(case, run, function, second, wanted)) and _holds_elsewhere(case, function):
             return Repair(candidate.kind, candidate.before, candidate.after, candidate.line)
+    return _in_kernel(case, original, second, wanted)
+
+
+def _in_kernel(
+    case: Case, backward: Callable[..., Any], second: torch.Tensor, wanted: torch.Tensor | None
+) -> Repair | None:
+    """The same search in the kernels that backward launched, for as long again."""
+    if not runs_kernels(case.lab.target):
+        return None
+    from gradsmith.lab.triton.repairing import changed, kernels_of_backward
+
+    target, arguments = case.lab.precise
+    run = forward(target, arguments, seed=case.lab.settings.seed)
+    start_s = time.thread_time()
+    for kernel in kernels_of_backward(case.lab):
+        tree = copy.deepcopy(definition_of(kernel))
+        for candidate in candidates(tree) if tree is not None else ():
+            if time.thread_time() - start_s > _CPU_SECONDS:
+                return None
+            try:
+                with changed(kernel, candidate.tree):
+                    fits = _gives(case, run, backward, case.v, case.truth)
+                    fits = fits and (wanted is None or _gives(case, run, backward, second, wanted))
+            except Exception:  # a random change to somebody's code may raise anything
+                continue
+            if fits:
+                return Repair(candidate.kind, candidate.before, candidate.after, candidate.line)
     return None
 
 

@@ -16,11 +16,13 @@ from gradsmith.findings import Finding, Severity
 from gradsmith.lab.explore.budget import Budget, budget_of, cost_of
 from gradsmith.lab.explore.tape import OperationTape
 from gradsmith.lab.explore.watching import Watched, guard, watched
-from gradsmith.lab.measure.gradient import Judgement, Settings, judge, typical_size
+from gradsmith.lab.measure.gradient import Judgement, Settings, distinct, judge, moved_together, typical_size
+from gradsmith.lab.measure.noise import STEPS, relative_noise
 from gradsmith.lab.measure.screening import screened
 from gradsmith.lab.measure.values import widened
-from gradsmith.lab.run import Run, Spent, forward, recorded
+from gradsmith.lab.run import Run, Spent, forward, normal_like, recorded
 from gradsmith.lab.subject.arguments import Arguments, Leaf
+from gradsmith.lab.subject.foreign import leaves_torch, runs_kernels
 from gradsmith.lab.subject.target import Target, functions_behind, resolve
 from gradsmith.source.loaded import line_of, model_of
 from gradsmith.source.places import line_of_gradient
@@ -166,15 +168,32 @@ class Lab:
     def precise(self) -> tuple[Target, Arguments]:
         """Subject and inputs in float64, where it runs there; truth is float64 even when asked about float32."""
         kinds = {leaf.tensor.dtype for leaf in self.arguments.leaves if leaf.tensor.is_floating_point()}
-        if kinds <= {torch.float64}:
+        if kinds <= {torch.float64} or runs_kernels(self.target):
             return self.target, self.arguments
         try:
             target, arguments = _cast_target(self.target, torch.float64), self.arguments.cast(torch.float64)
             run = forward(target, arguments, seed=self.settings.seed)
             run.gradients(run.ones())
+            if leaves_torch(self.target) and not self._honest(target, arguments):
+                return self.target, self.arguments
         except Exception:  # the subject exists in its own precision only; any error of its code says so
             return self.target, self.arguments
         return target, arguments
+
+    def _honest(self, target: Target, arguments: Arguments) -> bool:
+        """Whether foreign code that takes float64 computes in it: with its digits, and the numbers of float32."""
+        low = forward(self.target, self.arguments, seed=self.settings.seed).outputs
+        high = forward(target, arguments, seed=self.settings.seed).outputs
+        if not all(same(a.detach().to(b.dtype), b, 1e-3) for a, b in zip(low, high)):
+            return False
+        return forward_noise(target, arguments, self.settings) < 1e-12
+
+    def measure_noise(self) -> None:
+        """Where code outside torch computes, what it computes in is measured, and steps and tolerances follow from it."""
+        if leaves_torch(self.target) or runs_kernels(self.target):
+            target, arguments = self.precise
+            found = forward_noise(target, arguments, self.settings)
+            self.settings = replace(self.settings, noise=found if found > 1e-12 else 0.0)
 
     @cached_property
     def budget(self) -> Budget:
@@ -189,7 +208,8 @@ class Lab:
             cost = cost_of(run)
         except Exception:  # reported by the probes, which do not get far then
             cost = 0.0
-        return budget_of(self.level, cost)
+        found = budget_of(self.level, cost)
+        return found.for_kernels() if runs_kernels(self.target) else found
 
     @cached_property
     def gradient(self) -> Judgement:
@@ -248,6 +268,23 @@ class Lab:
 
     def with_settings(self, **changes: Any) -> Lab:
         return Lab(self.target, self.arguments, replace(self.settings, **changes), self.level, self.surrogate)
+
+
+def forward_noise(target: Target, arguments: Arguments, settings: Settings) -> float:
+    """The noise of forward as a share of its outputs, with all inputs moved by a few units in the last place."""
+    try:
+        run = forward(target, arguments, seed=settings.seed)
+        leaves = distinct(arguments.differentiable)
+        v = run.normal(torch.Generator().manual_seed(settings.seed + 4))
+        drawn = torch.Generator().manual_seed(settings.seed + 5)
+        moves = [(x, normal_like(x.tensor, drawn) * typical_size(x.tensor)) for x in leaves]
+        step = 8 * max((torch.finfo(x.tensor.dtype).eps for x in leaves), default=0.0)
+        evaluate = moved_together(target, arguments, moves, settings)
+        return relative_noise(
+            [evaluate(k * step) for k in STEPS], {o: g.double() for o, g in v.items() if not g.is_complex()}
+        )
+    except Exception:  # reported by the probes, which do not get far then
+        return 0.0
 
 
 def _cast_target(target: Target, dtype: torch.dtype) -> Target:

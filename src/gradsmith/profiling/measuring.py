@@ -13,6 +13,7 @@ from gradsmith.folding import fold
 from gradsmith.lab import Target, resolve
 from gradsmith.lab.process import device
 from gradsmith.lab.process.state import preserved
+from gradsmith.lab.triton.traffic import traffic_notes
 from gradsmith.profiling import attribution
 from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.clock import Spread, Timing, timed
@@ -99,6 +100,12 @@ def profile_target(
     return result
 
 
+def _one_run(bench: Bench) -> None:
+    call = bench.first()
+    if call.has_backward and not bench.forward_only:
+        call.backward()
+
+
 def _measured(bench: Bench, wishes: Wishes) -> Profile:
     clock = device.clock()
     start = clock()
@@ -121,6 +128,7 @@ def _measured(bench: Bench, wishes: Wishes) -> Profile:
         notes.append("no output carries a gradient; forward was measured alone")
     once = clock() - start
     del call
+    notes += traffic_notes(lambda: _one_run(bench))
     if once > wishes.budget / 4:
         wishes.say(f"one run takes {once:.2g} s; this will take about {_ROUNDS * once:.2g} s")
     else:

@@ -100,7 +100,9 @@ def _ready(task: dict[str, Any], module: Any) -> tuple[Target, tuple[Any, ...], 
 
 def _imported(path: str | None, module: str | None) -> Any:
     from gradsmith.lab.subject.importing import ImportFailed, import_dotted, import_file
+    from gradsmith.lab.triton.importing import watch
 
+    watch(path)
     try:
         return import_file(Path(path), []) if path else import_dotted(module or "", [])
     except ImportFailed as error:

@@ -35,6 +35,7 @@ from gradsmith.lab.process.eager import uncompiled
 from gradsmith.lab.process.state import preserved, seed_all
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.code import as_code, sayable
+from gradsmith.lab.subject.foreign import runs_kernels
 from gradsmith.lab.subject.target import Target
 from gradsmith.lab.subject.wrapped import put_together
 
@@ -97,7 +98,8 @@ def guess(target: Target, *, seed: int = 0, seconds: float = SECONDS, device: An
     found = clues(target)
     if not found:
         return Guess(None, errors=["its signature cannot be read"])
-    search = _Search(target, seed, torch.float64, torch.device(device or "cpu"), seconds)
+    wide = torch.float32 if runs_kernels(target) else torch.float64
+    search = _Search(target, seed, wide, torch.device(device or "cpu"), seconds)
     search.classes = classes_of(target)
     if target.module is not None:
         search.frames, search.dtype = frames_of(target.module), precision_of(target.module)

@@ -17,7 +17,7 @@ def poisoned(lab: Lab) -> Iterator[tuple[str, str]]:
     run = lab.run()
     v = run.normal(lab.generator(19))
     before = run.gradients(v)
-    with _filled():
+    with filled():
         again = lab.run()
         after = again.gradients(v)
     for name, old, new in zip(run.output_names, run.outputs, again.outputs):
@@ -30,7 +30,8 @@ def poisoned(lab: Lab) -> Iterator[tuple[str, str]]:
 
 
 @contextlib.contextmanager
-def _filled() -> Iterator[None]:
+def filled() -> Iterator[None]:
+    """What torch.empty returns inside the block is NaN."""
     mode, warn_only = (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),

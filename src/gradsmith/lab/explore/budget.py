@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from gradsmith.lab.run import Allowance, Spent, runs_left
@@ -20,6 +20,7 @@ _UNIT = 1e-3  # s; nothing is cheaper than that
 _EXPENSIVE = 1e-2  # s; from here on, runs are saved
 _OF_UNIT = {"quick": 4096, "standard": 8192, "deep": 65536}  # runs of one check, for a subject that costs one unit
 _GRADIENT = 64  # runs that the judgement of the gradient gets at least, beside all others
+_INTERPRETED = 20.0  # s of CPU time for it, before rounding, where kernels are interpreted
 _EXAMPLES = {"quick": 0, "standard": 128, "deep": 512}  # explored ones, at most
 _EXPLORING = {"quick": 0.0, "standard": 2.0, "deep": 16.0}  # s of CPU time for them, before rounding
 _RUNS = 5  # of the subject, for an explored example that is right
@@ -32,6 +33,11 @@ class Budget:
     cost: float
     runs: int
     examples: int
+    gradient: int = _GRADIENT
+
+    def for_kernels(self) -> Budget:
+        """The same where kernels are interpreted, which is slow whatever they are: the gradient gets more runs."""
+        return replace(self, gradient=max(_GRADIENT, min(4 * _GRADIENT, _power_of_two(_INTERPRETED / self.cost))))
 
     @property
     def expensive(self) -> bool:
@@ -65,7 +71,7 @@ class Budget:
 
     def for_gradient(self) -> Allowance:
         """For the judgement of the gradient, which comes before everything else and takes nothing from it."""
-        return Allowance(max(self.runs, _GRADIENT), self.cost, reserved=True)
+        return Allowance(max(self.runs, self.gradient), self.cost, reserved=True)
 
 
 def budget_of(level: str, cost: float) -> Budget:

@@ -24,6 +24,8 @@ _STEPS = {torch.float64: (1e-3, 1e-5, 1e-6, 1e-2, 1e-1), torch.float32: (3e-2, 1
 _FINER = {torch.float64: (1e-7, 1e-8), torch.float32: (1e-3, 1e-4, 1e-5, 1e-6)}
 GOOD_ENOUGH = 1e-9
 _PLAINLY = 1e-3  # an error below this share of a disagreement leaves no doubt about it
+_NARROW = 1e-12  # forward's numbers have fewer digits than those of float64
+_OF_NARROW = 2e3  # times that precision, an error is as small as steps of a sensible length can make it
 _STANDS_OUT = 0.01  # a slope with an error below this share of itself is no accident
 
 
@@ -48,9 +50,20 @@ class Probe:
     scale: float
     claimed: float | None = None
 
-    def answered_by(self, slope: Slope) -> bool:
+    def answered_by(self, slope: Slope, eps: float) -> bool:
+        """Whether no more digits are needed. In a narrow type there are no more to be had once claim and slope agree."""
         off = abs(slope.value - self.claimed) if self.claimed is not None else 0.0
-        return slope.error <= max(GOOD_ENOUGH * self.scale, _PLAINLY * off)
+        if slope.error <= max(GOOD_ENOUGH * self.scale, _PLAINLY * off):
+            return True
+        if eps <= _NARROW or self.claimed is None:
+            return False
+        nothing = slope.value == 0 == self.claimed  # numbers on a grid stay where they are, or move
+        return nothing or (off <= 3 * slope.error <= 3 * _OF_NARROW * eps * self.scale)
+
+
+def precision(evaluate: Evaluate, dtype: torch.dtype) -> float:
+    """What a number that comes out is rounded to, as a share of it: by its type, or by the noise that was measured."""
+    return max(torch.finfo(dtype).eps, getattr(evaluate, "noise", 0.0))
 
 
 def dot(a: Tensor, b: Tensor) -> float:
@@ -62,14 +75,14 @@ def dot(a: Tensor, b: Tensor) -> float:
 
 def slopes(evaluate: Evaluate, probes: Sequence[Probe], dtype: torch.dtype = torch.float64) -> list[Slope]:
     """The slope for every probe, each with its best step."""
-    eps = torch.finfo(dtype).eps
-    kind = torch.float64 if dtype == torch.float64 else torch.float32
+    eps = precision(evaluate, dtype)
+    kind = torch.float64 if eps < _NARROW else torch.float32
     found: list[dict[float, _Difference]] = [{} for _ in probes]
     for h in _STEPS[kind]:
         _measure(evaluate, probes, h, eps, found)
         candidates = [_with_errors(of_probe, eps) for of_probe in found]
         best = [min(of_probe.values(), key=lambda s: s.error) for of_probe in candidates]
-        if all(p.answered_by(s) for s, p in zip(best, probes)):
+        if all(p.answered_by(s, eps) for s, p in zip(best, probes)):
             return best
     if any(_in_doubt(of_probe) for of_probe in candidates):
         for h in _FINER[kind]:

@@ -113,6 +113,7 @@ class Settings:
     reference: Callable[..., object] | None = None
     project: Projection | None = None
     reach: float = 1.0  # how long a direction is, in typical sizes of the input
+    noise: float = 0.0  # of forward in its own precision, as a share of its outputs, where it was measured
 
 
 def judge(target: Target, arguments: Arguments, settings: Settings, *, until_wrong: bool = False) -> Judgement:
@@ -181,6 +182,7 @@ def moved_together(
             raise NotNearby(f"forward raises a step away from {names}: {one_line(error)}") from error
         return [o.detach().to(torch.complex128 if o.is_complex() else torch.float64) for o in outputs]
 
+    evaluate.noise = settings.noise  # type: ignore[attr-defined]
     return evaluate
 
 
@@ -276,6 +278,7 @@ def _measure_pairs(
 
 def _tolerance(slope: Slope, scale: float, dtype: torch.dtype, settings: Settings) -> float:
     floor = FLOOR if dtype == torch.float64 else 64 * torch.finfo(dtype).eps
+    floor = max(floor, 64 * settings.noise)
     return 10 * slope.error + max(floor, settings.rtol or 0.0) * scale + (settings.atol or 0.0)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from gradsmith.lab.measure.differences import Evaluate, Probe, Slope, dot, one_sided, slopes
+from gradsmith.lab.measure.differences import Evaluate, Probe, Slope, dot, one_sided, precision, slopes
 from gradsmith.lab.measure.gradient import Mismatch, Pair, Projection, Settings, _effective, moved, typical_size
 from gradsmith.lab.run import normal_like
 from gradsmith.lab.subject.arguments import Arguments
@@ -154,10 +154,10 @@ def look_at(
         claimed = dot(pair.claimed, e) / size
         evaluate = moved(target, arguments, pair.leaf, e, settings)
         probe = Probe(pair.output, pair.v, max(abs(claimed) * size, 1e-300))
-        eps = torch.finfo(pair.dtype).eps
+        eps = precision(evaluate, pair.dtype)
         (slope,) = slopes(evaluate, [probe], pair.dtype)
         true, error = slope.value / size, slope.error / size
-        step = 1e-6 if eps < 1e-15 else 3e-2
+        step = 1e-6 if eps < 1e-12 else 3e-2
         sides, side_error = _sides(evaluate, probe, step, eps, size)
         off = abs(true - claimed)
         limit = 10 * error + 1e-6 * max(abs(true), abs(claimed))

@@ -48,11 +48,13 @@ def main() -> None:
     gc.disable()  # while half a million objects are made to stay: a sixth of the import's time
     import torch
 
+    from gradsmith.lab.triton.importing import interpret
+
     # One thread: no thread pool exists in a process that forks, so a fork can never inherit a held lock.
     torch.set_num_threads(1)
     worker = importlib.import_module(sys.argv[3])  # here once, so that workers need not
     worker.prepare()
-    _interpret_triton()
+    interpret()
     _settle()
     line = Line(int(sys.argv[1]), int(sys.argv[2]))
     line.reply(ready=True)
@@ -101,23 +103,15 @@ def _warm_up(names: Sequence[str]) -> None:
     _settle()
 
 
-def _interpret_triton() -> None:
-    """Without a GPU, Triton kernels run under its interpreter; it has to be told before anything imports triton."""
-    import importlib.util
-
-    import torch
-
-    if not torch.cuda.is_available() and importlib.util.find_spec("triton") is not None:
-        os.environ.setdefault("TRITON_INTERPRET", "1")
-
-
 def _keep(request: Message, line: Line, report_on: Callable[[Any, Message], Any]) -> None:
     """Import one module, then fork a worker for each subject that is asked for.
 
     While the very first worker is busy, what later ones will need is imported.
     """
     from gradsmith.lab.subject.importing import ImportFailed, import_dotted, import_file
+    from gradsmith.lab.triton.importing import watch
 
+    watch(request.get("path"))
     try:
         if request.get("module"):
             module = import_dotted(request["module"], request["stubs"])

@@ -7,11 +7,13 @@ import inspect
 import os
 import sys
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gradsmith.lab.lab import Lab
 from gradsmith.lab.subject.target import Target
 from gradsmith.source.loaded import file_named
+
+if TYPE_CHECKING:
+    from gradsmith.lab.lab import Lab
 
 _KERNELS = ("InterpretedFunction", "JITFunction")
 INTERPRETER = "triton interpreter"  # its column of the compatibility matrix
@@ -32,6 +34,16 @@ def gives_addresses(target: Target) -> bool:
     return _mentions(target.path, "data_ptr", "ctypes", "cpp_extension") or uses_triton(target)
 
 
+def leaves_torch(target: Target) -> bool:
+    """Whether numbers are computed outside torch: by a library, an extension, NumPy."""
+    return _mentions(target.path, "data_ptr", "ctypes", "cpp_extension", "numpy")
+
+
+def runs_kernels(target: Target) -> bool:
+    """Whether Triton kernels take part, and run in this process: they compute in their own precision."""
+    return interpreted() and uses_triton(target)
+
+
 def uses_triton(target: Target) -> bool:
     """Whether the subject's file, or what it imports from, holds Triton kernels."""
     file = file_named(target.path) if target.path is not None else None
@@ -44,6 +56,26 @@ def uses_triton(target: Target) -> bool:
 def interpreted() -> bool:
     """Whether Triton runs kernels in its interpreter, on the CPU."""
     return os.environ.get("TRITON_INTERPRET", "0") not in ("", "0", "false")
+
+
+def needs_interpreter(target: Target) -> bool:
+    """Whether kernels take part that only a worker can run: there the interpreter is ready before they are defined."""
+    if (
+        not isinstance(target.function or target.original, type)
+        or target.path is None
+        or not os.path.isfile(target.path)
+    ):
+        return False  # another process could not find it by name
+    if importlib.util.find_spec("triton") is None or not uses_triton(target):
+        return False
+    import torch
+
+    return not _prepared() and not torch.cuda.is_available()
+
+
+def _prepared() -> bool:
+    shims = sys.modules.get("gradsmith.lab.triton.shims")
+    return shims is not None and bool(shims.installed())
 
 
 def interpreter_cell(target: Target, trouble: str = "") -> dict[str, str]:
@@ -61,7 +93,10 @@ def interpreter_note(target: Target) -> list[str]:
     """A line that says where the kernels ran."""
     if not uses_triton(target) or not interpreted() or importlib.util.find_spec("triton") is None:
         return []
-    return [f"{target.name}: its Triton kernels ran under Triton's interpreter on the CPU, not on a GPU"]
+    note = f"{target.name}: its Triton kernels ran under Triton's interpreter on the CPU, not on a GPU"
+    counts = sys.modules.get("gradsmith.lab.triton.counts")
+    stood_in = ", ".join(counts.counted()) if counts is not None else ""
+    return [f"{note}; gradsmith stood in for: {stood_in}" if stood_in else note]
 
 
 def _reachable(names: dict[str, Any]) -> list[Any]:

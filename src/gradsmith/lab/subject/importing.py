@@ -13,6 +13,9 @@ from typing import Any
 
 from gradsmith.findings import GradsmithError
 
+# Packages that are worth installing rather than replacing by a stand-in.
+_REMEDIES = {"triton": "pip install triton: its kernels are checked without a GPU"}
+
 
 class ImportFailed(GradsmithError):
     """The user's module could not be imported; the text says at which of its lines."""
@@ -86,7 +89,8 @@ def _import_problem(error: BaseException, path: Path | None) -> str:
         frame = frame.tb_next
     at = f"line {line}" if line and path is not None else "the import"
     if isinstance(error, ModuleNotFoundError) and error.name:
-        return f"{at} imports {error.name}, which is not installed (try --stub {error.name.partition('.')[0]})"
+        package = error.name.partition(".")[0]
+        return f"{at} imports {error.name}, which is not installed ({_REMEDIES.get(package, f'try --stub {package}')})"
     return f"{at} raises {one_line(error)}"
 
 

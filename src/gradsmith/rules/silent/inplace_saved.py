@@ -103,6 +103,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.measure.memory import whole
     from gradsmith.lab.measure.raw import argument_names
     from gradsmith.lab.measure.values import unchanged
+    from gradsmith.lab.subject.foreign import runs_kernels
     from gradsmith.lab.subject.target import short_name
 
     run = lab.run()
@@ -128,9 +129,12 @@ def probe(lab: Lab) -> Iterator[Finding]:
                     advice="Leave the memory of inputs and outputs to their owner; PyTorch frees saved tensors itself.",
                 )
             continue
+        private = not any(value is tensor for value in (*call.args, *call.outputs))
         yield lab.finding(
             f"{short_name(call.cls)}.backward writes into '{name}', which it got from ctx.saved_tensors.",
             function=short_name(call.cls),
             argument=name,
+            # Kernels reuse what only backward can reach, to save memory: one backward through the graph is right.
+            severity="warning" if private and runs_kernels(lab.target) else None,
             advice=f"Work on a new tensor: `{name} * 2` or `{name}.clone()` instead of an in-place operation.",
         )

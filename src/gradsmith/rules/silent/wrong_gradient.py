@@ -76,7 +76,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
     for pair in lab.gradient.wrong:
         rounding = 1e3 * lost.get(pair.leaf.name, 0.0)
         if pair.status == "wrong" and pair.mismatch is not None and pair.off >= rounding:
-            yield _finding(lab, pair, pair.mismatch)
+            yield _in_kernel(lab, _finding(lab, pair, pair.mismatch))
     for pair in (p for p in lab.gradient.imprecise if p.leaf.name not in lost):
         yield from _imprecise(lab, pair)
 
@@ -177,6 +177,34 @@ def _side_by_side(pair: Pair, m: Mismatch) -> dict[str, object]:
             "shape": list(truth.shape),
         }
     }
+
+
+def _in_kernel(lab: Lab, finding: Finding) -> Finding:
+    """The finding at the line of the kernel that stored the number, where a kernel did."""
+    from gradsmith.lab.subject.foreign import runs_kernels
+
+    if not runs_kernels(lab.target) or finding.argument is None:
+        return finding
+    from gradsmith.lab.triton.witness import filled_by
+    from gradsmith.source.loaded import line_of
+
+    stores = filled_by(lab, finding.argument)
+    unknown = (lab.target.line, lab.line_of_gradient(finding.argument))
+    if not stores or finding.line not in unknown:  # a cause that is known has a line of its own
+        return finding
+    last = stores[-1]
+    text = line_of(last.path, last.line)
+    others = [f"{s.kernel}:{s.line}" for s in stores[:-1]]
+    more = f" (before that {', '.join(others[-3:])})" if others else ""
+    return replace(
+        finding,
+        message=f"{finding.message[:-1]}; {last.kernel} stores it through {last.argument}{more}.",
+        path=last.path,
+        line=last.line,
+        column=len(text) - len(text.lstrip()),
+        snippet=text.rstrip("\n"),
+        evidence={**finding.evidence, "kernel": last.kernel},
+    )
 
 
 def _if_meant(lab: Lab) -> str:

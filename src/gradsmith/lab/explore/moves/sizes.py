@@ -14,6 +14,7 @@ from gradsmith.lab.explore.move import Kind, Move
 from gradsmith.lab.explore.sizes import Size, resized, sizes
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.foreign import runs_kernels
 
 _MANY = 300
 _CHEAP = 1 << 16  # elements of all inputs together, at that size
@@ -85,6 +86,7 @@ def _others(lab: Lab, arguments: Arguments, size: Size) -> Iterator[int]:
         yield step
         return
     wanted = [(3 if size.value != 3 * step else 5) * step, step, 2 * step]
+    wanted[1:1] = [n * step for n in _beyond_blocks(lab)]
     wanted.append(_MANY - _MANY % step)
     if lab.empty:
         wanted.append(0)
@@ -92,6 +94,16 @@ def _others(lab: Lab, arguments: Arguments, size: Size) -> Iterator[int]:
         small = n <= size.value or _elements(arguments, size, n) <= _CHEAP
         if n != size.value and (n >= size.least or n == 0) and small:
             yield n
+
+
+def _beyond_blocks(lab: Lab) -> list[int]:
+    """For kernels: one more than their smallest block, so that a second program has one element; and three blocks begun."""
+    if not runs_kernels(lab.target):
+        return []
+    from gradsmith.lab.triton.events import SEEN
+
+    blocks = [b for traffic in SEEN[0].traffic.values() for b in traffic.blocks if b < _MANY]
+    return [min(blocks) + 1, 2 * min(blocks) + 3] if blocks else []
 
 
 def _elements(arguments: Arguments, size: Size, to: int) -> int:

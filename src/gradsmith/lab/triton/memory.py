@@ -1,0 +1,113 @@
+"""The memory of one launch: every storage with a guard zone on both sides, and who touched which element last."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+Numbers = np.ndarray[Any, Any]
+GUARD = 1 << 12  # bytes on each side
+_ALIGNED = 64
+_NOBODY = -1
+
+
+@dataclass
+class Region:
+    """One storage that was passed to a launch."""
+
+    low: int
+    high: int
+    name: str  # the pointer argument
+    shape: tuple[int, ...]
+    whole: bool  # the tensor is contiguous and all of its storage; the tensor itself is not held, nor its graph
+    item: int
+    raw: Numbers
+    source: int  # the address of the user's own storage
+    keeps: Any = field(repr=False, default=None)
+    writer: Numbers | None = None
+    reader: Numbers | None = None
+    several: Numbers | None = None  # read by more than one program
+    atomic: Numbers | None = None
+
+    @property
+    def elements(self) -> int:
+        return (self.high - self.low) // self.item
+
+    def shadow(self) -> None:
+        if self.writer is None:
+            many = self.elements + 1
+            self.writer, self.reader, self.atomic = (np.full(many, _NOBODY, np.int32) for _ in range(3))
+            self.several = np.zeros(many, bool)
+
+    def element(self, index: int) -> str:
+        """How a user calls an element: by its indices where the tensor is the whole of its storage."""
+        if self.whole and len(self.shape) > 1 and 0 <= index < int(np.prod(self.shape)):
+            return str([int(i) for i in np.unravel_index(index, self.shape)])
+        return f"[{index}]"
+
+
+@dataclass
+class Part:
+    """Lanes of one access that belong to one region: their numbers, byte offsets, and which of them lie inside."""
+
+    region: Region
+    lanes: Numbers
+    offsets: Numbers
+    inside: Numbers
+
+    @property
+    def indices(self) -> Numbers:
+        return self.offsets[self.inside] // self.region.item
+
+
+@dataclass
+class Launch:
+    """A kernel that is running."""
+
+    kernel: str
+    regions: list[Region] = field(default_factory=list)
+    ordered: bool = False  # it uses a lock or a flag: the order of its programs is its own business
+    lows: Numbers = field(default_factory=lambda: np.zeros(0, np.uint64))
+
+    def close(self) -> None:
+        self.regions.sort(key=lambda r: r.low)
+        self.lows = np.array([r.low - GUARD for r in self.regions], np.uint64)
+
+    def parts(self, pointers: Numbers, mask: Numbers, item: int) -> Iterator[Part]:
+        """The lanes that are not masked off, by the region whose pointer they were made from, or the nearest below."""
+        lanes = np.nonzero(mask)[0]
+        if not len(lanes) or not self.regions:
+            return
+        addresses = pointers[lanes]
+        first = self.regions[0]
+        if len(self.regions) == 1 or (addresses.min() >= first.low and addresses.max() < first.high):
+            which = np.zeros(len(lanes), np.int64)
+        else:
+            which = np.searchsorted(self.lows, addresses, side="right") - 1
+        for number in np.unique(which):
+            region = self.regions[max(int(number), 0)]
+            mine = which == number
+            offsets = addresses[mine].astype(np.int64) - region.low
+            inside = (offsets >= 0) & (offsets + item <= region.high - region.low)
+            yield Part(region, lanes[mine], offsets, inside)
+
+
+def guarded(tensor: torch.Tensor, name: str) -> tuple[Region, Any]:
+    """A copy of the tensor's storage between guard zones, and the storage to use in its place."""
+    storage = tensor.untyped_storage()
+    count, address = storage.nbytes(), storage.data_ptr()
+    whole = np.full(count + 2 * GUARD + _ALIGNED, 0xFF, np.uint8)  # NaN in every floating-point type
+    start = GUARD + (-whole.ctypes.data - GUARD) % _ALIGNED
+    inner = whole[start : start + count]
+    if count:
+        inner[:] = np.frombuffer(memoryview((ctypes.c_char * count).from_address(address)), np.uint8)
+    low = whole.ctypes.data + start
+    new = torch.from_numpy(inner).untyped_storage() if count else storage
+    plain = tensor.is_contiguous() and tensor.storage_offset() == 0
+    shape = tuple(tensor.shape)
+    return Region(low, low + count, name, shape, plain, tensor.element_size(), inner, address, whole), new

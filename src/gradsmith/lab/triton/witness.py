@@ -1,0 +1,156 @@
+"""What kernels did to memory on one example, and during everything else that was run before."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradsmith.lab.conditions.uninitialised import filled
+from gradsmith.lab.lab import Lab
+from gradsmith.lab.measure.seeding import gradients
+from gradsmith.lab.once import once
+from gradsmith.lab.subject.foreign import runs_kernels
+from gradsmith.lab.triton.events import SEEN, Event, Fill, Filled, Seen, Store, listening
+from gradsmith.lab.triton.shims import Choice, installed
+
+
+@dataclass(frozen=True)
+class Tail:
+    """A result whose last elements no program stored."""
+
+    name: str
+    written: int
+    elements: int
+    store: Store
+
+
+@dataclass
+class Witness:
+    """What was seen on the example itself."""
+
+    seen: Seen
+    results: dict[str, Tensor]
+    tails: list[Tail] = field(default_factory=list)
+    stores: dict[str, list[Store]] = field(default_factory=dict)  # by result: the lines that filled it
+    backward: list[Store] = field(default_factory=list)  # every line that stored while backward ran, the last one last
+
+
+def interprets(lab: Lab) -> bool:
+    """Whether there is anything to see: kernels, under our interpreter."""
+    return installed() and runs_kernels(lab.target)
+
+
+@once
+def witness(lab: Lab) -> Witness:
+    """One forward and backward on the example; memory that nobody writes is NaN."""
+    with listening() as seen:
+        results, during_backward = _run(lab)
+    found = Witness(seen, results, backward=[s for f in during_backward.filled.values() for s in f.stores])
+    for name, tensor in results.items():
+        known = seen.filled.get(tensor.untyped_storage().data_ptr())
+        if known is not None and known.stores:
+            found.stores[name] = known.stores
+            if (tail := _tail(name, tensor, known)) is not None:
+                found.tails.append(tail)
+    unwritten = [name for name, t in results.items() if t.numel() and bool(t.isnan().all())]
+    for kernel, traffic in seen.traffic.items() if unwritten else ():
+        if not traffic.programs:
+            store = Store(kernel, traffic.path, traffic.line, "which no program fills")
+            found.tails.append(Tail(unwritten[0], 0, results[unwritten[0]].numel(), store))
+    return found
+
+
+def events(lab: Lab, *kinds: str) -> list[tuple[Event, bool]]:
+    """Events of these kinds, and whether they happened on the example itself; the others on what gradsmith made of it."""
+    if not interprets(lab):
+        return []
+    here = witness(lab).seen.events
+    own = [(e, True) for e in here.values() if e.kind in kinds]
+    return own + [(e, False) for key, e in SEEN[0].events.items() if e.kind in kinds and key not in here]
+
+
+def filled_by(lab: Lab, name: str) -> list[Store]:
+    """The lines of kernels that stored a gradient; where torch computed on what they stored, all lines of backward."""
+    if not interprets(lab):
+        return []
+    seen = witness(lab)
+    return seen.stores.get(name) or list(dict.fromkeys(seen.backward))
+
+
+def undefined_lanes(lab: Lab) -> list[tuple[str, int, str, str]]:
+    """Loads (file, line, kernel, argument) whose masked lanes change a result once they hold something else than zero."""
+    if not interprets(lab):
+        return []
+    suspects = witness(lab).seen.undefined
+    if not suspects or not _changes(lab, set(suspects)):
+        return []
+    guilty = [place for place in suspects if len(suspects) == 1 or _changes(lab, {place})]
+    return [(*place, *suspects[place]) for place in guilty]
+
+
+def configurations_differ(lab: Lab) -> list[tuple[str, str]]:
+    """(kernel, result) where an autotuned kernel gives another result with its largest blocks than with its smallest."""
+    if not interprets(lab):
+        return []
+    before = witness(lab).results
+    if not Choice.tuned:
+        return []
+    Choice.number = -1
+    try:
+        after = _results(lab)
+    finally:
+        Choice.number = 0
+    kernels = ", ".join(sorted(Choice.tuned))
+    return [(kernels, name) for name, old in before.items() if name in after and not lab.close(old, after[name])]
+
+
+def _changes(lab: Lab, lines: set[tuple[str, int]]) -> bool:
+    Fill.lines = lines
+    try:
+        after = _results(lab)
+    finally:
+        Fill.lines = None
+    before = witness(lab).results
+    return any(name in after and not lab.close(old, after[name]) for name, old in before.items())
+
+
+def _results(lab: Lab) -> dict[str, Tensor]:
+    return _run(lab)[0]
+
+
+def _run(lab: Lab) -> tuple[dict[str, Tensor], Seen]:
+    """Outputs and gradients by name, the very tensors (who filled them is known by their address), and what backward did."""
+    with lab.budget.for_diagnosis(), filled():  # a few runs of its own, whatever else was left out
+        run = lab.precise_run()
+    found: dict[str, Tensor] = {name: out.detach() for name, out in zip(run.output_names, run.outputs)}
+    v = run.normal(lab.generator(23))
+    positions = list(run.leaves)
+    outputs, leaves = [run.outputs[o] for o in v], [run.leaves[p] for p in positions]
+    grads: Any = ()
+    with (
+        listening() as seen,
+        filled(),
+        contextlib.suppress(Exception),
+    ):  # a backward that raises is told by its own rule
+        grads = gradients(outputs, leaves, list(v.values()))
+    names = {leaf.position: leaf.name for leaf in lab.precise[1].differentiable}
+    found |= {names[p]: g for p, g in zip(positions, grads) if g is not None and p in names}
+    return {name: t for name, t in found.items() if t.is_floating_point()}, seen
+
+
+def _tail(name: str, tensor: Tensor, known: Filled) -> Tail | None:
+    """The end of a result that is still the NaN it was allocated with."""
+    if not tensor.is_contiguous() or tensor.storage_offset() or tensor.element_size() != known.item:
+        return None
+    count = tensor.numel()
+    written = torch.from_numpy(known.written[:count])
+    missing = int((~written).sum())
+    if not missing or missing == count or bool(written[count - missing :].any()):
+        return None
+    if not bool(tensor.reshape(-1)[count - missing :].isnan().all()):
+        return None
+    return Tail(name, count - missing, count, known.stores[-1])

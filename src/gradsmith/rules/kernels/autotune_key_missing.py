@@ -1,0 +1,59 @@
+"""An autotuned kernel gives different results with different configurations.
+
+What it finds
+-------------
+Forward and backward run with the configuration that has the smallest blocks, and with the one that has the largest. Results that
+differ by more than rounding are reported.
+
+Why it matters
+--------------
+Which configuration is fastest is decided once for each key and machine: a configuration that is only right for some sizes is then
+used for others, unless the size is part of the key and unsuitable configurations are pruned.
+
+Known problems
+--------------
+Two configurations of each kernel are compared, all kernels at once.
+
+References
+----------
+https://triton-lang.org/main/python-api/generated/triton.autotune.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+from gradsmith.rules.kernels import SQUARE, SYMPTOMS
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+
+CODE = "GSK07"
+SEVERITY = "error"
+LEVEL = "standard"
+EXPLAINS = SYMPTOMS
+_TUNED = SQUARE.replace(
+    "@triton.jit\ndef square(",
+    '@triton.autotune([triton.Config({"BLOCK": 16}), triton.Config({"BLOCK": 64})], key=[])\n@triton.jit\ndef square(',
+)
+BAD = _TUNED.replace(
+    "square[(triton.cdiv(x.numel(), 16),)](x, y, x.numel(), BLOCK=16)", "square[(1,)](x, y, x.numel())"
+).replace("y = torch.empty_like(x)", "y = torch.zeros_like(x)")
+GOOD = _TUNED.replace(
+    "square[(triton.cdiv(x.numel(), 16),)](x, y, x.numel(), BLOCK=16)",
+    'square[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, x.numel())',
+)
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.lab.triton.witness import configurations_differ
+
+    for kernels, name in configurations_differ(lab):
+        yield lab.finding(
+            f"{lab.target.name}: '{name}' depends on the configuration that autotuning picks for {kernels}.",
+            argument=name,
+            advice="Compute the grid from meta, and put what a configuration depends on into key= or prune_configs_by=.",
+        )
+        return

@@ -1,0 +1,75 @@
+"""The grid is too short: the end of a result is never stored.
+
+What it finds
+-------------
+After forward and backward, the last elements of an output or a gradient still hold the uninitialised memory they were allocated
+with, although a kernel stored all elements before them.
+
+In the source: a grid that is computed with floor division by a block.
+
+Why it matters
+--------------
+With a size that is a multiple of the block everything is stored; with any other the end is garbage.
+
+Known problems
+--------------
+Only results that a kernel filled directly are looked at. A result that was allocated with zeros has a wrong gradient instead.
+
+References
+----------
+https://triton-lang.org/main/python-api/generated/triton.cdiv.html
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+from gradsmith.rules.kernels import SQUARE, SYMPTOMS
+from gradsmith.source.kernels import launches
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+    from gradsmith.source import FileModel
+
+CODE = "GSK06"
+SEVERITY = "error"
+TRIGGERS = ("triton",)
+EXPLAINS = SYMPTOMS
+BAD = SQUARE.replace("triton.cdiv(x.numel(), 16)", "x.numel() // 16")
+GOOD = SQUARE
+
+
+def lint_file(file: FileModel) -> Iterator[Finding]:
+    for launch in launches(file):
+        for division in launch.floored():
+            yield file.at(
+                division,
+                f"the grid of {launch.kernel} is rounded down: a last block that is only begun gets no program.",
+                advice=f"Write triton.cdiv({ast.unparse(division.left)}, {ast.unparse(division.right)}), and mask loads and stores.",
+                function=launch.kernel,
+                severity="warning",
+            )
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.lab.triton.witness import interprets, witness
+    from gradsmith.source.loaded import line_of
+
+    for tail in witness(lab).tails if interprets(lab) else ():
+        text = line_of(tail.store.path, tail.store.line)
+        yield replace(
+            lab.finding(
+                f"{tail.store.kernel}, launched by {lab.target.name}: the last {tail.elements - tail.written} of {tail.elements} "
+                f"elements of '{tail.name}' are never stored: uninitialised memory stays there ({tail.store.argument}).",
+                advice="Launch one program for every block that is begun: triton.cdiv(n, BLOCK).",
+                evidence={"kernel": tail.store.kernel, "pointer": tail.store.argument},
+            ),
+            path=tail.store.path,
+            line=tail.store.line,
+            column=len(text) - len(text.lstrip()),
+            snippet=text.rstrip("\n"),
+        )

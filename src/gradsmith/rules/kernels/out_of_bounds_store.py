@@ -1,0 +1,62 @@
+"""A kernel stores outside a tensor.
+
+What it finds
+-------------
+Every tensor that is passed to a launch lies between guard zones, and each store and atomic is compared with the tensor its pointer
+was made from. The kernel runs as written, under Triton's interpreter.
+
+In the source: a store without a mask at offsets at which a load of the same kernel has one.
+
+Why it matters
+--------------
+On a GPU such a store overwrites another tensor, silently: gradients of a neighbouring layer change from run to run.
+
+Known problems
+--------------
+Bounds are those of the storage: a view that leaves its own part of a larger tensor is not seen.
+
+References
+----------
+https://triton-lang.org/main/python-api/generated/triton.language.store.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+from gradsmith.rules.kernels import SQUARE, SYMPTOMS, told
+from gradsmith.source.kernels import kernels
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+    from gradsmith.source import FileModel
+
+CODE = "GSK02"
+SEVERITY = "error"
+TRIGGERS = ("triton",)
+EXPLAINS = SYMPTOMS
+BAD = SQUARE.replace("tl.store(d_ptr + i, 2 * x * g, mask=mask)", "tl.store(d_ptr + i, 2 * x * g)")
+GOOD = SQUARE
+
+
+def lint_file(file: FileModel) -> Iterator[Finding]:
+    for kernel in kernels(file):
+        masked = [a for a in kernel.accesses if a.kind == "load" and a.mask is not None]
+        guarded = {name for a in masked for name in kernel.leads_to(a.pointer, "arange")} - {""}
+        for store in kernel.accesses:
+            if store.kind != "store" or store.mask is not None:
+                continue
+            if shared := kernel.leads_to(store.pointer, "arange") & guarded:
+                yield file.at(
+                    store.node,
+                    f"{kernel.node.name}: this store has no mask; loads at the same offsets ({', '.join(sorted(shared))}) have one.",
+                    advice="Give the store the mask of the load.",
+                    function=kernel.node.name,
+                    severity="warning",
+                )
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    yield from told(lab, ("store",), "a store leaves", "Mask the store with the length of this tensor.")

@@ -1,0 +1,75 @@
+"""Programs of one launch depend on the order in which they run.
+
+What it finds
+-------------
+Two programs of one launch touch the same element, at least one of them stores, and not both use atomics; or two lanes of one
+store hit the same element with different values.
+
+In the source: a pointer that is loaded, changed and stored again, and does not depend on every axis of the grid.
+
+Why it matters
+--------------
+Programs run in any order, and at the same time: an element that two of them store keeps one of the values, and sums lose terms.
+
+Known problems
+--------------
+A launch that uses a lock or a flag (atomic_cas, atomic_xchg) is left alone. Two programs that store the same value are a remark.
+
+References
+----------
+https://triton-lang.org/main/python-api/generated/triton.language.atomic_add.html
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+from gradsmith.rules.kernels import SYMPTOMS, TOTAL, told
+from gradsmith.source.kernels import kernels
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+    from gradsmith.source import FileModel
+
+CODE = "GSK03"
+SEVERITY = "error"
+TRIGGERS = ("triton",)
+EXPLAINS = SYMPTOMS
+BAD = TOTAL.replace("tl.atomic_add(y_ptr, tl.sum(x, 0))", "tl.store(y_ptr, tl.load(y_ptr) + tl.sum(x, 0))")
+GOOD = TOTAL
+
+
+def lint_file(file: FileModel) -> Iterator[Finding]:
+    for kernel in kernels(file):
+        loads = [a for a in kernel.accesses if a.kind == "load" and a.pointer is not None]
+        for store in kernel.accesses:
+            if store.kind != "store" or store.pointer is None or store.value is None:
+                continue
+            same = [a for a in loads if a.pointer is not None and ast.dump(a.pointer) == ast.dump(store.pointer)]
+            values = [store.value, *(v for n in kernel.names_behind(store.value) for v in kernel.assigned.get(n, ()))]
+            again = any(a.node is node for a in same for value in values for node in ast.walk(value))
+            unowned = kernel.all_axes - kernel.axes(store.pointer)
+            if again and unowned:
+                yield file.at(
+                    store.node,
+                    f"{kernel.node.name}: {ast.unparse(store.pointer)} is read, changed and stored without an atomic by every program "
+                    f"along axis {', '.join(sorted(unowned))} of the grid.",
+                    advice="Use tl.atomic_add, or let one program own each element and add the parts up afterwards.",
+                    function=kernel.node.name,
+                    severity="warning",
+                )
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    atomics = "Use tl.atomic_add, or let one program own each element and add the parts up afterwards."
+    yield from told(lab, ("order",), "programs race for", atomics)
+    yield from told(
+        lab,
+        ("lanes",),
+        "one store hits an element twice in",
+        "Give every lane an element of its own, or mask the others off.",
+    )
+    yield from told(lab, ("same value",), "two programs store the same value into", "Let one of them store it.", "info")

@@ -1,0 +1,78 @@
+"""Lanes that a mask leaves undefined reach a result.
+
+What it finds
+-------------
+A load with a mask and without `other` leaves its masked lanes undefined. They are filled with arbitrary numbers, and forward and
+backward run again: where a result changes, they are used.
+
+In the source: such a load whose value reaches a reduction or a product of matrices without a `tl.where` on the way.
+
+Why it matters
+--------------
+Most GPUs return zeros there most of the time. A maximum, a product or a mean over them is wrong on some inputs, and any sum on
+some machines.
+
+Known problems
+--------------
+Lanes that are multiplied by zero afterwards are not reported.
+
+References
+----------
+https://triton-lang.org/main/python-api/generated/triton.language.load.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gradsmith.findings import Finding
+from gradsmith.rules.kernels import SYMPTOMS, TOTAL
+from gradsmith.source.kernels import kernels
+
+if TYPE_CHECKING:
+    from gradsmith.lab import Lab
+    from gradsmith.source import FileModel
+
+CODE = "GSK05"
+SEVERITY = "error"
+TRIGGERS = ("triton",)
+EXPLAINS = SYMPTOMS
+BAD = TOTAL.replace("mask=i < n, other=0.0", "mask=i < n")
+GOOD = TOTAL
+
+
+def lint_file(file: FileModel) -> Iterator[Finding]:
+    for kernel in kernels(file):
+        for load in kernel.accesses:
+            if load.kind != "load" or load.mask is None or load.other is not None:
+                continue
+            if reduction := kernel.reaches_reduction(load):
+                yield file.at(
+                    load.node,
+                    f"{kernel.node.name}: this load has a mask and no other=, and its undefined lanes reach tl.{reduction}.",
+                    advice="Pass other=, the value that changes nothing: 0 for a sum, 1 for a product, -inf for a maximum.",
+                    function=kernel.node.name,
+                    severity="warning",
+                )
+
+
+def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.lab.triton.witness import undefined_lanes
+    from gradsmith.source.loaded import line_of
+
+    for path, line, kernel, argument in undefined_lanes(lab):
+        text = line_of(path, line)
+        yield replace(
+            lab.finding(
+                f"{kernel}, launched by {lab.target.name}: the masked lanes of this load of {argument} are undefined, and they "
+                "change a result.",
+                advice="Pass other=, the value that changes nothing: 0 for a sum, 1 for a product, -inf for a maximum.",
+                evidence={"kernel": kernel, "pointer": argument},
+            ),
+            path=path,
+            line=line,
+            column=len(text) - len(text.lstrip()),
+            snippet=text.rstrip("\n"),
+        )

@@ -1,0 +1,102 @@
+"""Kernels run in workers, on CPU tensors, with what the interpreter lacks stood in for and listed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gradsmith as gs
+from gradsmith.lab.triton.importing import imports_triton
+
+pytest.importorskip("triton")
+KERNELS = """
+import torch
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+
+@triton.autotune([triton.Config({"BLOCK": 16}), triton.Config({"BLOCK": 32})], key=["n"])
+@triton.jit
+def scaled_tanh(x_ptr, y_ptr, n, scale, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=0.0)
+    tl.store(y_ptr + i, (libdevice.FUNCTION(x) * scale.to(tl.float32)).to(x.dtype), mask=i < n)
+
+
+class ScaledTanh(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        assert x.is_cuda and x.device.type == "cuda" and torch.cuda.is_available()
+        x = x.contiguous()
+        y = torch.empty(x.shape, dtype=x.dtype, device="cuda")
+        with torch.cuda.device(x.device):
+            scaled_tanh[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, x.numel(), scale)
+        ctx.save_for_backward(y)
+        ctx.scale = scale
+        return y
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad_output):
+        (y,) = ctx.saved_tensors
+        return grad_output * (ctx.scale - y * y / ctx.scale), None
+
+
+gradsmith_inputs = {"ScaledTanh": lambda: (torch.randn(37, requires_grad=True), 1.5)}
+"""
+
+
+def test_what_a_gpu_would_answer_is_answered_and_listed(tmp_path: Path) -> None:
+    path = tmp_path / "ops.py"
+    path.write_text(KERNELS.replace("FUNCTION", "tanh"), encoding="utf-8")
+    report = gs.check_paths(path, level="quick")
+    assert [s.verdict for s in report.subjects] == ["verified"], [f.message for f in report.findings]
+    (note,) = [n for n in report.notes if "interpreter" in n]
+    for shim in ("autotune", "cuda calls", "device", "float arguments", "is_cuda", "libdevice.tanh"):
+        assert shim in note
+
+
+def test_an_unknown_function_of_libdevice_raises_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "ops.py"
+    path.write_text(KERNELS.replace("FUNCTION", "cyl_bessel_i0"), encoding="utf-8")
+    report = gs.check_paths(path, level="quick")
+    assert any("libdevice.cyl_bessel_i0" in f.message for f in report.findings)
+
+
+def test_check_from_python_uses_a_worker_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "ops.py").write_text(KERNELS.replace("FUNCTION", "tanh"), encoding="utf-8")
+    script = "import gradsmith as gs, ops, torch; r = gs.check(ops.ScaledTanh, torch.randn(21, requires_grad=True), 2.0, level='quick'); print(r.closing_line())"
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == "1 verified", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("import triton\n", True),
+        ("import torch, triton\n", True),
+        ("from triton import jit\n", True),
+        ("# triton\n", False),
+        ("x = 'triton'\n", False),
+    ],
+)
+def test_a_module_with_kernels_is_known_before_it_runs(text: str, seen: bool, tmp_path: Path) -> None:
+    path = tmp_path / "ops.py"
+    path.write_text(text, encoding="utf-8")
+    assert imports_triton(path) is seen
+
+
+def test_bfloat16_is_computed_as_rounded_float32(tmp_path: Path) -> None:
+    path = tmp_path / "ops.py"
+    source = KERNELS.replace("libdevice.FUNCTION(x)", "(x + x)").replace("scale.to(tl.float32)", "1.0")
+    path.write_text(source, encoding="utf-8")
+    script = (
+        "import torch\nfrom gradsmith.lab.triton.importing import watch\nwatch('ops.py')\nimport ops\n"
+        "x = torch.randn(37).bfloat16()\nprint(torch.equal(ops.ScaledTanh.apply(x, 1.0), x + x))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == "True", done.stdout + done.stderr
