@@ -113,9 +113,9 @@ def _imported(path: Path) -> Any:
 
 
 def _declared(module: Any) -> Iterator[tuple[str, list[Any]]]:
-    from gradsmith.inputs.declared import declared
-
     import torch
+
+    from gradsmith.inputs.declared import declared
 
     names = dict.fromkeys(getattr(module, "gradsmith_inputs", {}))
     marked = [n for n, v in vars(module).items() if isinstance(v, type) and issubclass(v, torch.autograd.Function)]

@@ -6,8 +6,8 @@ from typing import Any
 
 from gradsmith import catalog
 from gradsmith.checking import verdict
-from gradsmith.checking.options import Options
 from gradsmith.checking.inside import examine_whole
+from gradsmith.checking.options import Options
 from gradsmith.checking.run import examine_supplied, unverified
 from gradsmith.findings import GradsmithError, Report, one_line
 from gradsmith.inputs.declared import built, from_text
