@@ -6,7 +6,7 @@ checked on the inputs that it really gets, by both lenses. The whole waits for o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from gradsmith import catalog
@@ -18,7 +18,7 @@ from gradsmith.folding import together
 from gradsmith.inputs.examples import Supply
 from gradsmith.inputs.recorded import of_inside
 from gradsmith.inputs.supply import on_instance
-from gradsmith.lab.inside import Inside, has_inside, ran_inside
+from gradsmith.lab.inside import Inside, has_inside, identity, ran_inside
 from gradsmith.lab.subject.declarations import Declaration, declaration_of
 from gradsmith.lab.subject.target import Target, resolve
 from gradsmith.surrogate_kinds import SURROGATE, frees
@@ -53,11 +53,11 @@ def examine_whole(target: Target, given: Supply, options: Options) -> Report:
 def _inside(target: Target, given: Supply, options: Options) -> list[Inside]:
     if given.missing or not has_inside(target):
         return []
-    met: dict[int, Inside] = {}
+    met: dict[Hashable, Inside] = {}
     for example in given.examples:
         one, (args, kwargs) = on_instance(target, example)
         for found in ran_inside(one, args, kwargs, options.seed):
-            known = met.setdefault(id(found.subject), replace(found, examples={}, calls=0, unkept=0))
+            known = met.setdefault(identity(found.subject), replace(found, examples={}, calls=0, unkept=0))
             known.examples = {**found.examples, **known.examples}
             known.calls += found.calls
             known.unkept += found.unkept

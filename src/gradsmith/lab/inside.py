@@ -169,7 +169,7 @@ class _Watch:
         self.undo.append(functools.partial(setattr, op, "_setup_context_fn", original))
 
     def _note(self, subject: Any, call: Call | None) -> None:
-        entry = self.found.setdefault(_identity(subject), Inside(subject))
+        entry = self.found.setdefault(identity(subject), Inside(subject))
         entry.calls += 1
         if call is None:
             entry.unkept += 1
@@ -213,7 +213,7 @@ def _told_apart(values: tuple[Any, ...]) -> Hashable:
     return key
 
 
-def _identity(subject: Any) -> Hashable:
+def identity(subject: Any) -> Hashable:
     """The same for a class that is defined anew at every call."""
     if not isinstance(subject, type):
         return id(subject)

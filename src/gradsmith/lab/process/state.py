@@ -31,7 +31,7 @@ def seed_all(seed: int) -> None:
 def preserved(*owners: Any) -> Iterator[None]:
     """Restore global state afterwards, also on Ctrl-C; `owners` are tensors and modules.
 
-    Of both `.grad` is kept; of modules also buffers, the training flag, hooks, and whatever else stands on them.
+    Of both `.grad` is kept; of modules also the values of parameters and buffers, the training flag, hooks, and whatever else stands on them.
     """
     generators = device.random_state()
     python_state = random.getstate()
@@ -41,7 +41,7 @@ def preserved(*owners: Any) -> Iterator[None]:
     deterministic = torch.are_deterministic_algorithms_enabled()
     grads = [(t, t.grad) for t in _tensors(owners)]
     modules = [m for owner in owners if isinstance(owner, nn.Module) for m in owner.modules()]
-    buffers = {id(b): (b, b.detach().clone()) for m in modules for b in m.buffers(recurse=False) if not is_lazy(b)}
+    values = {id(t): (t, t.detach().clone()) for m in modules for t in _own_tensors(m) if not is_lazy(t)}
     try:
         with warnings.catch_warnings(), kept_names([m for m in modules if not isinstance(m, LazyModuleMixin)]):
             warnings.simplefilter("ignore")
@@ -58,14 +58,18 @@ def preserved(*owners: Any) -> Iterator[None]:
             numpy.random.set_state(numpy_state)
         for tensor, grad in grads:
             tensor.grad = grad
-        for buffer, value in buffers.values():
-            if not torch.equal(buffer, value):
+        for tensor, value in values.values():
+            if not torch.equal(tensor, value):
                 with torch.no_grad():
-                    buffer.copy_(value)
+                    tensor.copy_(value)
         if collecting:
             gc.enable()
         else:
             gc.disable()
+
+
+def _own_tensors(module: nn.Module) -> list[Tensor]:
+    return [*module.parameters(recurse=False), *module.buffers(recurse=False)]
 
 
 def _tensors(owners: tuple[Any, ...]) -> list[Tensor]:
