@@ -79,6 +79,41 @@ def test_ctx_shows_what_is_to_be_saved_inside_forward() -> None:
     assert seen == [True]
 
 
+def test_inside_forward_ctx_shows_whether_autograd_will_differentiate_the_call() -> None:
+    from gradsmith.lab.process.torch_says import is_differentiated
+
+    seen = []
+
+    class Looks(Double):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            seen.append(is_differentiated(ctx))
+            return 2 * x
+
+    Looks.apply(leaf(2))
+    with torch.no_grad():
+        Looks.apply(leaf(2))
+    Looks.apply(leaf(2).detach())
+    assert seen == [True, False, False]
+
+
+def test_a_custom_operator_asks_its_definition_for_setup_context_at_every_call() -> None:
+    from gradsmith.lab.process.torch_says import custom_ops
+
+    @torch.library.custom_op("gradsmith_facts::doubled", mutates_args=())
+    def doubled(x: Tensor) -> Tensor:
+        return 2 * x
+
+    assert doubled not in custom_ops()
+    doubled.register_autograd(lambda ctx, g: 2 * g)
+    assert doubled in custom_ops()
+    seen = []
+    doubled._setup_context_fn = lambda ctx, inputs, output: seen.append(len(inputs))
+    doubled(leaf(2))
+    torch.ops.gradsmith_facts.doubled(leaf(2))
+    assert seen == [1, 1]
+
+
 def test_the_engine_casts_the_dtype_of_a_gradient_silently() -> None:
     assert returning(lambda g: g.float()).dtype == torch.float64
 

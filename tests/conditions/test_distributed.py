@@ -60,3 +60,38 @@ def test_a_parameter_without_a_gradient_is_explained(check_source: Callable[...,
     said = report.subjects[0].conditions["DDP"]
     assert said.startswith("works: 'weight' gets None from backward, of which DDP makes zeros")
     assert "distributed-mismatch" not in {f.rule for f in report.findings}
+
+
+MODULE = """
+import os
+
+import torch
+
+
+class Mean(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.tensor([1.5, 0.5, -2.0], dtype=torch.float64))
+
+    def forward(self, x):
+        y = x * self.weight
+        if y.requires_grad:
+            y.register_hook(lambda grad: grad {share})
+        return y
+
+
+gradsmith_inputs = {{"Mean": lambda: (Mean(), torch.randn(4, 3, dtype=torch.float64, requires_grad=True))}}
+"""
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        ("* 1.0", "works"),
+        ('/ float(os.environ.get("WORLD_SIZE", 1))', "fails: another gradient of 'weight' than one process gives"),
+    ],
+)
+def test_a_module_runs_on_two_ranks_as_it_is(share: str, said: str, check_source: Callable[..., Report]) -> None:
+    report = check_source(MODULE.format(share=share), level="deep")
+    assert report.subjects[0].conditions["DDP"].startswith(said)

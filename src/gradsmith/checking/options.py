@@ -30,6 +30,7 @@ class Options:
     steps: bool = _asked(False, "Walk through it step by step, with what to try at each.")
     second_order: bool = _asked(False, "Demand that the second derivative is right, too.")
     recorded: str | None = _asked(None, "Inputs from `gradsmith record --save FILE`.", metavar="FILE")
+    kind: str | None = None  # of a surrogate, where another one inside it says so
     like: Callable[..., Any] | None = None
     reference: Callable[..., Any] | None = None
     project: Callable[..., Any] | None = None

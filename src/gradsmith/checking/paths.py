@@ -12,7 +12,7 @@ from gradsmith.catalog import for_event
 from gradsmith.checking.jobs import Running, run, started
 from gradsmith.checking.options import Options
 from gradsmith.checking.subjects import Wanted, calls_of, files_of, wanted
-from gradsmith.checking.verdict import waiting
+from gradsmith.checking.verdict import once_each, waiting
 from gradsmith.config import Config
 from gradsmith.findings import Report, plural
 from gradsmith.folding import together
@@ -77,7 +77,7 @@ def linted_and_run(
     with started(how) if work else contextlib.nullcontext() as zygote:
         source = lint(files_of(targets), config=config, **chosen)
         report = run(work, how, advance, zygote) if work else Report()
-    return _with_note(waiting(together(_narrowed(source, work), report), calls_of(work)))
+    return _with_note(waiting(once_each(together(_narrowed(source, work), report)), calls_of(work)))
 
 
 def recorded_file(given: str | Path | None) -> str | None:

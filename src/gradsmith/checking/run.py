@@ -28,6 +28,7 @@ from gradsmith.lab.subject.cells import cell_number
 from gradsmith.lab.subject.code import as_code
 from gradsmith.lab.subject.declarations import Declaration, declaration_of
 from gradsmith.lab.subject.foreign import interpreter_cell, interpreter_note, needs_interpreter
+from gradsmith.lab.subject.holders import modules_held
 from gradsmith.rule_shape import LEVELS
 from gradsmith.surrogate_kinds import SURROGATE, frees, known
 
@@ -82,13 +83,15 @@ def check(
         from gradsmith.checking.isolated import check_isolated
 
         return check_isolated(fn, inputs, dict(kwargs or {}), options)
+    from gradsmith.checking.inside import examine_whole
+
     target = resolve(fn)
     if needs_interpreter(target):
         from gradsmith.checking.isolated import check_isolated
 
         return check_isolated(fn, inputs, dict(kwargs or {}), options)
     if inputs or kwargs:
-        return examine(target, Supply(((tuple(inputs), dict(kwargs or {})),), "given"), options)
+        return examine_whole(target, Supply(((tuple(inputs), dict(kwargs or {})),), "given"), options)
     return examine_supplied(target, options)
 
 
@@ -100,8 +103,10 @@ def examine_supplied(
     guessing: Callable[[], None] | None = None,
 ) -> Report:
     """The report on a subject for which no inputs were given: declared, recorded or guessed ones are found for it."""
+    from gradsmith.checking.inside import examine_whole
+
     wish = Wish(options.seed, module, options.recorded, device, guessing=guessing)
-    return examine(target, supply(target, wish), options)
+    return examine_whole(target, supply(target, wish), options)
 
 
 def examine(target: Target, given: Supply, options: Options) -> Report:
@@ -162,7 +167,7 @@ def unverified(target: Target, reason: str) -> Report:
 def _examine_one(
     target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], source: InputsFrom, options: Options, number: int
 ) -> Report:
-    with preserved(*args, *kwargs.values(), target.module):
+    with preserved(*args, *kwargs.values(), target.module, *modules_held(target.original)):
         target, arguments = bound(target, args, kwargs)
         subject = verdict.unverified(
             target.name,
@@ -293,7 +298,7 @@ def _declared(target: Target, options: Options) -> Declaration:
     stated = declaration_of(target)
     if options.gradient is None:
         return replace(stated, like=options.like or stated.like)
-    surrogate = (stated.surrogate or SURROGATE) if options.gradient == "surrogate" else None
+    surrogate = (stated.surrogate or options.kind or SURROGATE) if options.gradient == "surrogate" else None
     return Declaration(surrogate, options.gradient == "approximate", options.like or stated.like)
 
 

@@ -6,7 +6,7 @@ Nothing else changes a verdict: rules say what they saw, and what that means for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -156,6 +156,26 @@ def waiting(report: Report, calls: Mapping[str, tuple[str, ...]]) -> Report:
     subjects = []
     for subject in report.subjects:
         broken = [callee for callee in calls.get(subject.name, ()) if callee in refuted]
-        reason = f"not checked: it calls {', '.join(broken)}, which is wrong; fix that first"
-        subjects.append(replace(subject, verdict="unverified", reason=reason) if broken else subject)
+        subjects.append(waiting_for(subject, broken) if broken else subject)
     return replace(report, subjects=subjects)
+
+
+def waiting_for(subject: Subject, broken: Sequence[str]) -> Subject:
+    """The subject as it stands while Functions that it calls are wrong."""
+    which = "which is wrong; fix that first" if len(broken) == 1 else "which are wrong; fix those first"
+    return replace(subject, verdict="unverified", reason=f"not checked: it calls {', '.join(broken)}, {which}")
+
+
+def once_each(report: Report) -> Report:
+    """One subject for each Function: one that was checked by itself, and met in others, has the worst of the verdicts.
+
+    What a guess suggests does not count beside inputs that it was really given.
+    """
+    grouped: dict[Hashable, list[Subject]] = {}
+    for subject in report.subjects:
+        grouped.setdefault((subject.name, subject.path, subject.line), []).append(subject)
+    kept = []
+    for several in grouped.values():
+        real = [s for s in several if s.inputs_from not in ("guessed", "none")]
+        kept.append(several[0] if len(several) == 1 else worst(real or several))
+    return replace(report, subjects=kept)

@@ -6,8 +6,9 @@ from typing import Any
 
 from gradsmith import catalog
 from gradsmith.checking import verdict
+from gradsmith.checking.inside import examine_whole
 from gradsmith.checking.options import Options
-from gradsmith.checking.run import examine, examine_supplied, unverified
+from gradsmith.checking.run import examine_supplied, unverified
 from gradsmith.findings import GradsmithError, Report, one_line
 from gradsmith.inputs.declared import built, from_text
 from gradsmith.inputs.examples import Supply
@@ -49,7 +50,7 @@ def _examined(target: Target, module: Any, task: dict[str, Any]) -> Report:
         import torch
 
         args, kwargs = torch.load(task["tensors"], weights_only=True)
-        return examine(target, Supply(((tuple(args), kwargs),), "given"), options)
+        return examine_whole(target, Supply(((tuple(args), kwargs),), "given"), options)
     if task.get("inputs"):
         seed_all(options.seed)
         try:
@@ -58,5 +59,5 @@ def _examined(target: Target, module: Any, task: dict[str, Any]) -> Report:
             raise
         except Exception as error:  # evaluating the user's own expression
             return unverified(target, f"--inputs raises {one_line(error)}")
-        return examine(target, Supply(((args, kwargs),), "given"), options)
+        return examine_whole(target, Supply(((args, kwargs),), "given"), options)
     return examine_supplied(target, options, module, where, stages.inputs_are_guessed)

@@ -9,16 +9,19 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from gradsmith.findings import InputsFrom
 from gradsmith.inputs.examples import Supply
 from gradsmith.inputs.scaling import CHECKED, elements, scaled
 from gradsmith.inputs.shrinking import shrunk
 from gradsmith.lab.measure.values import finite
 from gradsmith.lab.process.state import preserved, seed_all
 from gradsmith.lab.run import flat_outputs
-from gradsmith.lab.subject.binding import Example
+from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.binding import Example, unusable
 from gradsmith.lab.subject.target import Target, short_name
 
 if TYPE_CHECKING:
+    from gradsmith.lab.inside import Inside
     from gradsmith.recording.modules import ModuleCall
     from gradsmith.recording.tape import Tape
 
@@ -60,6 +63,27 @@ def of_function(tape: Tape, target: Target, seed: int) -> Supply:
     else:
         missing = ""
     return Supply(tuple(examples), "none" if missing else "recorded", notes=tuple(notes), missing=missing, ran=ran)
+
+
+def of_inside(inside: Inside, target: Target, whole: str, source: InputsFrom, seed: int) -> Supply:
+    """What a Function was given while the whole ran, one example for each signature, small enough to be checked."""
+    ran: dict[str, Any] = {"calls": inside.calls, "inside": whole}
+    refused = {
+        key: unusable(Arguments.of(args, kwargs, target.names)) for key, (args, kwargs) in inside.examples.items()
+    }
+    examples: list[Example] = []
+    notes: list[str] = []
+    for key, (args, kwargs) in inside.examples.items():
+        if not refused[key]:
+            args, how = _small_enough(target, args, seed) if not kwargs else (args, "")
+            examples.append((args, kwargs))
+            notes += [f"{target.name}: inputs inside {whole} scaled down for the check ({how})"] if how else []
+    if examples:
+        return Supply(tuple(examples), "guessed" if source == "guessed" else "recorded", notes=tuple(notes), ran=ran)
+    missing = next(
+        iter(refused.values()), "it ran only inside transforms or on tensor subclasses, whose values are not kept"
+    )
+    return Supply(missing=missing, ran=ran)
 
 
 def of_modules(calls: Sequence[ModuleCall]) -> Supply:

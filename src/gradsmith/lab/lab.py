@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from gradsmith.findings import Finding, Severity
 from gradsmith.lab.explore.budget import Budget, budget_of, cost_of
@@ -22,6 +22,7 @@ from gradsmith.lab.measure.screening import screened
 from gradsmith.lab.measure.values import widened
 from gradsmith.lab.run import Run, Spent, forward, normal_like, recorded
 from gradsmith.lab.subject.arguments import Arguments, Leaf
+from gradsmith.lab.subject.binding import functional
 from gradsmith.lab.subject.foreign import leaves_torch, runs_kernels
 from gradsmith.lab.subject.target import Target, functions_behind, resolve
 from gradsmith.source.loaded import line_of, model_of
@@ -290,11 +291,7 @@ def forward_noise(target: Target, arguments: Arguments, settings: Settings) -> f
 def _cast_target(target: Target, dtype: torch.dtype) -> Target:
     if target.module is None:
         return target
-    return resolve_module(copy.deepcopy(target.module).to(dtype))
-
-
-def resolve_module(module: nn.Module) -> Target:
-    return resolve(module)
+    return functional(resolve(copy.deepcopy(target.module).to(dtype)))
 
 
 def same(a: Tensor | None, b: Tensor | None, rtol: float = 1e-9, floor: float = 0.0) -> bool:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sized
 from typing import Any
 
+from gradsmith.lab.subject.signature import signature
 from gradsmith.recording.call import KEPT_CALLS, Call
-from gradsmith.recording.signature import signature
 
 # Of the type of a ctx and the arguments: the Call, or None where nobody wants to know.
 Find = Callable[[type, tuple[Any, ...]], Call | None]

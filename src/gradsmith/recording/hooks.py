@@ -7,7 +7,7 @@ meets the wrapper. Classes that appear later are wrapped when their metaclass ma
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Sized
 from typing import Any
 
 from torch.autograd import Function
@@ -15,6 +15,7 @@ from torch.autograd.function import FunctionMeta, _SingleLevelFunction
 from torch.compiler import is_compiling
 
 from gradsmith.lab.process import torch_says
+from gradsmith.lab.subject.defined import subclasses
 from gradsmith.recording.call import Call
 from gradsmith.recording.call_hook import CallHook, Note
 
@@ -103,17 +104,6 @@ class FunctionHooks:
 
 def has_own_setup(cls: type) -> bool:
     return getattr(cls, "setup_context", None) is not _SingleLevelFunction.setup_context
-
-
-def subclasses(cls: type) -> Iterator[type]:
-    seen: set[type] = set()
-    stack: list[type] = list(type.__subclasses__(cls))
-    while stack:
-        found = stack.pop()
-        if found not in seen:
-            seen.add(found)
-            yield found
-            stack.extend(type.__subclasses__(found))
 
 
 def _definer(cls: type, name: str) -> type | None:

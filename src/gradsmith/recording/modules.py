@@ -18,8 +18,8 @@ import torch
 from torch import nn
 from torch.compiler import is_compiling
 
+from gradsmith.lab.subject.defined import subclasses
 from gradsmith.recording.call import copies, user_line
-from gradsmith.recording.hooks import subclasses
 
 KEPT_INSTANCES = 3  # of each class
 _MOST_CALLS = 32  # of each class that are looked at for further instances

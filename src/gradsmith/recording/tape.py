@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gradsmith.inputs.latest import stopped
+from gradsmith.lab.subject.signature import signature
 from gradsmith.recording.call import KEPT_CALLS, Call, keep
 from gradsmith.recording.hooks import FunctionHooks
 from gradsmith.recording.modules import ModuleCall, ModuleWatch
-from gradsmith.recording.signature import signature
 
 if TYPE_CHECKING:
     from gradsmith.findings import Report

@@ -5,6 +5,7 @@ Each rank gets half of the batch; the averaged gradient has to be the one that a
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import subprocess
@@ -17,13 +18,13 @@ from torch import Tensor
 
 from gradsmith.findings import Reproduction
 from gradsmith.lab.conditions.outcome import Outcome, column, examinable, words
-from gradsmith.lab.conditions.ranks import WORKS, Layer, joined
+from gradsmith.lab.conditions.ranks import WORKS, Layer, Whole, joined
 from gradsmith.lab.explore.sizes import sizes
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.once import once
 from gradsmith.lab.run import forward
 from gradsmith.lab.snippet import on_two_ranks
-from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.arguments import Arguments, Leaf
 
 _SECONDS = 120.0
 
@@ -61,8 +62,9 @@ def unfit(lab: Lab) -> str:
         return "this torch has no gloo"
     if lab.stochastic:
         return "forward draws random numbers"
-    if lab.target.function is None or lab.target.path is None or "<locals>" in lab.target.function.__qualname__:
-        return "only Functions of a file are started in other processes"
+    found = lab.target.function or (type(lab.target.module) if lab.target.module is not None else None)
+    if found is None or lab.target.path is None or "<locals>" in found.__qualname__:
+        return "only Functions and modules of a file are started in other processes"
     batch = batched(lab)
     if not batch:
         return "no dimension was recognised as the batch"
@@ -71,11 +73,20 @@ def unfit(lab: Lab) -> str:
 
 def batched(lab: Lab) -> list[int]:
     """Positions of the tensors whose first dimension is the batch: learned from what forward lets be resized."""
-    first = lab.precise[1].differentiable[0].position
+    first = _inputs_of(lab)[0].position if _inputs_of(lab) else -1
     for size in sizes(lab):
         if (first, 0, 1) in size.dims and all(dim == 0 and times == 1 for _, dim, times in size.dims):
             return [] if size.numbers or size.ends else [position for position, _, _ in size.dims]
     return []
+
+
+def _inputs_of(lab: Lab) -> list[Leaf]:
+    """The inputs that need a gradient; of a module any floating ones, and not its parameters, which come first."""
+    leaves = lab.precise[1].leaves
+    if lab.target.module is None:
+        return [x for x in leaves if x.differentiable]
+    own = len(dict(lab.target.module.named_parameters()))
+    return [x for x in leaves if x.position >= own and x.tensor.is_floating_point()]
 
 
 def doubled(lab: Lab, batch: list[int]) -> Arguments:
@@ -91,7 +102,9 @@ def doubled(lab: Lab, batch: list[int]) -> Arguments:
 
 
 def demonstration(lab: Lab) -> Reproduction:
-    """A script of plain PyTorch that starts two ranks on the same inputs."""
+    """A script of plain PyTorch that starts two ranks on the same inputs; of a Function, since a module is an object."""
+    if lab.target.function is None:
+        return Reproduction(lab.settings.seed)
     batch = batched(lab)
     whole = doubled(lab, batch)
     return on_two_ranks(lab, whole, batch, [x.position for x in whole.differentiable if x.position not in batch])
@@ -121,8 +134,7 @@ def _separable(lab: Lab, batch: list[int]) -> bool:
 
 def _launched(lab: Lab) -> dict[str, str] | str:
     batch = batched(lab)
-    function = lab.target.function
-    assert function is not None and lab.target.path is not None
+    assert lab.target.path is not None
     with tempfile.TemporaryDirectory(prefix="gradsmith-") as folder:
         whole = doubled(lab, batch)
         stored, result = Path(folder) / "inputs.pt", Path(folder) / "result.json"
@@ -130,11 +142,23 @@ def _launched(lab: Lab) -> dict[str, str] | str:
         values = [v.detach() if isinstance(v, Tensor) else v for v in whole.flat]
         expected = Path(folder) / "expected.pt"
         # Here, not in a rank: what depends on the process group must not be in the measure.
-        torch.save(joined(Layer(lab.precise[0].call, values, batch, trained)), expected)
+        module = lab.precise[0].module
+        if module is None:
+            layer: Layer | Whole = Layer(lab.precise[0].call, values, batch, trained)
+        else:
+            module, trained = copy.deepcopy(module), []
+            layer = Whole(module, values, batch)
         torch.save([values], stored)
+        try:
+            torch.save(module, Path(folder) / "module.pt")
+        except Exception as error:  # an instance with a lambda, a lock, an open file
+            return f"the module cannot be sent to another process: {words(error)}"
+        torch.save(joined(layer), expected)
         task = {
             "path": lab.target.path,
-            "name": function.__qualname__,
+            "name": (lab.target.function or type(module)).__qualname__,
+            "module": str(Path(folder) / "module.pt") if module is not None else "",
+            "home": type(module).__module__,
             "batch": batch,
             "trained": trained,
             "names": {x.position: x.name for x in whole.leaves},

@@ -44,13 +44,34 @@ class Layer(nn.Module):
         given.update({int(p): parameter for p, parameter in self.trained.items()})
         given.update({i: self.get_buffer(f"buffer_{i}") for i in self.kept})
         outputs, _ = flat_outputs(self.apply_function(*[given.get(i, v) for i, v in enumerate(self.values)]))
-        used = [o for o in outputs if o.requires_grad]
-        # Weights that differ from element to element, so that no error cancels in the sum.
-        weighted = [(o * torch.linspace(0.5, 1.5, o[0].numel(), dtype=o.dtype).view_as(o[0])).flatten(1) for o in used]
-        return torch.cat(weighted, 1).sum(1) if weighted else tensors[0].sum() * self.scale.sum()
+        weighted = _weighted(outputs)
+        return weighted if weighted is not None else tensors[0].sum() * self.scale.sum()
 
 
-def joined(model: Layer) -> dict[str, Tensor | None]:
+class Whole(nn.Module):
+    """A module of the user's, as it is: DDP and FSDP2 have its own parameters and buffers."""
+
+    def __init__(self, module: nn.Module, values: list[Any], batch: list[int]) -> None:
+        super().__init__()
+        self.module, self.values, self.batch = module, values, batch
+        self.own = len(dict(module.named_parameters()))  # values that are its parameters, and come first
+        self.kept: list[int] = []
+
+    def forward(self, *tensors: Tensor) -> Tensor:
+        given = dict(zip(self.batch, tensors))
+        args = [given.get(i, v) for i, v in enumerate(self.values)][self.own :]
+        weighted = _weighted(flat_outputs(self.module(*args))[0])
+        return weighted if weighted is not None else tensors[0].sum()
+
+
+def _weighted(outputs: list[Tensor]) -> Tensor | None:
+    """One number for each sample. The weights differ from element to element, so that no error cancels in the sum."""
+    used = [o for o in outputs if o.requires_grad]
+    weighted = [(o * torch.linspace(0.5, 1.5, o[0].numel(), dtype=o.dtype).view_as(o[0])).flatten(1) for o in used]
+    return torch.cat(weighted, 1).sum(1) if weighted else None
+
+
+def joined(model: Layer | Whole) -> dict[str, Tensor | None]:
     """The gradients that one process gets on the whole batch; ranks average theirs, so it is halved."""
     model(*[model.values[p] for p in model.batch]).sum().div(2).backward()
     return {name: p.grad for name, p in model.named_parameters()}
@@ -61,12 +82,15 @@ def main() -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     rank = dist.get_rank()
-    apply = attrgetter(task["name"])(import_file(Path(task["path"]))).apply
+    home = import_file(Path(task["path"]))
     (values,) = torch.load(task["inputs"], weights_only=True)
     batch, trained, names = task["batch"], task["trained"], {int(p): name for p, name in task["names"].items()}
 
-    def layer() -> Layer:
-        return Layer(apply, values, batch, trained)
+    def layer() -> Layer | Whole:
+        if not task["module"]:
+            return Layer(attrgetter(task["name"])(home).apply, values, batch, trained)
+        sys.modules[task["home"]] = home  # where pickle looks for its class
+        return Whole(torch.load(task["module"], weights_only=False), values, batch)  # written by us, a moment ago
 
     expected = torch.load(task["expected"], weights_only=True)
     size = values[batch[0]].shape[0] // 2
@@ -78,7 +102,7 @@ def main() -> None:
     dist.destroy_process_group()
 
 
-def _ddp(model: Layer, mine: list[Tensor], expected: Gradients, names: Names) -> str:
+def _ddp(model: Layer | Whole, mine: list[Tensor], expected: Gradients, names: Names) -> str:
     from torch.nn.parallel import DistributedDataParallel
 
     try:
@@ -112,7 +136,7 @@ def _unused(wrapped: nn.Module, mine: list[Tensor], expected: Gradients, names: 
     )
 
 
-def _scattered(model: Layer, names: Names) -> str:
+def _scattered(model: Layer | Whole, names: Names) -> str:
     """Buffers that forward writes: each process writes its own, and DDP then keeps those of rank 0 alone."""
     for i in model.kept:
         own = model.get_buffer(f"buffer_{i}").detach()
@@ -127,7 +151,7 @@ def _scattered(model: Layer, names: Names) -> str:
     return ""
 
 
-def _fsdp(model: Layer, mine: list[Tensor], expected: Gradients, names: Names) -> str:
+def _fsdp(model: Layer | Whole, mine: list[Tensor], expected: Gradients, names: Names) -> str:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
@@ -155,6 +179,8 @@ def _compare(got: Gradients, expected: Gradients, names: Names) -> str:
 def _argument(parameter: str, names: Names) -> str:
     """The user's name for a parameter of the layer; its scale multiplies the first input of the batch."""
     number = parameter.rpartition(".")[2]
+    if parameter.startswith("module."):
+        return parameter.removeprefix("module.")
     return (
         names.get(int(number), parameter)
         if number.isdigit()

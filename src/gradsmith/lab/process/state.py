@@ -12,8 +12,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.lazy import LazyModuleMixin
+from torch.nn.parameter import is_lazy
 
 from gradsmith.lab.process import device
+from gradsmith.lab.process.names import kept_names
 
 
 def seed_all(seed: int) -> None:
@@ -26,7 +29,10 @@ def seed_all(seed: int) -> None:
 
 @contextlib.contextmanager
 def preserved(*owners: Any) -> Iterator[None]:
-    """Restore global state afterwards, also on Ctrl-C; `owners` are tensors and modules whose `.grad` is kept."""
+    """Restore global state afterwards, also on Ctrl-C; `owners` are tensors and modules.
+
+    Of both `.grad` is kept; of modules also the values of parameters and buffers, the training flag, hooks, and whatever else stands on them.
+    """
     generators = device.random_state()
     python_state = random.getstate()
     numpy = sys.modules.get("numpy")
@@ -34,9 +40,10 @@ def preserved(*owners: Any) -> Iterator[None]:
     dtype, grad_mode, collecting = torch.get_default_dtype(), torch.is_grad_enabled(), gc.isenabled()
     deterministic = torch.are_deterministic_algorithms_enabled()
     grads = [(t, t.grad) for t in _tensors(owners)]
-    training = [(m, m.training) for owner in owners if isinstance(owner, nn.Module) for m in owner.modules()]
+    modules = [m for owner in owners if isinstance(owner, nn.Module) for m in owner.modules()]
+    values = {id(t): (t, t.detach().clone()) for m in modules for t in _own_tensors(m) if not is_lazy(t)}
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), kept_names([m for m in modules if not isinstance(m, LazyModuleMixin)]):
             warnings.simplefilter("ignore")
             torch.set_grad_enabled(True)
             yield
@@ -51,12 +58,18 @@ def preserved(*owners: Any) -> Iterator[None]:
             numpy.random.set_state(numpy_state)
         for tensor, grad in grads:
             tensor.grad = grad
-        for module, mode in training:
-            module.training = mode
+        for tensor, value in values.values():
+            if not torch.equal(tensor, value):
+                with torch.no_grad():
+                    tensor.copy_(value)
         if collecting:
             gc.enable()
         else:
             gc.disable()
+
+
+def _own_tensors(module: nn.Module) -> list[Tensor]:
+    return [*module.parameters(recurse=False), *module.buffers(recurse=False)]
 
 
 def _tensors(owners: tuple[Any, ...]) -> list[Tensor]:

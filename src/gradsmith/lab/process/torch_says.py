@@ -175,9 +175,20 @@ def forward_class(node: Any) -> type[torch.autograd.Function] | None:
     return found
 
 
+def is_differentiated(ctx: Any) -> bool:
+    """Inside forward: whether autograd will ask this call for gradients. It does not under no_grad, whatever its inputs."""
+    return any(node is not None for node, _ in ctx.next_functions)
+
+
 def has_own_jvp(cls: type) -> bool:
     """Whether a Function brings a jvp, and not the one that only raises."""
     return getattr(cls, "jvp", None) is not _SingleLevelFunction.jvp
+
+
+def custom_ops() -> list[Any]:
+    """The custom operators of this process that have a gradient of their own; each asks `_setup_context_fn` at every call."""
+    defined = torch._library.custom_ops.OPDEFS.values()
+    return [op for op in defined if op._backward_fn is not None]
 
 
 def under_a_transform(tensor: Tensor) -> bool:

@@ -27,7 +27,7 @@ def bound(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     if target.module is None:
         return target, Arguments.of(args, kwargs, target.names)
     parameters = dict(target.module.named_parameters())
-    return _functional(target), Arguments.of((parameters, *args), kwargs, ("parameters", *target.names))
+    return functional(target), Arguments.of((parameters, *args), kwargs, ("parameters", *target.names))
 
 
 def moved_to(example: Example, device: torch.device | None) -> Example:
@@ -72,7 +72,7 @@ def positional(target: Target, args: tuple[Any, ...], kwargs: Mapping[str, Any])
     return tuple(filled.args[len(ctx) :])
 
 
-def _functional(target: Target) -> Target:
+def functional(target: Target) -> Target:
     """A module as a function of its parameters, which are inputs like any other."""
     module = target.module
     assert module is not None

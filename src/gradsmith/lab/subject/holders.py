@@ -57,6 +57,23 @@ def tensors_held(value: object) -> dict[int, Tensor]:
     return _gathered(value, set())
 
 
+def modules_held(value: object) -> list[nn.Module]:
+    """The nn.Modules that a callable brings along: bound, in a closure, a partial, or among the globals that it reads."""
+    found: dict[int, nn.Module] = {}
+    seen: set[int] = set()
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, nn.Module):
+            found[id(part)] = part
+        else:
+            waiting += _brought(part)
+    return list(found.values())
+
+
 def holding(value: Any, twins: Mapping[int, Tensor]) -> Any:
     """The value with these tensors in place of those it holds; itself where it holds none of them.
 
@@ -75,15 +92,18 @@ def _gathered(value: object, seen: set[int]) -> dict[int, Tensor]:
     seen.add(id(value))
     if isinstance(value, nn.Module):
         return {id(p): p for p in value.parameters()}
+    return {key: tensor for part in _brought(value) for key, tensor in _gathered(part, seen).items()}
+
+
+def _brought(value: object) -> Iterable[object]:
+    """What a callable brings along besides its code."""
     if isinstance(value, types.MethodType):
-        return _gathered(value.__self__, seen)
+        return (value.__self__,)
     if isinstance(value, functools.partial):
-        parts: Iterable[object] = (value.func, *value.args, *value.keywords.values())
-    elif isinstance(value, types.FunctionType):
-        parts = (*_closed_over(value).values(), *_globals_of(value).values())
-    else:
-        return {}
-    return {key: tensor for part in parts for key, tensor in _gathered(part, seen).items()}
+        return (value.func, *value.args, *value.keywords.values())
+    if isinstance(value, types.FunctionType):
+        return (*_closed_over(value).values(), *_globals_of(value).values())
+    return ()
 
 
 class _Copying:

@@ -5,7 +5,9 @@ What it finds
 forward leaves something on the class (`Fn.mask = mask`), in a global or in a default argument, and backward reads it. At
 run time a second forward with other inputs is run between a forward and its backward; the gradient must not change. If a
 forward is seen to write to something that outlives it, calls of other values, ids, options and sizes are run in between, too,
-and a second step on the same tensors, changed in place.
+and a second step on the same tensors, changed in place. What backward reads again of its class, its file or a dict argument is
+changed between forward and backward, and put back: if the gradient changes with it, and some function writes it (or it is the
+caller's dict), that is a warning.
 
 Why it matters
 --------------
@@ -26,6 +28,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
@@ -175,6 +178,7 @@ def _seen(lab: Lab) -> Iterator[Finding]:
     yield from _disturbed(lab)
     if elsewhere is not None:
         yield from _out_of_date(lab, elsewhere)
+    yield from _read_again(lab)
 
 
 _ADVICE = "Keep what backward needs on ctx: tensors through ctx.save_for_backward, numbers as attributes."
@@ -216,6 +220,27 @@ def _out_of_date(lab: Lab, elsewhere: Arguments) -> Iterator[Finding]:
             argument=leaf.name,
             advice="Keep what backward needs on ctx. A cache needs the values, or tensor._version, in its key.",
         )
+
+
+def _read_again(lab: Lab) -> Iterator[Finding]:
+    """What others write between forward and backward."""
+    from gradsmith.findings import Reproduction
+    from gradsmith.lab.measure.read_again import read_again
+
+    if lab.level == "quick" or lab.surrogate or lab.stochastic:
+        return
+    for found in read_again(lab):
+        writer = f" {found.writer} writes it." if found.writer else " The caller may change it."
+        finding = lab.finding(
+            f"{lab.target.name}.backward reads `{found.name}` again: if it changes after forward, the gradient of "
+            f"'{found.leaf.name}' is wrong.{writer}",
+            argument=found.leaf.name,
+            severity="warning",
+            advice="Read it in forward and keep the value on ctx, so that backward uses what forward used.",
+            evidence={"read again": found.name},
+        )
+        # A script would have to change the value as the user's own code does, which nobody knows.
+        yield replace(finding, reproduce=Reproduction(seed=lab.settings.seed))
 
 
 def _in_between(lab: Lab, arguments: Arguments) -> Arguments | None:

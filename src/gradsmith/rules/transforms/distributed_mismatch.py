@@ -2,8 +2,8 @@
 
 What it finds
 -------------
-At level deep, two processes are started by torch.distributed's launcher (gloo). Each runs the Function on half of a doubled
-batch, under DDP and under FSDP2 (`fully_shard`); the averaged gradient has to be the one a single process computes on
+At level deep, two processes are started by torch.distributed's launcher (gloo). Each runs the Function, or the module, on half of a
+doubled batch, under DDP and under FSDP2 (`fully_shard`); the averaged gradient has to be the one a single process computes on
 the whole batch. It is tried only where the samples of a batch do not depend on each other.
 
 Two surprises are explained: a buffer that forward writes (every process writes its own, and DDP keeps that of rank 0) as
@@ -17,7 +17,7 @@ model on eight GPUs than on one, and every single-process test passes.
 
 Known problems
 --------------
-Only Functions of a file are tried, on two CPU processes. Inputs without a batch dimension are taken for parameters.
+Only Functions and modules of a file are tried, on two CPU processes. Inputs without a batch dimension are taken for parameters.
 
 References
 ----------
