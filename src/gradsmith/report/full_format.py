@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from gradsmith.findings import Finding, Report, Subject
+from gradsmith.report.coverage import listed, not_reached
 from gradsmith.report.explored import below, right_where
 from gradsmith.report.place import place, shown_path
 from gradsmith.report.style import Style
@@ -27,8 +28,11 @@ def render(report: Report, *, color: bool = False) -> str:
         lines = [f"  {shown_path(s.path)}: {s.reason}" for s in report.skipped]
         blocks.append("\n".join([style.bold(f"skipped ({len(lines)})"), *lines]))
     blocks += [f"{s.name}, step by step\n{_steps(s)}" for s in report.subjects if s.measured.get("steps")]
+    blocks += [block for s in report.subjects if (block := listed(s, style))]
     if report.subjects:
-        blocks.append("\n".join(line for s in report.subjects for line in (verdict_line(s, style), *below(s))))
+        blocks.append(
+            "\n".join(line for s in report.subjects for line in (verdict_line(s, style), *below(s), *not_reached(s)))
+        )
     if matrix := _matrix(report.subjects, style):
         blocks.append(matrix)
     if report.notes:
