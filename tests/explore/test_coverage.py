@@ -191,7 +191,8 @@ def test_another_tracer_sees_everything_and_is_put_back() -> None:
 def test_a_tracer_that_installs_itself_when_it_is_called_is_borne() -> None:
     class Jealous:
         def __call__(self, frame: FrameType, event: str, arg: Any) -> Any:
-            sys.settrace(self)
+            if event == "call":  # as coverage.py's does
+                sys.settrace(self)
             return self
 
     before, jealous = sys.gettrace(), Jealous()
@@ -269,7 +270,9 @@ def test_a_mask_that_a_comparison_made_is_counted_once() -> None:
 
 def test_what_never_happened_is_said_in_the_readers_own_words() -> None:
     target = resolve(Doubled)
-    lab = Lab(target, Arguments.of((randn(3).detach().abs().requires_grad_(), 2), {}, target.names), Settings(seed=0))
+    lab = Lab(
+        target, Arguments.of((randn(3).detach().abs().requires_grad_(), 2, None), {}, target.names), Settings(seed=0)
+    )
     first = Doubled.forward.__code__.co_firstlineno
     missed = told(coverage_of(lab).to_json())["not reached"]
     assert f"line {first + 4} never ran" in missed
@@ -280,7 +283,7 @@ def test_what_never_happened_is_said_in_the_readers_own_words() -> None:
 
 
 def test_the_other_side_is_reached_and_right_code_stays_right() -> None:
-    report = gs.check(Doubled, randn(3), 2, coverage=True)
+    report = gs.check(Doubled, randn(3), 2, None, coverage=True)
     (subject,) = report.subjects
     assert not report.errors
     assert subject.verdict == "verified"
@@ -290,7 +293,7 @@ def test_the_other_side_is_reached_and_right_code_stays_right() -> None:
 
 
 def test_a_mistake_behind_a_far_condition_is_found_no_further_away_than_needed() -> None:
-    report = gs.check(Forgotten, randn(3), 2, select=VALUES)
+    report = gs.check(Forgotten, randn(3), 2, None, select=VALUES)
     (error,) = report.errors
     assert error.rule == "value-dependent"
     step = error.evidence["moves"][0]
@@ -309,15 +312,15 @@ def test_what_cannot_be_reached_stands_under_the_verdict() -> None:
 
 
 def test_the_same_seed_gives_the_same_coverage() -> None:
-    one, other = (gs.check(Doubled, randn(3), 2, select=VALUES).subjects[0] for _ in range(2))
+    one, other = (gs.check(Doubled, randn(3), 2, None, select=VALUES).subjects[0] for _ in range(2))
     assert one.coverage == other.coverage
     assert one.explored["steps"] == other.explored["steps"]
 
 
 def test_an_example_is_covered_without_exploring_where_it_is_asked_for() -> None:
-    report = gs.check(Doubled, randn(3), 2, level="quick", select=VALUES, coverage=True)
+    report = gs.check(Doubled, randn(3), 2, None, level="quick", select=VALUES, coverage=True)
     assert report.subjects[0].coverage["lines"] > report.subjects[0].coverage["lines reached"]
-    assert gs.check(Doubled, randn(3), 2, level="quick", select=VALUES).subjects[0].coverage == {}
+    assert gs.check(Doubled, randn(3), 2, None, level="quick", select=VALUES).subjects[0].coverage == {}
 
 
 def test_what_one_example_reaches_counts_for_all() -> None:
@@ -330,7 +333,7 @@ def test_what_one_example_reaches_counts_for_all() -> None:
 def test_the_command_lists_what_was_not_reached(tmp_path: Path) -> None:
     from click.testing import CliRunner
 
-    from gradsmith.cli import main
+    from gradsmith.cli.check_command import command
 
     file = tmp_path / "ops.py"
     file.write_text(
@@ -339,6 +342,6 @@ def test_the_command_lists_what_was_not_reached(tmp_path: Path) -> None:
         "    def backward(ctx, g):\n        return 2 * g\n\n\n"
         'gradsmith_inputs = {"Twice": lambda: (torch.randn(3, requires_grad=True),)}\n'
     )
-    result = CliRunner().invoke(main, ["check", str(file), "--level", "quick", "--coverage"])
+    result = CliRunner().invoke(command, [str(file), "--level", "quick", "--coverage"])
     assert "coverage Twice: 3 of 4 lines, 1 of 2 sides of conditions" in result.output
     assert "line 8 never ran" in result.output

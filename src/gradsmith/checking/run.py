@@ -184,8 +184,8 @@ def _examine_one(
 
 
 def _examined(lab: Lab, subject: Subject, options: Options) -> Report:
-    measured: dict[str, Any] = {"steps": [asdict(step) for step in walk(lab)]} if options.steps else {}
     findings, trouble = _probe(lab, options)
+    measured: dict[str, Any] = {"steps": [asdict(step) for step in walk(lab)]} if options.steps else {}
     explored = surroundings.explored(lab)
     if explored.get("rejected"):
         measured["rejected variations"] = explored["rejected"]

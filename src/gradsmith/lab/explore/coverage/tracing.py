@@ -75,6 +75,7 @@ def _traced(trace: Trace) -> Iterator[None]:
     try:
         yield
     finally:
+        interpreter.active = False
         sys.settrace(theirs)
 
 
@@ -84,13 +85,24 @@ class _Interpreter:
 
     trace: Trace
     theirs: Any
+    active: bool = True
 
     def called(self, frame: FrameType, event: str, arg: Any) -> Any:
         following = self._passed_on(self.theirs, frame, event, arg)
         if event != "call" or not self.trace.own(frame.f_code):
-            return following
+            return self._only_theirs(following) if following is not None else None
         frame.f_trace_opcodes = True
         return self._following(frame.f_code, id(frame), following)
+
+    def _only_theirs(self, following: Any) -> Any:
+        """For a frame that is not ours: theirs hears everything, and must not take our place."""
+
+        def local(frame: FrameType, event: str, arg: Any) -> Any:
+            nonlocal following
+            following = self._passed_on(following, frame, event, arg)
+            return local
+
+        return local
 
     def _following(self, code: CodeType, number: int, following: Any) -> Any:
         shape = shape_of(code)
@@ -120,7 +132,7 @@ class _Interpreter:
         if tracer is None:
             return None
         answer = tracer(frame, event, arg)
-        if sys.gettrace() != self.called:  # coverage.py's tracer installs itself when it is called
+        if self.active and sys.gettrace() != self.called:  # coverage.py's tracer installs itself when it is called
             sys.settrace(self.called)
         return answer
 
