@@ -105,7 +105,7 @@ def run(folder: Path, most: int, level: str) -> None:
 def _checked(folder: Path, places: list[str], level: str) -> Iterator[dict[str, Any]]:
     targets = [str(folder / "packages" / place) for place in places]
     call = [sys.executable, "-m", "gradsmith", "check", *targets, "--coverage", "--level", level, "--format", "json"]
-    done = subprocess.run([*call, "--timeout", "60", "--exit-zero"], capture_output=True, text=True)
+    done = subprocess.run([*call, "--timeout", "40", "--exit-zero"], capture_output=True, text=True)
     try:
         report = json.loads(done.stdout)
     except json.JSONDecodeError:

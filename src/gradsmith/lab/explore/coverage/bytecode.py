@@ -27,6 +27,7 @@ _FIXED = (
     "BUILD_TUPLE",
     "CALL_FUNCTION",
     "CACHE",
+    "LOAD_SMALL_INT",
 )
 
 
@@ -81,7 +82,9 @@ def shape_of(code: CodeType) -> Shape:
         if instruction.opname == "FOR_ITER":
             line = line_at.get(instruction.offset, 0)
             sides = ((following, "again"), (int(instruction.argval), "over"))
-            jumps[instruction.offset] = Jump(line, "", sides, loop=True, varies=not _fixed(instructions, number))
+            jumps[instruction.offset] = Jump(
+                line, "", sides, loop=True, varies=not _fixed(instructions, number, line_at)
+            )
         elif "JUMP" in instruction.opname and "_IF_" in instruction.opname:
             before = instructions[number - 1]
             line = line_at.get(before.offset, line_at.get(instruction.offset, 0))
@@ -151,16 +154,16 @@ def _reached(starts: list[int], edges: dict[int, list[int]]) -> set[int]:
     return seen
 
 
-def _fixed(instructions: list[dis.Instruction], loop: int) -> bool:
+def _fixed(instructions: list[dis.Instruction], loop: int, line_at: dict[int, int]) -> bool:
     """Whether what a `for` runs over is written down: `range(3)`, `(0, 1)`."""
-    at = loop - 1
-    if instructions[at].opname != "GET_ITER":
-        return False
-    while at > 0 and instructions[at - 1].opname in _FIXED:
-        at -= 1
-        if instructions[at].starts_line is not None:
+    line = line_at.get(instructions[loop].offset)
+    before = [i for i in instructions[:loop] if i.opname != "GET_ITER"]
+    for instruction in reversed(before):
+        if line_at.get(instruction.offset) != line:
             return True
-    return False
+        if instruction.opname not in _FIXED:
+            return False
+    return True
 
 
 def _text(code: CodeType, instruction: dis.Instruction) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from typing import TypedDict
 
 from gradsmith.lab.explore.coverage.point import Coverage, Point
 from gradsmith.lab.explore.coverage.watch import watched_run
@@ -18,6 +19,14 @@ from gradsmith.lab.subject.arguments import Arguments, Leaf
 
 _HALVINGS = 3
 _BEYOND = 1.5  # so far past the place where the side begins: at the place itself forward has a corner
+
+
+class Watching(TypedDict):
+    """What of a run is watched: the options of `watched_run`."""
+
+    lines: bool
+    operations: bool
+    only: Collection[int]
 
 
 @dataclass(frozen=True)
@@ -119,12 +128,10 @@ class Search:
         return wanted & seen.taken
 
 
-def needed(points: Collection[Point]) -> dict[str, bool]:
+def needed(points: Collection[Point]) -> Watching:
     """What has to be watched to see these."""
-    return {
-        "lines": any(p.sort != "operation" for p in points),
-        "operations": any(p.sort == "operation" for p in points),
-    }
+    python = {p.line for p in points if p.sort != "operation"}
+    return {"lines": bool(python), "operations": any(p.sort == "operation" for p in points), "only": python}
 
 
 def _rounded(number: float) -> float:
