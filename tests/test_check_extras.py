@@ -50,8 +50,35 @@ def test_the_walk_shows_sizes_and_one_element_with_both_numbers(load: Callable[[
         "one element by hand",
     ]
     assert steps[-1]["state"] == "odd"
-    assert "backward says" in steps[-1]["seen"][0]
+    assert "backward returned" in steps[-1]["seen"][0]
     assert "step by step" in str(report)
+
+
+def test_the_walk_goes_to_the_input_that_is_wrong(load: Callable[[str], ModuleType]) -> None:
+    source = (
+        "import torch\n\n\nclass Scaled(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x, w):\n"
+        "        ctx.save_for_backward(x, w)\n        return x * w\n\n    @staticmethod\n    def backward(ctx, g):\n"
+        "        x, w = ctx.saved_tensors\n        return g * w, 3 * g * x\n"
+    )
+    report = gs.check(load(source).Scaled, x(), x(), steps=True, level="quick")
+    steps = report.subjects[0].measured["steps"]
+    assert all(step["advice"] for step in steps)
+    assert "'w'" in steps[1]["advice"]
+    assert steps[-1]["seen"][0].startswith("at w[")
+    assert steps[-1]["state"] == "odd"
+
+
+def test_the_walk_goes_to_the_explored_example_that_is_wrong(load: Callable[[str], ModuleType]) -> None:
+    source = (
+        "import torch\n\n\nclass Far(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
+        "        return x * 2 if float(x.max()) > 90 else x * 3\n\n    @staticmethod\n    def backward(ctx, g):\n"
+        "        return g * 3\n"
+    )
+    report = gs.check(load(source).Far, x(), steps=True, select=("wrong-gradient", "value-dependent"))
+    steps = report.subjects[0].measured["steps"]
+    assert steps[0]["title"].startswith("forward runs with 'x'")
+    assert "backward returned" in steps[-1]["seen"][0]
+    assert steps[-1]["state"] == "odd"
 
 
 def test_a_caller_waits_for_what_it_calls(tmp_path: Path) -> None:

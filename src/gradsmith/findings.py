@@ -117,6 +117,7 @@ class Subject:
     measured: Mapping[str, Any] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()  # what has to hold for the gradient to be right: "'matrix' is symmetric"
     explored: Mapping[str, Any] = field(default_factory=dict)  # how many other examples were right, by kind of step
+    coverage: Mapping[str, Any] = field(default_factory=dict)  # which lines ran, which sides of conditions were taken
 
     def to_dict(self) -> dict[str, Any]:
         return {f.name: jsonable(getattr(self, f.name)) for f in fields(self)}

@@ -28,6 +28,7 @@ class Options:
     level: str = _asked("standard", "How thoroughly. [standard]", choices=LEVELS)
     seed: int = _asked(0, "Seed of inputs and directions. [0]")
     steps: bool = _asked(False, "Walk through it step by step, with what to try at each.")
+    coverage: bool = _asked(False, "List every line and every side of a condition that was not reached.")
     second_order: bool = _asked(False, "Demand that the second derivative is right, too.")
     recorded: str | None = _asked(None, "Inputs from `gradsmith record --save FILE`.", metavar="FILE")
     kind: str | None = None  # of a surrogate, where another one inside it says so

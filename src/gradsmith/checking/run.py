@@ -50,6 +50,7 @@ def check(
     ignore: Sequence[str] = (),
     second_order: bool = False,
     steps: bool = False,
+    coverage: bool = False,
     preview: bool = False,
 ) -> Report:
     """Is the gradient of `fn` right? Runs it, provokes it, and names what is wrong and where.
@@ -57,7 +58,8 @@ def check(
     `fn` is a Function class, its `.apply`, a custom op, an nn.Module or any callable. Without inputs, the declared
     ones are used. `gradient` says what the gradient is meant to be: "exact" (the default), "surrogate" or
     "approximate". `isolate=True` runs the check in a process of its own, which survives crashes and hangs.
-    `second_order=True` demands that the second derivative is right, too. `preview=True` runs rules in preview as well.
+    `second_order=True` demands that the second derivative is right, too. `steps=True` walks through it; `coverage=True`
+    lists every line and side that was not reached. `preview=True` runs rules in preview as well.
 
     >>> import torch
     >>> report = check(torch.tanh, torch.randn(3, dtype=torch.float64, requires_grad=True))
@@ -77,6 +79,7 @@ def check(
         ignore=tuple(ignore),
         second_order=second_order,
         steps=steps,
+        coverage=coverage,
         preview=preview,
     )
     if isolate:
@@ -144,6 +147,7 @@ def _on_examples(target: Target, given: Supply, options: Options) -> Report:
         conditions=worst_of_each([s.conditions for s in seen]),
         assumptions=tuple(dict.fromkeys(sentence for s in seen for sentence in s.assumptions)),
         explored=surroundings.merged([s.explored for s in seen]),
+        coverage=surroundings.covered_together([s.coverage for s in seen]),
     )
     notes = list(
         dict.fromkeys(
@@ -190,8 +194,8 @@ def _examine_one(
 
 
 def _examined(lab: Lab, subject: Subject, options: Options) -> Report:
-    measured: dict[str, Any] = {"steps": [asdict(step) for step in walk(lab)]} if options.steps else {}
     findings, trouble = _probe(lab, options)
+    measured: dict[str, Any] = {"steps": [asdict(step) for step in walk(lab)]} if options.steps else {}
     explored = surroundings.explored(lab)
     if explored.get("rejected"):
         measured["rejected variations"] = explored["rejected"]
@@ -200,6 +204,8 @@ def _examined(lab: Lab, subject: Subject, options: Options) -> Report:
     raises = verdict.stopped(findings, "measuring")
     if not trouble and not raises and not any(f.severity == "error" for f in findings):
         trouble = _inconclusive(lab)
+    if options.coverage:
+        measured["coverage asked"] = True
     subject = replace(
         verdict.on_one_example(subject, trouble),
         gradient=_meant(lab),
@@ -207,6 +213,7 @@ def _examined(lab: Lab, subject: Subject, options: Options) -> Report:
         measured=measured,
         assumptions=surroundings.assumptions(lab),
         explored=explored,
+        coverage=surroundings.covered(lab, asked=options.coverage),
     )
     return Report(findings=findings, subjects=[subject], notes=_notes(lab))
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from gradsmith.checking.discoveries import assumed, sentence_of
 from gradsmith.lab.explore import explorer
+from gradsmith.lab.explore.coverage.example import coverage_of
+from gradsmith.lab.explore.coverage.point import told as told_points
 from gradsmith.lab.explore.explorer import Exploration
 from gradsmith.lab.explore.move import told
 from gradsmith.lab.explore.trial import Trial
@@ -51,6 +53,18 @@ def explored(lab: Lab) -> dict[str, Any]:
             "seed": found.seed,
         }
     )
+
+
+def covered(lab: Lab, *, asked: bool) -> dict[str, Any]:
+    """Which lines and sides were reached; empty where nothing was explored and nobody asked for it."""
+    found = coverage_of(lab) if asked else next(iter(known(lab, coverage_of)), None)
+    return told_points(found.to_json()) if found is not None else {}
+
+
+def covered_together(several: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The coverage of several examples of one subject: what one of them reached is reached."""
+    rows = [row for one in several for row in one.get("points", ())]
+    return told_points(rows) if rows else {}
 
 
 def assumptions(lab: Lab) -> tuple[str, ...]:

@@ -186,9 +186,11 @@ def forward(
     return Run(target, arguments, given.leaves, given.passed, outputs, names, tuple(classes), trace)
 
 
-def recorded(target: Target, arguments: Arguments, seed: int, *, backward: bool = False) -> OperationTape:
+def recorded(
+    target: Target, arguments: Arguments, seed: int, *, backward: bool = False, aten_only: bool = False
+) -> OperationTape:
     """The tape of one forward, and of one backward if asked for; where they raise, of what ran until then."""
-    tape = OperationTape(path=target.path)
+    tape = OperationTape(path=target.path, aten_only=aten_only)
     try:
         run = forward(target, arguments, seed=seed, tape=tape)
     except Exception as error:  # user code, under a mode it may not bear below the level of calls

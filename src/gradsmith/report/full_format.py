@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from gradsmith.findings import RANK, Finding, Report, Subject, plural
 from gradsmith.report import source_view
 from gradsmith.report.conditions_table import table
+from gradsmith.report.coverage import listed, not_reached
 from gradsmith.report.explored import below, right_where
 from gradsmith.report.layout import PLAIN, wrapped
 from gradsmith.report.place import place, shown_path
@@ -28,6 +29,7 @@ def render(report: Report, *, color: bool = False, width: int = PLAIN, verbose: 
         lines = [line for s in report.skipped for line in _item(f"{shown_path(s.path)}: {s.reason}", width)]
         blocks.append([style.bold(f"skipped ({len(report.skipped)})"), *lines])
     blocks += [_steps(s, width) for s in report.subjects if s.measured.get("steps")]
+    blocks += [listed(s, style, width) for s in report.subjects]
     if report.subjects:
         blocks.append([line for s in report.subjects for line in _verdict(s, style, width)])
     blocks.append(table(report.subjects, style, width, verbose=verbose))
@@ -101,7 +103,11 @@ def _verdict(subject: Subject, style: Style, width: int) -> list[str]:
     lines = wrapped(verdict_line(subject), width, indent=" " * 14)
     word = _WORD.get(subject.verdict, subject.verdict)
     lines[0] = style.paint(word, _VERDICT[subject.verdict]) + lines[0].removeprefix(word)
-    told = [line for text in below(subject) for line in wrapped(text.strip(), width, first=" " * 14, indent=" " * 14)]
+    told = [
+        line
+        for text in (*below(subject), *not_reached(subject))
+        for line in wrapped(text.strip(), width, first=" " * 14, indent=" " * 14)
+    ]
     return [*lines, *told]
 
 

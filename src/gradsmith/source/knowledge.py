@@ -72,6 +72,8 @@ PIECEWISE = _words(
     "where min max minimum maximum fmin fmax amin amax abs sign sgn heaviside relu relu6 hardtanh hardsigmoid hardswish"
     " threshold softplus leaky_relu elu prelu hardshrink softshrink masked_fill"
 )
+# So do these, whose side follows from more than the sign of one operand, or which are parts of torch's own layers.
+CHOOSES_INSIDE = _words("selu celu rrelu rrelu_with_noise _prelu_kernel signbit huber_loss smooth_l1_loss")
 # Of these the sign of the operand chooses the side.
 BY_SIGN = PIECEWISE - _words("where masked_fill min max amin amax minimum maximum fmin fmax")
 EQUALITIES = _words("eq ne __eq__ __ne__")

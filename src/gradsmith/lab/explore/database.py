@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,11 +34,17 @@ class Failure:
     file: Path | None = None
 
 
-def failures(lab: Lab, planned: Collection[Move]) -> list[Failure]:
-    """What failed on this example earlier and can be tried on it now, the latest first."""
+def failures(
+    lab: Lab, planned: Collection[Move], searched: Callable[[Sequence[Move]], bool] = lambda moves: False
+) -> list[Failure]:
+    """What failed on this example earlier and can be tried on it now, the latest first.
+
+    `searched` says of moves that nobody plans whether a search may come to them again.
+    """
     folder = _folder(lab)
     found = [_read(path) for path in _latest_first(folder)] if folder is not None else []
-    return [f for f, number in filter(None, found) if number == lab.number and all(m in planned for m in f.moves)]
+    mine = [f for f, number in filter(None, found) if number == lab.number]
+    return [f for f in mine if searched(f.moves) or all(m in planned for m in f.moves)]
 
 
 def judged(failure: Failure, trial: Trial) -> None:

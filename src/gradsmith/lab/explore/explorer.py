@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from gradsmith.lab.explore import database
 from gradsmith.lab.explore.budget import within
+from gradsmith.lab.explore.coverage.steering import Steering
 from gradsmith.lab.explore.defaults import with_defaults
 from gradsmith.lab.explore.move import Kind, Move
 from gradsmith.lab.explore.moves import dtypes, indices, optional, options, ranks, sizes, structure, values
@@ -91,20 +92,33 @@ class _Explorer:
         self.scattered = overwritten_by(lab.tape, self.base.leaves)
         self.fixed = set(implied(lab.precise[0], lab.precise[1], lab.settings.seed))
         self.culprits: set[tuple[object, ...]] = set()
+        self.steering = Steering(lab, self.base, self.fixed, self.budget)
 
     def run(self) -> None:
         together, alone = self._planned()
         known = self._replayed({*itertools.chain(*together, alone), *self._redraws(())})
-        for example in [*self._covering(together), *([move] for move in alone)]:
+        planned = [*self._covering(together), *([move] for move in alone)]
+        for example in planned[:1]:
             self._try(example)
+        self._reach()
+        for example in self.steering.ordered(planned[1:], self.budget - self.found.judged):
+            self._try(example)
+        self._reach()
         database.keep(self.lab, [(d.trial, self._seed()) for d in self.found.found])
         fresh = [set(d.trial.moves) for d in self.found.found]
         self.found.found += [d for d in known if set(d.trial.moves) not in fresh]
 
+    def _reach(self) -> None:
+        """Judge steps to sides of conditions that no example has taken so far."""
+        if self._enough() or self.found.judged >= self.budget:
+            return
+        for step in self.steering.steps():
+            self._try([step])
+
     def _replayed(self, planned: set[Move]) -> list[Discovery]:
         """What failed in earlier runs and still does. It costs nothing of the budget: it adds examples and takes none."""
         found = []
-        for failure in database.failures(self.lab, planned)[: self.budget // 4]:
+        for failure in database.failures(self.lab, planned, self.steering.may_end_with)[: self.budget // 4]:
             trial = examined(self.lab, self.base, failure.moves, failure.seed)
             database.judged(failure, trial)
             self.found.replayed.append(trial)
@@ -179,6 +193,7 @@ class _Explorer:
             self._leave_out(moves, why)
             return
         trial = self._examined(moves)
+        self.steering.note(trial)
         if trial.status in ("rejected", "unjudged") and len(moves) > 1:
             half = len(moves) // 2
             self._try(moves[:half])
@@ -277,7 +292,8 @@ def _taken_back_first(move: Move) -> int:
 
 
 def _key(move: Move) -> tuple[object, ...]:
-    return (type(move).__name__, move.argument, getattr(move, "way", None), getattr(move, "value", None).__repr__())
+    told = [getattr(move, name, None).__repr__() for name in ("way", "value", "factor", "shift")]
+    return (type(move).__name__, move.argument, *told)
 
 
 def _with_defaults(lab: Lab) -> Arguments:

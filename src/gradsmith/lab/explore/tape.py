@@ -32,7 +32,7 @@ Phase = Literal["forward", "backward"]
 Level = Literal["call", "aten"]
 
 # They choose a side, or accumulate by what they are given: which one shows in the values alone.
-_SHOWS_VALUES = know.CLAMPS | know.COMPARISONS | know.ACCUMULATE | know.PIECEWISE
+_SHOWS_VALUES = know.CLAMPS | know.COMPARISONS | know.ACCUMULATE | know.PIECEWISE | know.CHOOSES_INSIDE
 _VALUES = 1 << 24  # elements kept by one tape: 128 MB in float64
 _MOST = 1 << 16  # operations written down; a longer loop says nothing new
 _PLAIN = (Tensor, torch.nn.Parameter, torch.nn.Buffer)
@@ -265,7 +265,8 @@ class OperationTape(TorchDispatchMode, TorchFunctionMode):
 
     def _described(self, value: Any, values: bool) -> Any:
         if isinstance(value, Tensor):
-            return Seen(*self._memory.of(value), *(self._summed_up(value) if values else (None, None)))
+            shown = values or value.dtype == torch.bool  # a mask chooses, whatever is done with it
+            return Seen(*self._memory.of(value), *(self._summed_up(value) if shown else (None, None)))
         if isinstance(value, (tuple, list)):
             return tuple(self._described(part, values) for part in value)
         return value if isinstance(value, _SCALARS) else type(value)
