@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from fresh_packages import HERE, PLACE, Package, candidates, compiled, fetched, functions, mentioned, newest
-from fresh_packages import repository_words
+from fresh_packages import repository_text
 
 PER_PACKAGE = 4
 Row = dict[str, Any]
@@ -70,7 +70,7 @@ def draw(given: argparse.Namespace) -> None:
     target = HERE / f"{given.name}.json"
     if target.exists():
         raise SystemExit(f"{target} is drawn already")
-    words = repository_words()
+    text = repository_text()
     earlier = [row for path in HERE.glob("*.json") for row in _rows(path) if "code" in row]
     seen = {row["code"] for row in earlier}
     used = {row["package"] for row in earlier}
@@ -79,7 +79,7 @@ def draw(given: argparse.Namespace) -> None:
     chance.shuffle(packages)
     taken: list[Row] = []
     for package in packages:
-        if package.name in used or any(mentioned(module, words) for module in _modules(package.folder)):
+        if package.name in used or any(mentioned(module, text) for module in _modules(package.folder)):
             continue
         new = {code: (path, name) for path, name, code in sorted(functions(package.folder)) if code not in seen}
         seen.update(new)
@@ -153,7 +153,9 @@ def _tabulated(rows: list[Row], judged: dict[str, bool]) -> str:
         keys = [_finding_key(r, f) for r in rows for f in r["findings"] if f["severity"] == severity]
         true = sum(judged.get(k) is True for k in keys)
         false = sum(judged.get(k) is False for k in keys)
-        lines.append((f"{severity}s", f"{len(keys)}: {true} true, {false} false, {len(keys) - true - false} not judged"))
+        lines.append(
+            (f"{severity}s", f"{len(keys)}: {true} true, {false} false, {len(keys) - true - false} not judged")
+        )
     return "| | |\n| --- | --- |\n" + "\n".join(f"| {name} | {value} |" for name, value in lines)
 
 

@@ -46,19 +46,19 @@ class Package:
 
 def candidates() -> list[str]:
     """The names in candidates.txt that no other file of the repository mentions."""
-    known = repository_words()
-    return [name for name in sorted(set((HERE / "candidates.txt").read_text().split())) if _normal(name) not in known]
+    text = repository_text()
+    return [name for name in sorted(set((HERE / "candidates.txt").read_text().split())) if not mentioned(name, text)]
 
 
-def repository_words() -> set[str]:
-    """The words of every tracked file but those of this benchmark, in lower case, with hyphens for underscores."""
+def repository_text() -> str:
+    """The words of every tracked file but those of this benchmark, in lower case, with a hyphen between any two."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
     paths = [ROOT / p for p in listed.stdout.split("\0") if p and "fresh" not in p and p != "docs/found.md"]
-    return {word for p in paths if p.is_file() for word in re.findall(r"[a-z0-9-]+", _normal(p.read_text(errors="replace")))}
+    return "-".join(_words(p.read_text(errors="replace")) for p in paths if p.is_file())
 
 
-def mentioned(module: str, words: set[str]) -> bool:
-    return _normal(module) in words
+def mentioned(name: str, text: str) -> bool:
+    return f"-{_words(name)}-" in text
 
 
 def newest(name: str) -> Package | None:
@@ -133,5 +133,5 @@ def _preference(file: str) -> int:
     return 2 if not file.endswith(".whl") else int("manylinux" in file)
 
 
-def _normal(text: str) -> str:
-    return text.lower().replace("_", "-")
+def _words(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower())
