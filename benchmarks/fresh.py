@@ -24,8 +24,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fresh_packages import HERE, PLACE, Package, candidates, compiled, fetched, functions, mentioned, newest
-from fresh_packages import repository_text
+from fresh_packages import (
+    HERE,
+    PLACE,
+    Package,
+    candidates,
+    compiled,
+    fetched,
+    functions,
+    mentioned,
+    newest,
+    repository_text,
+)
 
 PER_PACKAGE = 4
 Row = dict[str, Any]
@@ -37,6 +47,7 @@ def main() -> None:
     parser.add_argument("--name", default="first")
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--count", type=int, default=150)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--again", action="store_true", help="run once more, into <name>.again.json")
     parser.add_argument("--only", nargs="*", default=(), help="run these classes alone and print what comes out")
     given = parser.parse_args()
@@ -101,11 +112,12 @@ def run(given: argparse.Namespace) -> None:
     target = HERE / f"{given.name}.{'again' if given.again else 'first'}.json"
     done: list[Row] = _rows(target) if target.exists() and not given.again else []
     known = {_key(row) for row in done}
-    for number, row in enumerate(rows):
-        if _key(row) not in known:
-            done.append(_checked(row))
+    open_rows = [row for row in rows if _key(row) not in known]
+    with ThreadPoolExecutor(given.jobs) as pool:
+        for number, told in enumerate(pool.map(_checked, open_rows)):
+            done.append(told)
             target.write_text(json.dumps(done, indent=1) + "\n")
-            print(number, row["package"], row["name"], done[-1]["verdict"], done[-1]["reason"][:90], flush=True)
+            print(number, told["package"], told["name"], told["verdict"], told["reason"][:90], flush=True)
 
 
 def _checked(row: Row) -> Row:

@@ -41,6 +41,7 @@ class Opened:
 
     declared: tuple[str, ...] = ()  # names for which the module declares inputs
     trouble: str = ""
+    instead: str = ""  # what was done where the module could not be imported as it stands
 
 
 @dataclass(frozen=True)
@@ -73,14 +74,16 @@ class Zygote:
         self._stop()
         self.folder.cleanup()
 
-    def open(self, path: str | None, module: str | None, stubs: Sequence[str] = ()) -> Opened:
-        """Import one file or module in a process that works on nothing else."""
+    def open(
+        self, path: str | None, module: str | None, stubs: Sequence[str] = (), subjects: Sequence[str] = ()
+    ) -> Opened:
+        """Import one file or module in a process that works on nothing else; `subjects` are wanted of it."""
         self.until_ready()
-        self._send(path=path, module=module, stubs=list(stubs), log=self.log)
+        self._send(path=path, module=module, stubs=list(stubs), subjects=list(subjects), log=self.log)
         keeper = self._reply(["keeper"], None)["keeper"]
         answer = self._reply(["imported", "keeper_exit"], keeper)
         if answer.get("imported"):
-            return Opened(tuple(answer["declared"]))
+            return Opened(tuple(answer["declared"]), answer["trouble"], answer["instead"])
         self._until_free(answer)
         return Opened(trouble=answer.get("error") or _death(answer))
 
