@@ -153,3 +153,11 @@ def test_a_function_of_the_old_style_gets_one_error_that_says_so(tmp_path: Path)
     assert "self.factor" in error.message
     assert "old style" in report.subjects[0].reason
     assert os.path.basename(error.path or "") == "old.py"
+
+
+def test_what_a_failed_import_loaded_of_others_is_not_loaded_twice(tmp_path: Path) -> None:
+    """sympy twice in one process knows two infinities, which cannot be compared, and torch stumbles over that."""
+    path = package(tmp_path, ops="import sympy\nimport nobody_has_it\n" + HEAD + double())
+    (path.parent / "__init__.py").write_text("import sympy.core.numbers\nimport a_package_for_the_cluster\n")
+    report = gs.check_paths(f"{path}::Double", inputs="torch.randn(3, requires_grad=True)")
+    assert report.subjects[0].verdict == "verified"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from gradsmith.findings import Finding, Report, Subject
 from gradsmith.report.explored import below, right_where
+from gradsmith.report.kinds import told_once
 from gradsmith.report.place import place, shown_path
 from gradsmith.report.style import Style
 
@@ -22,7 +23,7 @@ _VERDICT = {
 
 def render(report: Report, *, color: bool = False) -> str:
     style = Style(color)
-    blocks = [_finding(f, style) for f in report.findings]
+    blocks = [_finding(f, style) for f in told_once(report.findings)]
     if report.skipped:
         lines = [f"  {shown_path(s.path)}: {s.reason}" for s in report.skipped]
         blocks.append("\n".join([style.bold(f"skipped ({len(lines)})"), *lines]))

@@ -17,7 +17,7 @@ from types import ModuleType, TracebackType
 
 from gradsmith.lab.subject.excerpt import excerpt
 from gradsmith.lab.subject.importing import ImportFailed, import_file, import_problem, package_name
-from gradsmith.lab.subject.standins import StandIns, stand_in
+from gradsmith.lab.subject.standins import StandInModule, StandIns, stand_in
 
 _RETRIES = 60
 
@@ -33,18 +33,19 @@ class Opening:
 
 def open_file(path: Path, stubs: Sequence[str] = (), subjects: Sequence[str] = ()) -> Opening:
     """The module of a file; `subjects` are the qualified names that are wanted of it, none means all of it."""
+    home = _home(path.resolve())
     before = set(sys.modules)
     try:
         return Opening(import_file(path, stubs))
     except ImportFailed as error:
         first = error
-    _forget(before)
+    _forget(before, home)
     names = {name.partition(".")[0] for name in subjects}
     for attempt in (_with_stand_ins, _with_needed_names):
         try:
             module, instead = attempt(path.resolve(), names)
         except ImportFailed:
-            _forget(before)
+            _forget(before, home)
             continue
         return Opening(module, str(first), instead)
     raise first
@@ -54,6 +55,7 @@ def _with_stand_ins(path: Path, names: set[str]) -> tuple[ModuleType, str]:
     """Imported again and again, each time with one more stand-in, so that an import that is guarded stays missing."""
     root, name = package_name(path)
     missing = _Missing(root, name)
+    home = _home(path)
     before = set(sys.modules)
     for _ in range(_RETRIES):
         with _bare_packages(root, name, missing):
@@ -64,7 +66,7 @@ def _with_stand_ins(path: Path, names: set[str]) -> tuple[ModuleType, str]:
                     raise
                 if not missing.noted(error):
                     raise ImportFailed(import_problem(error, path)) from error
-                _forget(before)
+                _forget(before, home)
                 continue
         if all(hasattr(module, wanted) for wanted in names):
             return module, f"the file was imported without its package{missing.words}"
@@ -155,10 +157,20 @@ def _bare_packages(root: Path, name: str, missing: _Missing) -> Iterator[None]:
     yield
 
 
-def _forget(before: set[str]) -> None:
-    """What a failed import left behind must not be found by the next one; what is compiled cannot be loaded twice."""
+def _home(path: Path) -> Path:
+    """The folder of the package that a file belongs to, or of a script and its neighbours."""
+    root, name = package_name(path)
+    return root / name.partition(".")[0] if "." in name else root
+
+
+def _forget(before: set[str], home: Path) -> None:
+    """What a failed import left behind of the user's own files must not be found by the next one.
+
+    Other packages stay: a second sympy beside the first would not know the numbers of the first.
+    """
     for name in set(sys.modules) - before:
-        file = getattr(sys.modules[name], "__file__", None) or ""
-        if not name.startswith("torch.") and not file.endswith(".so"):
+        module = sys.modules[name]
+        own = isinstance(module, (_Bare, StandInModule))
+        if own or Path(getattr(module, "__file__", None) or "/").is_relative_to(home):
             sys.modules.pop(name, None)
     importlib.invalidate_caches()

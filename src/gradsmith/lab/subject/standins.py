@@ -51,7 +51,7 @@ def stand_in(dotted: str, why: str) -> Any:
     return _Kind(name, (), {"__module__": module, "__qualname__": name, "why": why})
 
 
-class _Module(ModuleType):
+class StandInModule(ModuleType):
     """Stands in for a whole module."""
 
     __path__: list[str] = []
@@ -75,7 +75,7 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return None
 
     def create_module(self, spec: Any) -> ModuleType:
-        module = _Module(spec.name)
+        module = StandInModule(spec.name)
         module.why = self.why[self._root(spec.name) or ""]
         return module
 
