@@ -93,7 +93,7 @@ def test_unreadable_files_are_skipped_with_the_reason_and_the_rest_goes_on(tmp_p
     assert verdicts["Fine"] == "verified"
 
 
-def test_an_import_that_raises_leaves_the_lint_results(tmp_path: Path) -> None:
+def test_an_import_that_raises_leaves_the_lint_results_and_the_classes(tmp_path: Path) -> None:
     writes = GOOD.format(name="Bad").replace(
         "return 2 * grad_output", "grad_output.mul_(2)\n        return grad_output"
     )
@@ -102,7 +102,7 @@ def test_an_import_that_raises_leaves_the_lint_results(tmp_path: Path) -> None:
     done = gradsmith("check", "ops.py", cwd=tmp_path)
     assert done.returncode == 1
     assert "inplace-grad" in done.stdout
-    assert "3 custom gradients linted, 0 run: line 3 imports a_package_for_the_cluster" in done.stdout
+    assert "line 3 imports a_package_for_the_cluster, which is not installed" in done.stdout
     stubbed = gradsmith("check", "ops.py", "--stub", "a_package_for_the_cluster", "--format", "json", cwd=tmp_path)
     verdicts = {s["name"]: s["verdict"] for s in as_json(stubbed)["subjects"]}
     assert verdicts == {"Bad": "refuted", "Two": "verified", "Three": "verified"}
@@ -112,8 +112,9 @@ def test_top_level_code_that_raises_or_exits(tmp_path: Path) -> None:
     for statement in ("raise SystemExit(3)", "1 / 0"):
         (tmp_path / "train.py").write_text(source(GOOD.format(name="F")) + f"\n{statement}\n")
         done = gradsmith("check", "train.py", cwd=tmp_path)
-        assert done.returncode == 1
+        assert done.returncode == 0
         assert "import-failed" in done.stdout
+        assert "only F and the names used there were executed" in " ".join(done.stdout.split())
         assert "Traceback" not in done.stdout + done.stderr
 
 
@@ -256,5 +257,6 @@ def test_a_crash_on_guessed_inputs_is_no_accusation(tmp_path: Path) -> None:
 def test_a_package_that_is_missing_here_is_no_fault_of_the_function(tmp_path: Path) -> None:
     (tmp_path / "ops.py").write_text("import a_package_for_the_cluster\n" + source(GOOD.format(name="F")))
     report = as_json(gradsmith("check", "ops.py", "--format", "json", cwd=tmp_path))
-    found = [(f["rule"], f["severity"]) for f in report["findings"] if f["severity"] != "info"]
-    assert found == [("import-failed", "warning")]
+    found = [(f["rule"], f["severity"]) for f in report["findings"] if f["rule"] == "import-failed"]
+    assert found == [("import-failed", "info")]
+    assert [s["verdict"] for s in report["subjects"]] == ["verified"]

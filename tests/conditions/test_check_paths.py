@@ -93,7 +93,7 @@ def test_inputs_limits_and_stubs(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     given = {"level": "quick", "inputs": "torch.randn(3, requires_grad=True)"}
-    assert "import-failed" in gs.check_paths(path, **given).subjects[0].reason
+    assert "import-failed" in {f.rule for f in gs.check_paths(path, **given).findings}
     report = gs.check_paths(f"{path}::Double", stubs=["a_module_nobody_has"], **given)
     assert report.subjects[0].verdict == "verified"
     assert report.subjects[0].inputs_from == "given"

@@ -10,8 +10,8 @@ from typing import Any
 from gradsmith.catalog import for_event
 from gradsmith.checking import verdict
 from gradsmith.checking.options import Options
-from gradsmith.findings import Finding, GradsmithError, Report
-from gradsmith.lab.process.isolation import Limits, Zygote
+from gradsmith.findings import Finding, GradsmithError, Report, Severity
+from gradsmith.lab.process.isolation import Limits, Opened, Zygote
 
 WORKER = "gradsmith.checking.worker"
 
@@ -37,14 +37,15 @@ class Job:
 def reports(zygote: Zygote, job: Job, options: dict[str, Any]) -> Iterator[Report]:
     """One report per subject, as they are finished."""
     subjects = list(job.subjects)
-    opened = zygote.open(job.path, job.module, job.stubs)
-    if opened.trouble:
+    opened = zygote.open(job.path, job.module, job.stubs, [name for name, _ in subjects])
+    if opened.trouble and not opened.instead:
         yield from (_not_imported(job, name, line, opened.trouble) for name, line in subjects)
         return
     known = {name.rpartition(".")[2] for name, _ in subjects}
     subjects += [(name, None) for name in opened.declared if job.whole and name.rpartition(".")[2] not in known]
     for name, line in subjects:
-        yield _report(zygote, job, name, line, options)
+        report = _report(zygote, job, name, line, options)
+        yield _opened_otherwise(report, opened) if opened.instead else report
     zygote.close()
 
 
@@ -111,6 +112,17 @@ def _not_imported(job: Job, name: str, line: int | None, reason: str) -> Report:
         return report
     untried = {"triton interpreter": "not tried: triton is not installed"}
     return replace(report, subjects=[replace(s, conditions=untried) for s in report.subjects])
+
+
+def _opened_otherwise(report: Report, opened: Opened) -> Report:
+    """With a word about how the file was opened, since it does not import where it stands."""
+    (subject,) = report.subjects
+    message = f"{subject.name}: {opened.trouble}; {opened.instead}."
+    severity: Severity = (
+        "info" if "not installed" in opened.trouble else "warning"
+    )  # a missing package is nobody's fault
+    finding = Finding(message, function=subject.name, path=subject.path, line=subject.line, column=0, severity=severity)
+    return replace(report, findings=[*report.findings, for_event("import").stamped(finding, "check")])
 
 
 def _survived(report: Report, death: str, without: str) -> Report:

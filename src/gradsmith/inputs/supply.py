@@ -21,6 +21,8 @@ from gradsmith.inputs.refitted import refitted, restoring
 from gradsmith.lab.process.state import preserved, seed_all
 from gradsmith.lab.subject.binding import Example, moved_to
 from gradsmith.lab.subject.target import Target, resolve
+from gradsmith.source import model_of
+from gradsmith.source.legacy import kept_on_self
 
 
 def supply(target: Target, wish: Wish | None = None) -> Supply:
@@ -117,6 +119,9 @@ def _guessed(target: Target, wish: Wish) -> Supply:
         wish.guessing()
     if is_module_class(target.original):
         return _guessed_module(target, wish)
+    model = model_of(target.function) if target.function is not None else None
+    if model is not None and kept_on_self(model):
+        return Supply(missing="a Function of the old style cannot be called: its options are kept on self")
     found = guess(replace(target, call=restoring(target.call)), seed=wish.seed, device=wish.device)
     found = refitted(target, found, wish.seed)
     if found.args is None:

@@ -10,6 +10,7 @@ from gradsmith.report import source_view
 from gradsmith.report.conditions_table import table
 from gradsmith.report.coverage import listed, not_reached
 from gradsmith.report.explored import below, right_where
+from gradsmith.report.kinds import told_once
 from gradsmith.report.layout import PLAIN, wrapped
 from gradsmith.report.place import place, shown_path
 from gradsmith.report.style import Style
@@ -22,9 +23,10 @@ _MOST_REASONS = 8
 
 def render(report: Report, *, color: bool = False, width: int = PLAIN, verbose: bool = False) -> str:
     style = Style(color)
-    blocks = [[*_finding(f, style, width)] for f in _ordered(report.findings) if verbose or f.severity != "info"]
+    findings = _ordered(report.findings if verbose else told_once(report.findings))
+    blocks = [_finding(f, style, width) for f in findings if verbose or f.severity != "info"]
     if not verbose:
-        blocks += _remarks([f for f in report.findings if f.severity == "info"], style, width)
+        blocks += _remarks([f for f in findings if f.severity == "info"], style, width)
     if report.skipped:
         lines = [line for s in report.skipped for line in _item(f"{shown_path(s.path)}: {s.reason}", width)]
         blocks.append([style.bold(f"skipped ({len(report.skipped)})"), *lines])

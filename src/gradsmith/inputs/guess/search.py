@@ -36,6 +36,7 @@ from gradsmith.lab.process.state import preserved, seed_all
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.code import as_code, sayable
 from gradsmith.lab.subject.foreign import runs_kernels
+from gradsmith.lab.subject.standins import StandInUsed
 from gradsmith.lab.subject.target import Target
 from gradsmith.lab.subject.wrapped import put_together
 
@@ -265,6 +266,7 @@ def _attempt(
         said = str(error).strip().replace(f"'{Written.__name__}'", "'function'")
         text = f"{type(error).__name__}: {said.splitlines()[0] if said else ''}"
         search.errors[text] = search.errors.get(text, 0) + 1
+        search.refused += isinstance(error, StandInUsed)
         accused = blamed(tape)
         if torch_says.wants_complex(text) and (wider := _complex(search, frame, chosen, accused)):
             return _attempt(search, frame, *wider, names)

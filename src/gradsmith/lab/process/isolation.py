@@ -41,6 +41,7 @@ class Opened:
 
     declared: tuple[str, ...] = ()  # names for which the module declares inputs
     trouble: str = ""
+    instead: str = ""  # what was done where the module could not be imported as it stands
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ class Zygote:
         self.log = str(Path(self.folder.name) / "output.log")
         self.process: subprocess.Popen[bytes] | None = None
         self.cpu_seconds = 0.0  # what the last subject used
+        self.lost = False  # what had imported the file is gone, so that nothing can be asked about it
 
     def __enter__(self) -> Zygote:
         self._start()
@@ -73,25 +75,33 @@ class Zygote:
         self._stop()
         self.folder.cleanup()
 
-    def open(self, path: str | None, module: str | None, stubs: Sequence[str] = ()) -> Opened:
-        """Import one file or module in a process that works on nothing else."""
+    def open(
+        self, path: str | None, module: str | None, stubs: Sequence[str] = (), subjects: Sequence[str] = ()
+    ) -> Opened:
+        """Import one file or module in a process that works on nothing else; `subjects` are wanted of it."""
         self.until_ready()
-        self._send(path=path, module=module, stubs=list(stubs), log=self.log)
+        self.lost = False
+        self._send(path=path, module=module, stubs=list(stubs), subjects=list(subjects), log=self.log)
         keeper = self._reply(["keeper"], None)["keeper"]
         answer = self._reply(["imported", "keeper_exit"], keeper)
         if answer.get("imported"):
-            return Opened(tuple(answer["declared"]))
+            return Opened(tuple(answer["declared"]), answer["trouble"], answer["instead"])
         self._until_free(answer)
         return Opened(trouble=answer.get("error") or _death(answer))
 
     def ask(self, **task: Any) -> Ended:
         """Work on one subject of what was opened, in a process of its own."""
+        if self.lost:
+            return Ended(None, "crash", "the process that had imported its file is gone")
         result = Path(self.folder.name) / "result.json"
         result.unlink(missing_ok=True)
         guessing_mark(str(result)).unlink(missing_ok=True)
         self._send(**task, result=str(result))
-        worker = self._reply(["worker"], None)["worker"]
-        answer = self._reply(["worker_exit"], worker)
+        started = self._reply(["worker", "keeper_exit"], None)
+        if "worker" not in started:
+            self.lost = True
+            return Ended(None, "crash", f"what imported its file ended: {_death(started)}")
+        answer = self._reply(["worker_exit"], started["worker"])
         self.cpu_seconds = float(answer.get("cpu", 0.0))
         if result.is_file():
             return Ended(json.loads(result.read_text(encoding="utf-8")))
@@ -101,6 +111,8 @@ class Zygote:
 
     def close(self) -> None:
         """Nothing more is asked about what was opened."""
+        if self.lost:
+            return
         self._send(done=True)
         self._until_free({})
 

@@ -283,13 +283,17 @@ def _comparison(expr: Any) -> Comparison | None:
 
     def holds(sizes: Mapping[str, int]) -> bool:
         try:
-            return bool(eval(code, {"__builtins__": {"max": max, "min": min, "abs": abs}, "torch": torch}, dict(sizes)))
-        except ZeroDivisionError:
+            return bool(eval(code, {"__builtins__": _IN_SIZES, "torch": torch, "math": math}, dict(sizes)))
+        except (ZeroDivisionError, OverflowError):
             return False
 
     bare = all(side.is_Symbol for side in expr.args)
     orders = not expr.has(sympy.Eq)
     return Comparison("order" if orders else "equal", frozenset(map(str, expr.free_symbols)), holds, bare)
+
+
+# What a printed relation of sizes may call: `int(channels / 4)` in forward is printed as `math.trunc(float(s0) / 4.0)`.
+_IN_SIZES = {"max": max, "min": min, "abs": abs, "float": float, "int": int, "round": round}
 
 
 @contextlib.contextmanager

@@ -108,19 +108,22 @@ def _keep(request: Message, line: Line, report_on: Callable[[Any, Message], Any]
 
     While the very first worker is busy, what later ones will need is imported.
     """
-    from gradsmith.lab.subject.importing import ImportFailed, import_dotted, import_file
+    from gradsmith.lab.subject.importing import ImportFailed, import_dotted
+    from gradsmith.lab.subject.opening import Opening, open_file
     from gradsmith.lab.triton.importing import watch
 
     watch(request.get("path"))
     try:
         if request.get("module"):
-            module = import_dotted(request["module"], request["stubs"])
+            opening = Opening(import_dotted(request["module"], request["stubs"]))
         else:
-            module = import_file(Path(request["path"]), request["stubs"])
+            opening = open_file(Path(request["path"]), request["stubs"], request["subjects"])
     except ImportFailed as error:
         line.reply(imported=False, error=str(error))
         return
-    line.reply(imported=True, declared=list(getattr(module, "gradsmith_inputs", {})))
+    module = opening.module
+    declared = list(getattr(module, "gradsmith_inputs", {}))
+    line.reply(imported=True, declared=declared, trouble=opening.trouble, instead=opening.instead)
     while (task := line.read()) is not None and "subject" in task:
         pid = _forked(lambda task=task: _work(module, task, report_on), request["log"])  # type: ignore[misc]
         line.reply(worker=pid)

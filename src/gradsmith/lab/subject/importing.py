@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from gradsmith.findings import GradsmithError
+from gradsmith.lab.subject.standins import StandIns
 
 # Packages that are worth installing rather than replacing by a stand-in.
 _REMEDIES = {"triton": "pip install triton: its kernels are checked without a GPU"}
@@ -23,7 +22,7 @@ class ImportFailed(GradsmithError):
 
 def import_file(path: Path, stubs: Sequence[str] = ()) -> ModuleType:
     """The module of `path`. A file inside a package is imported under its package name, so relative imports work."""
-    _install_stubs(stubs)
+    StandIns(stubs).install()
     path = path.resolve()
     root, name = package_name(path)
     if str(root) not in sys.path:
@@ -35,12 +34,12 @@ def import_file(path: Path, stubs: Sequence[str] = ()) -> ModuleType:
     except BaseException as error:  # top-level code may raise anything, SystemExit included
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise ImportFailed(_import_problem(error, path)) from error
+        raise ImportFailed(import_problem(error, path)) from error
 
 
 def import_dotted(name: str, stubs: Sequence[str] = ()) -> ModuleType:
     """A module by its dotted name, from the current folder or the environment."""
-    _install_stubs(stubs)
+    StandIns(stubs).install()
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
@@ -48,7 +47,7 @@ def import_dotted(name: str, stubs: Sequence[str] = ()) -> ModuleType:
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise ImportFailed(_import_problem(error, None)) from error
+        raise ImportFailed(import_problem(error, None)) from error
 
 
 def package_name(path: Path) -> tuple[Path, str]:
@@ -77,58 +76,21 @@ def _load(path: Path, name: str) -> ModuleType:
     return module
 
 
-def _import_problem(error: BaseException, path: Path | None) -> str:
-    """`line 3 imports X, which is not installed`: the last line of the user's own file in the traceback."""
+def import_problem(error: BaseException, path: Path | None) -> str:
+    """`line 3 imports X, which is not installed`: the last line of the user's own files in the traceback."""
     from gradsmith.findings import one_line
 
-    line = None
+    root = package_name(path)[0] if path is not None else None
+    at = "the import"
     frame = error.__traceback__
     while frame is not None:
-        if path is None or frame.tb_frame.f_code.co_filename == str(path):
-            line = frame.tb_lineno
+        file = Path(frame.tb_frame.f_code.co_filename)
+        if file == path:
+            at = f"line {frame.tb_lineno}"
+        elif path is not None and root is not None and path.parent != root and file.is_relative_to(root):
+            at = f"line {frame.tb_lineno} of {file.relative_to(root)}"
         frame = frame.tb_next
-    at = f"line {line}" if line and path is not None else "the import"
     if isinstance(error, ModuleNotFoundError) and error.name:
         package = error.name.partition(".")[0]
         return f"{at} imports {error.name}, which is not installed ({_REMEDIES.get(package, f'try --stub {package}')})"
     return f"{at} raises {one_line(error)}"
-
-
-class _Stub(ModuleType):
-    """Stands in for a module that is not here: importing from it works, using what came from it raises."""
-
-    __path__: list[str] = []
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return _stub_value(f"{self.__name__}.{name}")
-
-
-def _stub_value(dotted: str) -> Any:
-    def unusable(*_: Any, **__: Any) -> Any:
-        raise RuntimeError(f"{dotted} is a stand-in (--stub): the real module is not installed")
-
-    return type(dotted.rpartition(".")[2], (), {"__new__": unusable, "__module__": dotted.rpartition(".")[0]})
-
-
-class _StubFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds every submodule of the stubbed names."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = tuple(names)
-
-    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
-        if any(fullname == n or fullname.startswith(n + ".") for n in self.names):
-            return importlib.util.spec_from_loader(fullname, self, is_package=True)
-        return None
-
-    def create_module(self, spec: Any) -> ModuleType:
-        return _Stub(spec.name)
-
-    def exec_module(self, module: ModuleType) -> None: ...
-
-
-def _install_stubs(names: Sequence[str]) -> None:
-    if names:
-        sys.meta_path.insert(0, _StubFinder(names))

@@ -65,6 +65,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.findings import one_line
     from gradsmith.lab.measure.memory import FreedMemory
     from gradsmith.lab.process import torch_says
+    from gradsmith.lab.subject.standins import StandInUsed
 
     run = lab.run()
     if not run.differentiable:
@@ -72,15 +73,15 @@ def probe(lab: Lab) -> Iterator[Finding]:
     try:
         run.gradients(run.normal(lab.generator()))
     except Exception as error:  # the user's backward may raise anything
-        missing = torch_says.device_missing(error)
+        missing = torch_says.device_missing(error) or isinstance(error, StandInUsed)
         refuses = lab.target.function is not None and _refuses(lab.target.function)
         told = str(error) if isinstance(error, FreedMemory) else f"raises {one_line(error)}"
         yield lab.finding(
             f"{lab.target.name}.backward {told} (forward was called with {lab.arguments.shapes()}).",
             # Neither what this machine lacks nor what was never promised is a fault of the Function.
             severity="info" if refuses else "warning" if missing else None,
-            advice="Run it where the device or the process group is; or create what backward needs on the device of its "
-            "inputs."
+            advice="Run it where the package, the device or the process group is; or create what backward needs on the "
+            "device of its inputs."
             if missing
             else "Run backward on one small example and look at the shapes it multiplies.",
         )

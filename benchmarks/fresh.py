@@ -1,0 +1,205 @@
+"""What `gradsmith check` says of Functions in released packages that nobody here has looked at.
+
+    python benchmarks/fresh.py collect                        fetch the candidates, keep those with Functions
+    python benchmarks/fresh.py draw --name first --seed 20     draw packages, then at most 4 Functions of each, 150 in all
+    python benchmarks/fresh.py run --name first                check each one, as a user would; keep the first answer
+    python benchmarks/fresh.py table --name first              tabulate, with the verdicts of whoever read the code
+
+Kept in benchmarks/fresh/: names, versions, hashes, paths, verdicts. Never the code: it is unpacked in /tmp/trust.
+Each check is `gradsmith check FILE::CLASS --format json` where the file was unpacked, its dependencies not installed.
+Judgements stand in <name>.judged.json: finding by finding true or false, with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from fresh_packages import (
+    HERE,
+    PLACE,
+    Package,
+    candidates,
+    compiled,
+    fetched,
+    functions,
+    mentioned,
+    newest,
+    repository_text,
+)
+
+PER_PACKAGE = 4
+Row = dict[str, Any]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=("collect", "draw", "run", "table"))
+    parser.add_argument("--name", default="first")
+    parser.add_argument("--seed", type=int, default=20)
+    parser.add_argument("--count", type=int, default=150)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--again", action="store_true", help="run once more, into <name>.again.json")
+    parser.add_argument("--only", nargs="*", default=(), help="run these classes alone and print what comes out")
+    given = parser.parse_args()
+    {"collect": collect, "draw": draw, "run": run, "table": table}[given.command](given)
+
+
+def collect(_: argparse.Namespace) -> None:
+    """Write packages.json: every candidate without compiled code that has a Function."""
+    with ThreadPoolExecutor(6) as pool:
+        found = [p for p in pool.map(_collected, candidates()) if p is not None]
+    kept = [asdict(p) for p in found if p.functions]
+    (HERE / "packages.json").write_text(json.dumps(kept, indent=1) + "\n")
+    print(f"{len(found)} fetched, {len(kept)} with Functions, {sum(p['functions'] for p in kept)} Functions")
+
+
+def _collected(name: str) -> Package | None:
+    try:
+        package = newest(name)
+        folder = fetched(package) if package else None
+        if package is None or folder is None:
+            return None
+        count = 0 if compiled(folder) else len(list(functions(folder)))
+    except Exception as error:  # one strange archive among hundreds
+        print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
+        return None
+    return Package(package.name, package.version, package.url, package.sha256, count)
+
+
+def draw(given: argparse.Namespace) -> None:
+    """Write <name>.json: Functions drawn with a seed; the same code in two packages counts once, drawn ones never again."""
+    target = HERE / f"{given.name}.json"
+    if target.exists():
+        raise SystemExit(f"{target} is drawn already")
+    text = repository_text()
+    earlier = [row for path in HERE.glob("*.json") for row in _rows(path) if "code" in row]
+    seen = {row["code"] for row in earlier}
+    used = {row["package"] for row in earlier}
+    chance = random.Random(given.seed)
+    packages = [Package(**stored) for stored in json.loads((HERE / "packages.json").read_text())]
+    chance.shuffle(packages)
+    taken: list[Row] = []
+    for package in packages:
+        if package.name in used or any(mentioned(module, text) for module in _modules(package.folder)):
+            continue
+        new = {code: (path, name) for path, name, code in sorted(functions(package.folder)) if code not in seen}
+        seen.update(new)
+        for code in chance.sample(sorted(new), min(PER_PACKAGE, len(new), given.count - len(taken))):
+            path, name = new[code]
+            about = {"package": package.name, "version": package.version, "sha256": package.sha256}
+            taken.append(about | {"path": path, "name": name, "code": code})
+    target.write_text(json.dumps(sorted(taken, key=_key), indent=1) + "\n")
+    print(f"{len(taken)} Functions from {len({t['package'] for t in taken})} packages")
+
+
+def run(given: argparse.Namespace) -> None:
+    """Write <name>.first.json (or .again.json): the report on every drawn Function, the code left out."""
+    rows = _rows(HERE / f"{given.name}.json")
+    if given.only:
+        for row in (r for r in rows if r["name"] in given.only):
+            print(json.dumps(_checked(row), indent=1))
+        return
+    target = HERE / f"{given.name}.{'again' if given.again else 'first'}.json"
+    done: list[Row] = _rows(target) if target.exists() and not given.again else []
+    known = {_key(row) for row in done}
+    open_rows = [row for row in rows if _key(row) not in known]
+    with ThreadPoolExecutor(given.jobs) as pool:
+        for number, told in enumerate(pool.map(_checked, open_rows)):
+            done.append(told)
+            target.write_text(json.dumps(done, indent=1) + "\n")
+            print(number, told["package"], told["name"], told["verdict"], told["reason"][:90], flush=True)
+
+
+def _checked(row: Row) -> Row:
+    path = PLACE / f"{row['package']}-{row['version']}" / row["path"]
+    call = [sys.executable, "-m", "gradsmith", "check", f"{path}::{row['name']}", "--format", "json"]
+    cache = Path("/tmp/trust/cache")
+    started = time.monotonic()
+    ended = subprocess.run(call, capture_output=True, text=True, env={**os.environ, "GRADSMITH_CACHE_DIR": str(cache)})
+    told: Row = {k: row[k] for k in ("package", "version", "path", "name")} | {"exit": ended.returncode}
+    told["seconds"] = round(time.monotonic() - started, 1)
+    try:
+        report = json.loads(ended.stdout)
+    except json.JSONDecodeError:
+        return told | {"verdict": "none", "reason": ended.stderr[-500:], "inputs_from": "none", "findings": []}
+    subject = next(iter(report["subjects"]), {})
+    told |= {"verdict": subject.get("verdict", "none"), "reason": subject.get("reason", ended.stderr[-500:])}
+    told |= {"inputs_from": subject.get("inputs_from", "none"), "inputs": subject.get("inputs_code", "")[:600]}
+    told["notes"] = [note for note in report.get("notes", []) if "guessed" not in note]
+    kept = ("rule", "severity", "message", "line", "cause", "lenses", "advice", "blame")
+    told["findings"] = [{k: f.get(k) for k in kept} for f in report["findings"]]
+    return told
+
+
+def table(given: argparse.Namespace) -> None:
+    for suffix in ("first", "again"):
+        path = HERE / f"{given.name}.{suffix}.json"
+        if path.exists():
+            print(f"\n{given.name}, {'first run' if suffix == 'first' else 'after mending'}\n")
+            print(_tabulated(_rows(path), _judged(given.name, suffix)))
+
+
+def _tabulated(rows: list[Row], judged: dict[str, bool]) -> str:
+    ran = [r for r in rows if not _unloaded(r)]
+    found = [r for r in ran if r["inputs_from"] != "none"]
+    lines = [
+        ("Functions", len(rows)),
+        ("loaded without their dependencies", len(ran)),
+        ("inputs guessed (or declared) for them", len(found)),
+        *((verdict, sum(r["verdict"] == verdict for r in rows)) for verdict in ("verified", "refuted", "unverified")),
+        ("no report", sum(r["verdict"] == "none" for r in rows)),
+        ("crashed, timed out", sum(r["reason"].startswith(("crashed", "timed-out", "out-of-memory")) for r in rows)),
+        ("probes of ours stopped", sum("the probe for" in r["reason"] for r in rows)),
+    ]
+    for severity in ("error", "warning"):
+        keys = [_finding_key(r, f) for r in rows for f in r["findings"] if f["severity"] == severity]
+        true = sum(judged.get(k) is True for k in keys)
+        false = sum(judged.get(k) is False for k in keys)
+        lines.append(
+            (f"{severity}s", f"{len(keys)}: {true} true, {false} false, {len(keys) - true - false} not judged")
+        )
+    return "| | |\n| --- | --- |\n" + "\n".join(f"| {name} | {value} |" for name, value in lines)
+
+
+def _unloaded(row: Row) -> bool:
+    return row["reason"].startswith("import-failed") or row["verdict"] == "none"
+
+
+def _finding_key(row: Row, finding: Row) -> str:
+    return f"{row['package']}::{row['name']}::{finding['rule']}::{finding['severity']}"
+
+
+def _judged(name: str, suffix: str) -> dict[str, bool]:
+    """What was found by reading; of a run after mending, what was not found before has entries of its own."""
+    path = HERE / f"{name}.judged.json"
+    stored: dict[str, Row] = json.loads(path.read_text()) if path.exists() else {}
+    return {key: entry["true"] for key, entry in stored.items()}
+
+
+def _rows(path: Path) -> list[Row]:
+    stored = json.loads(path.read_text())
+    return stored if isinstance(stored, list) else []
+
+
+def _key(row: Row) -> tuple[str, str, str]:
+    return (row["package"], row["path"], row["name"])
+
+
+def _modules(folder: Path) -> list[str]:
+    """The names under which a package is imported, as far as they are names of its own."""
+    tops = {p.parent.name for p in folder.rglob("__init__.py") if not (p.parent.parent / "__init__.py").exists()}
+    return sorted(tops - {"tests", "test", "src", "examples", "docs", "utils", "benchmarks", "scripts", "tools"})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""The defects of docs/found.md, shown in plain PyTorch: each function prints what is returned and what is right.
+
+    python benchmarks/fresh.py collect && python benchmarks/fresh_found.py
+
+The files are run where they were unpacked, alone: none of them needs its package for this.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import torch
+from fresh_packages import PLACE
+
+
+def loaded(package: str, path: str) -> SimpleNamespace:
+    """The names that a file of an unpacked package defines."""
+    (file,) = [p for p in (PLACE / package).rglob(Path(path).name) if str(p).endswith(path)]
+    return SimpleNamespace(**runpy.run_path(str(file)))
+
+
+def outcome(action: Callable[[], Any]) -> str:
+    try:
+        return str(action())
+    except Exception as error:  # that it raises is what is shown
+        return f"{type(error).__name__}: {str(error).splitlines()[0]}"
+
+
+def apl() -> None:
+    apply = loaded("echoai-0.1.3", "apl.py").apl_function.apply
+    a, b = torch.full((1, 1), 2.0), torch.full((1, 1), 1.0)
+    for value in (-1.0, 3.0):
+        x = torch.full((1, 1), value, requires_grad=True)
+        (returned,) = torch.autograd.grad(apply(x, a, b).sum(), x)
+        own = x.clamp(min=0) + a[0] * (b[0] - x).clamp(min=0)
+        (right,) = torch.autograd.grad(own.sum(), x)
+        print(f"apl_function at x = {value}: returned {returned.item()}, right {right.item()}")
+
+
+def lower_bound() -> None:
+    apply = loaded("neuralcompression-0.3.1", "_lower_bound.py")._LowerBound.apply
+    x = torch.tensor([7.0], requires_grad=True)
+    (returned,) = torch.autograd.grad(apply(x, torch.tensor(1.0), 0).sum(), x)
+    (right,) = torch.autograd.grad(torch.max(x, torch.tensor(1.0)).sum(), x)
+    print(f"_LowerBound, disconnected, at x = 7: returned {returned.item()}, right {right.item()}")
+
+
+def clamp_min() -> None:
+    apply = loaded("neuralcompression-0.3.1", "_simplified_gdn.py")._ClampMin.apply
+    x = torch.tensor([7.0], requires_grad=True)
+    print("_ClampMin:", outcome(lambda: torch.autograd.grad(apply(x, 1.0).sum(), x)))
+
+
+def sparsemax_changes_its_input() -> None:
+    for package, path in (
+        ("pytorch-tabnet-4.1.0", "sparsemax.py"),
+        ("opennmt-py-3.5.1", "modules/sparse_activations.py"),
+    ):
+        x = torch.tensor([[1.0, 2.0]])
+        loaded(package, path).SparsemaxFunction.apply(x, 1)
+        print(f"SparsemaxFunction of {package}: its input [1, 2] is {x.tolist()[0]} afterwards")
+
+
+def sparsemax_loss() -> None:
+    names = loaded("opennmt-py-3.5.1", "modules/sparse_activations.py")
+    for name in ("onmt", "onmt.modules", "onmt.modules.sparse_activations"):
+        sys.modules[name] = ModuleType(name)
+    vars(sys.modules["onmt.modules.sparse_activations"]).update(vars(names))
+    loss = loaded("opennmt-py-3.5.1", "sparse_losses.py").SparsemaxLossFunction.apply
+    x = torch.tensor([[1.0, 0.5], [0.2, 0.1]], requires_grad=True)
+    targets = torch.tensor([1, 0])
+    sums = torch.autograd.grad(loss(x, targets).sum(), x)[0]
+    tenth = torch.autograd.grad(0.1 * loss(x, targets).sum(), x)[0]
+    print(f"SparsemaxLossFunction: gradient of the sum {sums[0].tolist()}, of a tenth of it {tenth[0].tolist()}")
+
+
+def relu_like() -> None:
+    from torch.nn import functional
+
+    text = next((PLACE / "braincog-0.2.7.19").rglob("base/strategy/surrogate.py")).read_text()
+    names: dict[str, Any] = {"torch": torch, "F": functional, "heaviside": lambda x: (x >= 0).to(x)}
+    exec(text[text.index("class relu_like") : text.index("class RoundGrad")], names)
+    alpha = torch.tensor(2.0, requires_grad=True)
+    spikes = names["relu_like"].apply(torch.ones(3), alpha)
+    print("relu_like with alpha learned and x frozen:", outcome(lambda: torch.autograd.grad(spikes.sum(), alpha)))
+
+
+def updates_op() -> None:
+    """The derivative with respect to new_nu where eps_root is not 0."""
+    new_mu, new_nu = (torch.tensor([v], dtype=torch.float64) for v in (0.3, 0.5))
+    b1, b2, eps, eps_root, count = 0.9, 0.999, 1e-8, 0.1, 1
+    nu = new_nu.clone().requires_grad_()
+    value = (new_mu / (1 - b1**count)) / ((nu / (1 - b2**count) + eps_root).sqrt() + eps)
+    (right,) = torch.autograd.grad(value.sum(), nu)
+    ops = loaded("torchopt-0.7.3", "accelerated_op/_src/adam_op.py")
+    got = ops.backward_updates(torch.ones(1), value.detach(), new_mu, new_nu, b1, b2, eps_root, count)[1]
+    print(f"AdamOp.UpdatesOp with eps_root = 0.1: gradient of new_nu {got.item():.6f}, right {right.item():.6f}")
+
+
+if __name__ == "__main__":
+    for show in (apl, lower_bound, clamp_min, sparsemax_changes_its_input, sparsemax_loss, relu_like, updates_op):
+        try:
+            show()
+        except Exception as error:
+            print(show.__name__, "could not be shown:", type(error).__name__, error)

@@ -1,0 +1,60 @@
+"""Which statements of a file a class needs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+
+def tree_of(path: Path) -> ast.Module:
+    """The syntax of a file; SyntaxError or ValueError where it has none."""
+    return ast.parse(path.read_bytes(), str(path))
+
+
+def needed(tree: ast.Module, wanted: Iterable[str]) -> list[ast.stmt]:
+    """The top-level statements that bind these names and, transitively, what they use; in the order of the source.
+
+    >>> tree = ast.parse("import os\\nimport math\\nscale = math.pi\\nclass A:\\n    size = scale")
+    >>> [statement.lineno for statement in needed(tree, ["A"])]
+    [2, 3, 4]
+    """
+    binders: dict[str, list[ast.stmt]] = {}
+    for statement in tree.body:
+        for bound in binds(statement):
+            binders.setdefault(bound, []).append(statement)
+    kept: set[ast.stmt] = set()
+    open_names = [*wanted, "*"]  # what `from x import *` gives, nobody can read
+    seen: set[str] = set()
+    while open_names:
+        each = open_names.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        for statement in binders.get(each, ()):
+            if statement not in kept:
+                kept.add(statement)
+                open_names += [n.id for n in ast.walk(statement) if isinstance(n, ast.Name)]
+    return [statement for statement in tree.body if statement in kept]
+
+
+def futures(tree: ast.Module) -> list[ast.ImportFrom]:
+    return [s for s in tree.body if isinstance(s, ast.ImportFrom) and s.module == "__future__"]
+
+
+def binds(statement: ast.stmt) -> set[str]:
+    """The names of the module that a statement gives a value."""
+    return set(_bound(statement))
+
+
+def _bound(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield node.name
+        return
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        yield from (alias.asname or alias.name.partition(".")[0] for alias in node.names)
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        yield node.id
+    if not isinstance(node, ast.Lambda):
+        for child in ast.iter_child_nodes(node):
+            yield from _bound(child)
