@@ -115,7 +115,8 @@ class Text:
             lines.append("return " + ", ".join(returned) + ("," if len(returned) == 1 and not one else ""))
         tests = []
         for condition in self.conditions:
-            tests += [f"if not ({condition}):", f'    raise ValueError("{self.reading.name}: needs {_quoted(condition)}")']
+            opposite = condition.replace(" == ", " != ") if condition.count(" == ") == 1 else f"not ({condition})"
+            tests += [f"if {opposite}:", f'    raise ValueError("{self.reading.name}: needs {_quoted(condition)}")']
         return tests + lines
 
     def _setup(self) -> list[str]:
@@ -183,10 +184,11 @@ class Text:
     def _guarded(self, statements: list[Statement], final: dict[Node, str]) -> list[str]:
         """What serves one gradient alone is computed only if that gradient is wanted."""
         serves: dict[str, set[str]] = {s.name: {s.name} & set(final.values()) for s in statements}
+        makes = {name: s.name for s in statements for name in s.name.split(", ")}
         for s in reversed(statements):
             for word in _WORD.findall(s.text):
-                if word in serves and word != s.name:
-                    serves[word] |= serves[s.name]
+                if word in makes and makes[word] != s.name:
+                    serves[makes[word]] |= serves[s.name]
         lines = [" = ".join(dict.fromkeys(final.values())) + " = None"]
         lines += [f"{s.name} = {s.text}" for s in statements if len(serves[s.name]) > 1]
         order = list(self.reading.inputs.values())

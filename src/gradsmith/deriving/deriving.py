@@ -38,10 +38,14 @@ class Derived:
 
 def derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, fast: bool = False) -> Derived:
     """The first of: exact for every broadcast; sizes of the example tested in forward; ranks tested, too."""
-    reason = "it is wrong at a broadcast or size that the example does not show"
     inner: Derived | None = None
+    refusal: Refused | None = None
     for trusting, level in ((False, 0), (True, 1), (True, 2)):
-        made = _once(fn, args, kwargs, trusting=trusting, level=level, fast=fast)
+        try:
+            made = _once(fn, args, kwargs, trusting=trusting, level=level, fast=fast)
+        except Refused as error:
+            refusal = error
+            continue
         wrong = _first_wrong(made)
         if wrong is None:
             if not trusting and _sums_inside(made):
@@ -49,11 +53,13 @@ def derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
                 continue
             return made
         if wrong == "":
-            raise Refused("the derived gradient is not autograd's at the example.", "Please send us this forward.")
-        reason = f"it is wrong with {wrong}"
+            refusal = Refused("the derived gradient is not autograd's at the example.", "Please send us this forward.")
+        else:
+            told = f"the derived gradient would be wrong with {wrong}, and forward cannot tell."
+            refusal = Refused(told, "Derive it with an example of that kind.")
     if inner is not None:
         return inner
-    raise Refused(f"{reason}, and forward cannot tell.", "Derive it with an example of that kind.")
+    raise refusal if refusal is not None else Refused("nothing was derived.")
 
 
 def _once(fn: Any, args: Any, kwargs: Any, *, trusting: bool, level: int, fast: bool) -> Derived:

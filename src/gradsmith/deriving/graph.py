@@ -59,6 +59,8 @@ class Graph(Algebra):
                 return known
             args = (args[0], value_of(args[1]) % args[0].value.ndim)
         key = (op, key_of(args))
+        if op in ("rand_like", "randn_like") or (op == "create" and args[0] in ("torch.rand", "torch.randn")):
+            key = (*key, self._count)  # two draws are two values
         if key in self.pool:
             return self.pool[key]
         node = self._node(op, args, self._compute(op, args) if value is None else value)

@@ -77,7 +77,8 @@ class Printer:
             shown = [self.text(a) for a in args[1]] + [f"{k}={self.text(v)}" for k, v in args[2]]
             return f"{args[0]}({', '.join(shown)})", _ATOM
         if op in PREFIX:
-            return PREFIX[op][0] + self.text(args[0], 9), 9
+            loose = op == "neg" and args[0] not in self.names and args[0].op in ("mul", "div") and node.back
+            return PREFIX[op][0] + self.text(args[0], 8 if loose else 9), 8 if loose else 9
         if op in INFIX:
             return self._infix(node)
         return self._call(node), _ATOM
@@ -86,7 +87,9 @@ class Printer:
         sign, level, _ = INFIX[node.op]
         a, b = node.args
         if node.op == "pow":
-            return f"{self.text(a, level + 1)}**{self.text(b, level)}", level
+            base, power = self.text(a, level + 1), self.text(b, level)
+            simple = all(c.isalnum() or c in "._" for c in base + power.lstrip("-"))
+            return f"{base}{'**' if simple else ' ** '}{power}", level
         # What the sweep has made may be regrouped; what the user wrote is computed in the user's order.
         loose = node.op in ("add", "mul") and node.back
         return f"{self.text(a, level + (level == 2))} {sign} {self.text(b, level + (not loose))}", level
@@ -139,6 +142,8 @@ class Printer:
             if other.op == "input" and other.is_tensor and _same_dims(other, x) and x.dims:
                 return self._of_input(other, tail)
         if any(isinstance(d, frozenset) for d in x.dims):
+            if x.op not in x.graph.operations or x.graph.operations[x.op].kind != "e":
+                raise Refused(f"the shape of a value in line {x.line} cannot be written down.")
             shapes = ", ".join(self.text(x.graph.shape_of(n)) for n in x.operands if n.is_tensor)
             return f"torch.broadcast_shapes({shapes})" + (".numel()" if tail == "numel()" else "")
         if tail == "shape":
@@ -170,6 +175,12 @@ class Printer:
         self.taken |= set(targets.values())
         made: list[Statement] = []
         for node in sorted(needed, key=lambda n: n.serial):
+            parts = self._parts(node, needed, targets)
+            if parts:
+                text = self.text(node, whole=True)
+                self.names |= parts
+                made.append(Statement(", ".join(parts.values()), text, node))
+                continue
             name = self._name(node, counts.get(node, 0), targets)
             if name is None:
                 continue
@@ -177,6 +188,16 @@ class Printer:
             made.append(Statement(name, text, node))
             self.names[node] = name
         return made
+
+    def _parts(self, node: Node, needed: set[Node], targets: Mapping[Node, str]) -> dict[Node, str]:
+        """Names for all parts of a tuple, where every part has one: it is unpacked in one line."""
+        if not node.is_parts or node in targets:
+            return {}
+        items = {n.args[1]: n for n in needed if n.op == "item" and n.args[0] is node}
+        users = [n for n in needed if node in n.operands and n.op != "item"]
+        if users or len(items) < len(node.value) or not all(n.name for n in items.values()) or set(items.values()) & set(targets):
+            return {}
+        return {items[i]: unique(str(items[i].name), self.taken) for i in sorted(items)}
 
     def _reach(self, targets: list[Node]) -> tuple[set[Node], dict[Node, int]]:
         seen: set[Node] = set()

@@ -179,7 +179,8 @@ class Reader(TorchFunctionMode):
         """The Node of a call of the table; None where the table does not have it."""
         from gradsmith.deriving.calls import bound
 
-        arguments, named = self.nodes(tuple(args)), {k: self.nodes(v) for k, v in kwargs.items()}
+        arguments = tuple(self._like("dtype", v) if isinstance(v, torch.dtype) else self.nodes(v) for v in args)
+        named = {k: self._like("dtype", v) if isinstance(v, torch.dtype) else self.nodes(v) for k, v in kwargs.items()}
         if name == "to" and not any(isinstance(a, (torch.dtype, Tensor)) for a in (*args[1:], *kwargs.values())):
             return arguments[0]
         try:
@@ -230,28 +231,20 @@ class Reader(TorchFunctionMode):
         named = {k: v for k, v in kwargs.items() if v is not None and k not in ("layout", "pin_memory")}
         if named.pop("requires_grad", False):
             raise Refused("forward creates a tensor that requires grad.", "Make it an argument.")
-        floating = name not in ("arange", "tensor", "as_tensor", "tril_indices", "triu_indices") or _has_floats(args)
         with torch.no_grad():
             value = func(*args, **kwargs)
         pairs = tuple((k, self._like(k, v)) for k, v in named.items())
         node = self.graph.make("create", f"torch.{name}", self.nodes(tuple(args)), pairs, value=value)
         if node.line is None:
             node.line, node.turn = user_line(), self.turn
-        if name in _DRAWING:
-            self.graph.pool.pop(("create", None), None)
-            node.turn = (-1, node.serial)
-        if floating and "dtype" not in named:
-            node.name = node.name or None
         return self._given(node)
 
     def _like(self, key: str, value: Any) -> Any:
         """A dtype or device that an input has is written as that input's: examples must not be baked in."""
-        if key == "dtype" and isinstance(value, torch.dtype) and value.is_floating_point or key == "device":
+        if key == "device" or value == torch.float64:  # what is read is always double; who writes float64 is rare
             for _, node in list(self._nodes.values()):
-                if node.op == "input" and node.is_tensor:
-                    same = node.value.dtype == value if key == "dtype" else True
-                    if same and (key == "device" or value == torch.float64):
-                        return self.graph.make(key, node)
+                if node.op == "input" and node.is_tensor and (key == "device" or node.value.dtype == value):
+                    return self.graph.make(key, node)
         return self.nodes(value)
 
     def _in_place(self, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -362,12 +355,6 @@ def _holds_tensors(value: Any) -> bool:
     if isinstance(value, Tensor):
         return True
     return isinstance(value, (tuple, list)) and any(_holds_tensors(v) for v in value)
-
-
-def _has_floats(value: Any) -> bool:
-    if isinstance(value, (tuple, list)):
-        return any(_has_floats(v) for v in value)
-    return isinstance(value, float)
 
 
 __all__ = ["Reader", "plain", "user_line"]

@@ -176,7 +176,9 @@ def summed(node: Node, c: Any, *, force: bool = False) -> Any:
     if not sure and not maybe:
         return c
     if node.dims == () and node.op != "input":
-        return graph.make("sum", c, None, False)
+        # A number made of inputs may be a tensor another time: the sum is left to the input.
+        own_kind = graph.operations[node.op].kind if node.op in graph.operations else ""
+        return c if own_kind == "e" and not force else graph.make("sum", c, None, False)
     if sure and None not in own:
         dims = tuple(i - len(c.dims) for i in sure)
         c = graph.make("sum", c, dims[0] if len(dims) == 1 else dims, True)
