@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from gradsmith.recording import record
     from gradsmith.recurrent.layer import Recurrent
     from gradsmith.recurrent.scan import scan
+    from gradsmith.writing.derive import derive
 
 __all__ = [
     "Edit",
@@ -47,6 +48,7 @@ __all__ = [
     "assert_gradients",
     "check",
     "check_paths",
+    "derive",
     "example_inputs",
     "fix",
     "fix_source",
@@ -73,6 +75,7 @@ _LAZY = {
     "assert_gradients": "gradsmith.checking.asserting",
     "check": "gradsmith.checking.run",
     "check_paths": "gradsmith.checking.paths",
+    "derive": "gradsmith.writing.derive",
     "gradcheck": "gradsmith.checking.gradcheck",
     "example_inputs": "gradsmith.inputs.declared",
     "add_ignores": "gradsmith.linting.ignoring",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import sys
@@ -18,6 +19,9 @@ from gradsmith.deriving.node import Node
 from gradsmith.deriving.reader import Reader, user_line
 from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.scalars import Mathematics, Real, RealNumbers, Whole, WholeNumbers, number
+
+
+_MOST_TURNS = 4
 
 
 @dataclass
@@ -42,8 +46,14 @@ class Reading:
 def read(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, trusting: bool) -> Reading:
     """Run `fn` on copies of the example and write down what it does. Raises Refused where it cannot be derived."""
     function = plain_function(fn)
+    signature = inspect.signature(function)
+    context = getattr(function, "gradsmith_context", None)
+    call: Callable[..., Any] = function
+    if context is not None:
+        signature = signature.replace(parameters=[p for p in signature.parameters.values() if p.name != context])
+        call = functools.partial(function, _Context())
     try:
-        bound = inspect.signature(function).bind(*args, **kwargs)
+        bound = signature.bind(*args, **kwargs)
     except TypeError as error:
         raise Refused(f"the inputs do not fit `{function.__name__}`: {error}.") from None
     bound.apply_defaults()
@@ -60,22 +70,65 @@ def read(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], 
         if kind in (kind.VAR_POSITIONAL, kind.VAR_KEYWORD):
             raise Refused(f"forward takes `*{name}`.", "Name its arguments.")
         values[name] = _argument(graph, reader, name, value, wanted, inputs, options)
-    outputs, single = _run(reader, _rebuilt(function, graph), values)
+    rebuilt: Any = _rebuilt(function, graph)
+    outputs, single = _run(reader, rebuilt, values if context is None else {context: _Context(), **values})
     if not any(out.needs_grad for out in outputs):
         raise Refused("no output depends on an input that requires grad.", "Set requires_grad on the example inputs.")
-    return Reading(function, function.__name__, graph, bound.signature, inputs, options, outputs, single)
+    return Reading(call, function.__name__, graph, bound.signature, inputs, options, outputs, single)
 
 
 def plain_function(fn: Any) -> Callable[..., Any]:
     """The Python function behind what is given."""
     if isinstance(fn, torch.nn.Module):
         raise Refused("a module keeps its parameters to itself.", "Write a function that takes them as arguments, and derive it.")
+    if isinstance(fn, type) and issubclass(fn, torch.autograd.Function):
+        return _forward_of(fn)
     found = inspect.unwrap(fn) if callable(fn) else fn
     if isinstance(found, types.MethodType):
         raise Refused("a bound method keeps its object to itself.", "Write a function that takes what it needs.")
     if not isinstance(found, types.FunctionType):
         raise Refused(f"{getattr(fn, '__name__', fn)!r} is not a Python function, so its source cannot be read.")
     return found
+
+
+class _Context:
+    """Stands for ctx while the forward of a Function is read: what it is given is nobody's business."""
+
+    needs_input_grad = (True,) * 64
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args, **kwargs: None
+
+
+def _forward_of(cls: type[torch.autograd.Function]) -> Callable[..., Any]:
+    """The forward of a Function as a plain function, without ctx, under the Function's name."""
+    forward = inspect.unwrap(cls.forward)
+    if not isinstance(forward, types.FunctionType):
+        raise Refused(f"{cls.__name__} has no forward in Python.")
+    parameters = list(inspect.signature(forward).parameters)
+    own = cls.setup_context is not torch.autograd.Function.setup_context
+    made = types.FunctionType(
+        forward.__code__, forward.__globals__, forward.__name__, forward.__defaults__, forward.__closure__
+    )
+    made.__kwdefaults__ = forward.__kwdefaults__
+    made.__name__ = "_".join(_words(cls.__name__))
+    if not own:
+        made.__dict__["gradsmith_context"] = parameters[0]
+    return made
+
+
+def _words(name: str) -> list[str]:
+    """`MyOp` as my, op.
+
+    >>> _words("FocalLoss")
+    ['focal', 'loss']
+    """
+    words: list[str] = []
+    for i, letter in enumerate(name.strip("_")):
+        if i == 0 or (letter.isupper() and not name.strip("_")[i - 1].isupper()):
+            words.append("")
+        words[-1] += letter.lower()
+    return words
 
 
 def _argument(
@@ -109,6 +162,7 @@ def _run(reader: Reader, function: Callable[..., Any], values: dict[str, Any]) -
     try:
         with reader, torch.enable_grad():
             result = function(**values)
+        namer.refuse_long_loops()
     except Refused:
         raise
     except Exception as error:
@@ -141,6 +195,19 @@ class Namer:
 
     def __init__(self, reader: Reader, code: types.CodeType) -> None:
         self.reader, self.code = reader, code
+        self.visits: dict[tuple[int, int], int] = {}
+
+    def refuse_long_loops(self) -> None:
+        """A loop is unrolled up to four turns; more would not be readable."""
+        longest = {line: n for (_, line), n in self.visits.items() if n > _MOST_TURNS}
+        for node in self.reader.graph.pool.values():
+            if node.line in longest and node.needs_grad:
+                turns = longest[node.line]
+                raise Refused(
+                    f"the loop around this line has {turns} turns; unrolled, backward would not be readable.",
+                    "Derive the body of the loop alone, or use gs.scan.",
+                    node.line,
+                )
 
     def watch(self, frame: Any, event: str, arg: Any) -> Any:
         path = frame.f_code.co_filename
@@ -149,6 +216,9 @@ class Namer:
         return self._look
 
     def _look(self, frame: Any, event: str, arg: Any) -> Any:
+        if event == "line":
+            key = (id(frame), frame.f_lineno)
+            self.visits[key] = self.visits.get(key, 0) + 1
         for name, value in list(frame.f_locals.items()):
             if isinstance(value, (Tensor, Whole, Real)):
                 node = self.reader.known(value)
