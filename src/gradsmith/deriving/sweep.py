@@ -184,7 +184,7 @@ def summed(node: Node, c: Any, *, force: bool = False) -> Any:
         c = graph.make("sum", c, dims[0] if len(dims) == 1 else dims, True)
         return summed(node, c, force=force) if maybe else c
     operation = graph.operations.get(node.op)
-    if force or node.op == "input" or operation is None or operation.kind != "e":
+    if force or (node.op != "input" and (operation is None or operation.kind != "e")):
         return graph.make("sum_to_size", c, graph.shape_of(node))
     return c
 
