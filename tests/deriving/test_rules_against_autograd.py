@@ -66,7 +66,9 @@ def test_the_rule_gives_the_gradient_of_autograd(name: str) -> None:
         except Refused:
             continue  # said in words; a wrong number would not be
         outcome = compared(derived.reading.fn, derived.wrapper, derived.example, set(derived.wanted))
-        assert outcome in ("same", "not judged"), f"{name}: {outcome} with {sample.args} {sample.kwargs}\n{derived.source}"
+        assert outcome in ("same", "not judged"), (
+            f"{name}: {outcome} with {sample.args} {sample.kwargs}\n{derived.source}"
+        )
         judged += outcome == "same"
         if judged >= MOST:
             break

@@ -46,7 +46,9 @@ def command(
     made = written(fn, args, {}, fast=fast, test=test)
     if output:
         write(output, made.source)
-        click.echo(f"{output}: {made.derivation.function.__name__}, verified ({made.report.subjects[0].reason or 'first order'})")
+        click.echo(
+            f"{output}: {made.derivation.function.__name__}, verified ({made.report.subjects[0].reason or 'first order'})"
+        )
     else:
         click.echo(made.source, nl=False)
 
@@ -85,5 +87,7 @@ def _found(target: str) -> tuple[Any, Any]:
         if found is None:
             from gradsmith.catalog import nearest
 
-            raise GradsmithError(f"{path} has no {name!r}; {nearest(name, [n for n in vars(module) if not n.startswith('_')])}")
+            raise GradsmithError(
+                f"{path} has no {name!r}; {nearest(name, [n for n in vars(module) if not n.startswith('_')])}"
+            )
     return found, module

@@ -23,9 +23,7 @@ from gradsmith.findings import GradsmithError
 @click.option("--output", type=click.Path(dir_okay=False), help="Write to a file instead.")
 @click.option("--force", is_flag=True, help="Write over a file that exists.")
 @click.option("--debug", is_flag=True, help="Show tracebacks of gradsmith's own errors.")
-def command(
-    name: str, pattern: str | None, formula: str | None, output: str | None, force: bool, debug: bool
-) -> None:
+def command(name: str, pattern: str | None, formula: str | None, output: str | None, force: bool, debug: bool) -> None:
     """Start a Function: forward, backward, wrapper, inputs, test and a benchmark to fill in."""
     if importlib.util.find_spec("torch") is None:
         raise GradsmithError(MISSING_TORCH.format(what="gradsmith new"))

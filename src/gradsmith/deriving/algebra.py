@@ -116,7 +116,11 @@ class Algebra:
             lead: Any = int(number) if number == int(number) and (whole or abs(number) < 1e6) else number
             result = lead if result is None else self._times(lead, result)
         for factor in rest:
-            result = self.make("div", result, factor) if isinstance(result, Node) or isinstance(factor, Node) else result / factor
+            result = (
+                self.make("div", result, factor)
+                if isinstance(result, Node) or isinstance(factor, Node)
+                else result / factor
+            )
         return result if sign > 0 else self.neg(result)
 
     def _times(self, a: Any, b: Any) -> Any:

@@ -94,7 +94,9 @@ class Text:
         return [f'"""`{self.reading.name}` with its derivative written out. Keeps {names}.{once}"""']
 
     def _grad_names(self) -> list[str]:
-        names = [str(self.grads[out].name) if out in self.grads else f"_{i}" for i, out in enumerate(self.reading.outputs)]
+        names = [
+            str(self.grads[out].name) if out in self.grads else f"_{i}" for i, out in enumerate(self.reading.outputs)
+        ]
         return names + (["*_"] if self.extra else [])
 
     def _forward(self) -> list[str]:
@@ -122,16 +124,22 @@ class Text:
     def _setup(self) -> list[str]:
         lines = []
         stored = [f"ctx.{name} = {text}" for name, text in self.attributes.items()]
-        used = set(_WORD.findall(" ".join(self.attributes.values()))) | {self.saved[n] for n in self.saved if n.op == "input"}
+        used = set(_WORD.findall(" ".join(self.attributes.values()))) | {
+            self.saved[n] for n in self.saved if n.op == "input"
+        }
         if used & set(self.arguments):
             unpacked = ", ".join(a if a in used else "_" for a in self.arguments)
             lines.append(f"{unpacked}{',' if len(self.arguments) == 1 else ''} = inputs")
-        inert = [self.outputs[o] for o in self.reading.outputs if o not in self.grads] + [self.saved[n] for n in self.extra]
+        inert = [self.outputs[o] for o in self.reading.outputs if o not in self.grads] + [
+            self.saved[n] for n in self.extra
+        ]
         wanted = {self.saved[n] for n in self.saved if n.op != "input"} | set(inert)
         if wanted:
             names = [self.outputs[o] for o in self.reading.outputs] + [self.saved[n] for n in self.extra]
             if len(names) > 1 or not self.reading.single:
-                lines.append(", ".join(n if n in wanted else "_" for n in names) + ("," if len(names) == 1 else "") + " = output")
+                lines.append(
+                    ", ".join(n if n in wanted else "_" for n in names) + ("," if len(names) == 1 else "") + " = output"
+                )
             elif names[0] != "output":
                 lines.append(f"{names[0]} = output")
         if inert:
@@ -157,11 +165,16 @@ class Text:
                 targets[gradient] = unique(name, printer.taken) if name in taken else name
         statements = printer.statements(targets)
         statements += [Statement(name, printer.text(node), node) for name, node in aliases.items()]
-        final = {node: next((t for g, t in targets.items() if g is gradient), f"grad_{node.name}") for node, gradient in self.gradients.items()}
+        final = {
+            node: next((t for g, t in targets.items() if g is gradient), f"grad_{node.name}")
+            for node, gradient in self.gradients.items()
+        }
         final |= {node: f"grad_{node.name}" for node in self.gradients if f"grad_{node.name}" in aliases}
         lines = []
         if self.saved:
-            lines.append(", ".join(self.saved.values()) + ("," if len(self.saved) == 1 else "") + " = ctx.saved_tensors")
+            lines.append(
+                ", ".join(self.saved.values()) + ("," if len(self.saved) == 1 else "") + " = ctx.saved_tensors"
+            )
         for number in sorted(printer.numbers, key=lambda n: n.serial):
             self.attributes[str(number.name)] = str(number.name)
             lines.append(f"{number.name} = ctx.{number.name}")
@@ -219,7 +232,13 @@ def _parameter(parameter: inspect.Parameter) -> str:
 
 
 def _value(value: Any) -> str:
-    return repr(value).replace("'", '"') if isinstance(value, str) else f'float("{value}")' if _infinite(value) else repr(value)
+    return (
+        repr(value).replace("'", '"')
+        if isinstance(value, str)
+        else f'float("{value}")'
+        if _infinite(value)
+        else repr(value)
+    )
 
 
 def _infinite(value: Any) -> bool:

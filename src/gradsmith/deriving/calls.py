@@ -64,7 +64,15 @@ _SAME = {
 }
 _PARAMETER = {"axis": "dim", "axes": "dims", "keepdims": "keepdim", "size": "shape", "indices": "index"}
 # Arguments that change neither the value nor the derivative, at these values.
-_SILENT = {"inplace": False, "out": None, "_stacklevel": None, "non_blocking": False, "copy": False, "dtype": None}
+_SILENT = {
+    "inplace": False,
+    "out": None,
+    "_stacklevel": None,
+    "non_blocking": False,
+    "copy": False,
+    "dtype": None,
+    "stable": False,
+}
 _SILENT |= {"memory_format": None, "training": True, "layout": None, "pin_memory": False, "requires_grad": False}
 _DTYPES = {"float": torch.float32, "double": torch.float64, "half": torch.float16, "bfloat16": torch.bfloat16}
 _DTYPES |= {"long": torch.int64, "int": torch.int32, "bool": torch.bool}
@@ -78,7 +86,9 @@ def bound(graph: Graph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     name = _SAME.get(name, name)
     operation = graph.operations.get(name)
     if operation is None:
-        raise Refused(f"`{name}` has no derivative rule.", "Derive the parts around it, or write it with other operations.")
+        raise Refused(
+            f"`{name}` has no derivative rule.", "Derive the parts around it, or write it with other operations."
+        )
     if name in _SPREAD and len(args) > 1 and not isinstance(args[1], (tuple, list)) and not _is_shape(args[1]):
         args = (args[0], tuple(args[1:]))
     if len(args) > len(operation.params):
@@ -101,7 +111,9 @@ def bound(graph: Graph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     return name, tuple(_frozen(given[p]) for p in operation.params)
 
 
-def _rewritten(graph: Graph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Any, dict[str, Any]]:
+def _rewritten(
+    graph: Graph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[str, Any, dict[str, Any]]:
     """Spellings whose arguments differ from the table's."""
     first = args[0] if args else None
     if name in ("add", "sub", "subtract") and "alpha" in kwargs:
@@ -118,7 +130,11 @@ def _rewritten(graph: Graph, name: str, args: tuple[Any, ...], kwargs: dict[str,
     if name == "to":
         return "to", (first, _target_dtype(args[1:], kwargs)), {}
     if name in ("clamp_min", "clamp_max"):
-        return "clamp", (first,), {"min" if name == "clamp_min" else "max": args[1] if len(args) > 1 else kwargs.popitem()[1]}
+        return (
+            "clamp",
+            (first,),
+            {"min" if name == "clamp_min" else "max": args[1] if len(args) > 1 else kwargs.popitem()[1]},
+        )
     if name in ("expand_as", "view_as", "reshape_as"):
         return name.removesuffix("_as"), (first, graph.shape_of(args[1])), {}
     if name in ("softmax", "log_softmax", "softmin", "sum", "mean", "prod", "cumsum", "cumprod", "norm", "vector_norm"):
@@ -203,7 +219,7 @@ def _target_dtype(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     for value in (*args, *(v for k, v in kwargs.items() if k in ("dtype", "other"))):
         if isinstance(value, Node) and value.is_tensor:
             return value.dtype
-        if isinstance(value, Node) and value.op == "dtype" or isinstance(value, torch.dtype):
+        if (isinstance(value, Node) and value.op == "dtype") or isinstance(value, torch.dtype):
             return value
     return None
 

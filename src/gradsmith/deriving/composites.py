@@ -52,7 +52,9 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):  # type: ignore
-    loss = -(target * torch.clamp(torch.log(input), min=-100) + (1 - target) * torch.clamp(torch.log1p(-input), min=-100))
+    loss = -(
+        target * torch.clamp(torch.log(input), min=-100) + (1 - target) * torch.clamp(torch.log1p(-input), min=-100)
+    )
     return _reduced(loss if weight is None else loss * weight, reduction)
 
 

@@ -113,7 +113,10 @@ def _first_wrong(made: Derived) -> str | None:
         for words, varied in variations(made.example):
             if compared(made.reading.fn, made.wrapper, varied, set(made.wanted)) == "wrong":
                 return words
-        single = {n: v.float() if isinstance(v, torch.Tensor) and v.is_floating_point() else v for n, v in made.example.items()}
+        single = {
+            n: v.float() if isinstance(v, torch.Tensor) and v.is_floating_point() else v
+            for n, v in made.example.items()
+        }
         if compared(made.reading.fn, made.wrapper, single, set(made.wanted), rtol=2e-3) == "wrong":
             return "float32 inputs"
         return None

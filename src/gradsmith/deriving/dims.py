@@ -164,7 +164,7 @@ def _index(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
     """x[...] with integers, None and whole or open slices."""
     dims, index = node.args[0].dims, node.args[1]
     index = index if isinstance(index, tuple) else (index,)
-    if any(isinstance(i, Node) and i.is_tensor or isinstance(i, (list, bool)) for i in index):
+    if any((isinstance(i, Node) and i.is_tensor) or isinstance(i, (list, bool)) for i in index):
         return None
     used = sum(i is not None and i is not Ellipsis for i in index)
     spread: list[Any] = []
@@ -191,7 +191,9 @@ def _sliced(graph: Graph, dim: Dim, part: slice) -> Dim | None:
     if any(v < 0 for v in plain) or value_of(stop if stop is not None else 0) > value_of(dim):
         return None
     end = dim if stop is None else stop
-    return end if start is None or value_of(start) == 0 and not isinstance(start, Node) else graph.arith("sub", end, start)
+    return (
+        end if start is None or (value_of(start) == 0 and not isinstance(start, Node)) else graph.arith("sub", end, start)
+    )
 
 
 def _like_index(graph: Graph, node: Node) -> tuple[Dim, ...]:

@@ -66,8 +66,10 @@ class Graph(Algebra):
         node = self._node(op, args, self._compute(op, args) if value is None else value)
         self.pool[key] = node
         operation = self.operations.get(op)
-        grows = any(n.needs_grad for n in node.operands) and op not in _OUTSIDE | {"item": 0} or (
-            op == "item" and args[0].needs_grad
+        grows = (
+            (any(n.needs_grad for n in node.operands)
+            and op not in _OUTSIDE | {"item": 0})
+            or (op == "item" and args[0].needs_grad)
         )
         floating = isinstance(node.value, Tensor) and (node.value.is_floating_point() or node.value.is_complex())
         node.needs_grad = bool(grows) and (floating or node.is_parts) and not (operation is not None and operation.zero)

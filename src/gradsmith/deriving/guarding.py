@@ -52,7 +52,9 @@ def _equal_sizes(reading: Reading) -> list[str]:
                 hits = [(b, j) for b in before for j, e in enumerate(b.dims) if e is not d and root(e) is root(d)]
                 if hits:
                     other, j = hits[0]
-                    found.append(f"{other.name}.shape[{j - len(other.dims)}] == {tensor.name}.shape[{i - len(tensor.dims)}]")
+                    found.append(
+                        f"{other.name}.shape[{j - len(other.dims)}] == {tensor.name}.shape[{i - len(tensor.dims)}]"
+                    )
         before.append(tensor)
     return found
 

@@ -118,7 +118,7 @@ class Node:
         raise TypeError("a Node is not iterable")
 
     @property
-    def mT(self) -> Any:  # noqa: N802, the name is torch's
+    def mT(self) -> Any:
         return self.graph.transposed(self)
 
     @property

@@ -15,6 +15,7 @@ from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.table import INFIX, PREFIX
 
 _WIDTH = 92
+_POSITIONAL = ("dim", "dims", "diagonal", "start_dim", "ord", "approximate")
 _ATOM = 12
 
 
@@ -91,7 +92,8 @@ class Printer:
             simple = all(c.isalnum() or c in "._" for c in base + power.lstrip("-"))
             return f"{base}{'**' if simple else ' ** '}{power}", level
         # What the sweep has made may be regrouped; what the user wrote is computed in the user's order.
-        loose = node.op in ("add", "mul") and node.back
+        regrouped = {"add": ("add", "sub"), "mul": ("mul", "div")}.get(node.op, ())
+        loose = node.back and isinstance(b, Node) and b.op in regrouped
         return f"{self.text(a, level + (level == 2))} {sign} {self.text(b, level + (not loose))}", level
 
     def _call(self, node: Node) -> str:
@@ -115,7 +117,8 @@ class Printer:
             if param in operation.defaults and key_of(value) == key_of(operation.defaults[param]):
                 skipped = True
                 continue
-            named = skipped or isinstance(value, bool) or param in ("min", "max", "correction")
+            named = skipped or param in operation.keyword or (param in operation.defaults and param not in _POSITIONAL)
+            skipped = named
             shown.append((f"{param}=" if named and i else "") + self.text(value, _ATOM if method and not i else 0))
         if method:
             return f"{shown[0]}.{operation.name}({', '.join(shown[1:])})"
@@ -195,7 +198,12 @@ class Printer:
             return {}
         items = {n.args[1]: n for n in needed if n.op == "item" and n.args[0] is node}
         users = [n for n in needed if node in n.operands and n.op != "item"]
-        if users or len(items) < len(node.value) or not all(n.name for n in items.values()) or set(items.values()) & set(targets):
+        if (
+            users
+            or len(items) < len(node.value)
+            or not all(n.name for n in items.values())
+            or set(items.values()) & set(targets)
+        ):
             return {}
         return {items[i]: unique(str(items[i].name), self.taken) for i in sorted(items)}
 

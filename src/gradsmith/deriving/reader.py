@@ -37,10 +37,38 @@ _CREATING = ("arange", "zeros", "ones", "eye", "full", "linspace", "logspace", "
 _CREATING += ("triu_indices", "hann_window", "hamming_window", "blackman_window", "kaiser_window", "as_tensor")
 _DRAWING = ("rand", "randn", "rand_like", "randn_like")
 _DRAWS = ("dropout", "bernoulli", "multinomial", "randint", "randperm", "normal", "randint_like", "alpha_dropout")
-_SAME = ("contiguous", "clone", "cpu", "cuda", "requires_grad_", "positive", "alias", "conj", "resolve_conj", "pin_memory")
-_PLAIN = ("dim", "is_floating_point", "is_complex", "ndimension", "stride", "is_contiguous", "element_size", "get_device")
+_SAME = (
+    "contiguous",
+    "clone",
+    "cpu",
+    "cuda",
+    "requires_grad_",
+    "positive",
+    "alias",
+    "conj",
+    "resolve_conj",
+    "pin_memory",
+)
+_PLAIN = (
+    "dim",
+    "is_floating_point",
+    "is_complex",
+    "ndimension",
+    "stride",
+    "is_contiguous",
+    "element_size",
+    "get_device",
+)
 _PLAIN += ("__hash__", "__repr__", "__format__", "is_tensor", "storage_offset", "_is_view", "is_nonzero", "__dir__")
-_PLAIN += ("_set_grad_enabled", "finfo", "iinfo", "result_type", "promote_types", "get_default_dtype", "is_grad_enabled")
+_PLAIN += (
+    "_set_grad_enabled",
+    "finfo",
+    "iinfo",
+    "result_type",
+    "promote_types",
+    "get_default_dtype",
+    "is_grad_enabled",
+)
 
 
 class Reader(TorchFunctionMode):
@@ -83,7 +111,8 @@ class Reader(TorchFunctionMode):
     def _unknown(self, tensor: Tensor) -> None:
         if tensor.requires_grad:
             raise Refused(
-                "forward uses a tensor from outside that requires grad.", "Make it an argument: as it is, it gets no gradient."
+                "forward uses a tensor from outside that requires grad.",
+                "Make it an argument: as it is, it gets no gradient.",
             )
         raise Refused("forward uses a tensor from outside.", "Make it an argument, or build it inside forward.")
 
@@ -102,7 +131,9 @@ class Reader(TorchFunctionMode):
         if name in _PLAIN:
             return func(*args, **kwargs)
         if name in _LEAVES:
-            raise Refused(f"`.{name.strip('_')}()` {_LEAVES[name]}.", "Keep it a tensor, or pass the number as an argument.")
+            raise Refused(
+                f"`.{name.strip('_')}()` {_LEAVES[name]}.", "Keep it a tensor, or pass the number as an argument."
+            )
         if name in ("__bool__", "is_nonzero", "equal", "allclose", "__contains__"):
             raise Refused(
                 "a branch depends on the value of a tensor.",
@@ -162,15 +193,19 @@ class Reader(TorchFunctionMode):
             return self._in_place(name, args, kwargs)
         if kwargs.get("out") is not None:
             raise Refused(f"`{name}` writes into `out`.", "Use what it returns.")
-        if name in _CREATING or name in _DRAWING and not any(isinstance(a, Tensor) for a in args):
+        if name in _CREATING or (name in _DRAWING and not any(isinstance(a, Tensor) for a in args)):
             return self._created(func, name, args, kwargs)
         name, args = _mirrored(name, args)
+        if name == "getitem":
+            with self:
+                args = (args[0], _without_lists(args[1]))
         node = self.call(name, args, kwargs)
         if node is None:
             body = _python_body(func)
             if body is None:
                 raise Refused(
-                    f"`{name}` has no derivative rule.", "Derive the parts around it, or write it with other operations."
+                    f"`{name}` has no derivative rule.",
+                    "Derive the parts around it, or write it with other operations.",
                 )
             return self._inlined(body, args, kwargs)
         return self._given(node)
@@ -254,7 +289,18 @@ class Reader(TorchFunctionMode):
         if node.op == "input":
             raise Refused("forward changes an input in place.", "Write it out of place.")
         root = node
-        while root.op in ("getitem", "reshape", "transpose", "permute", "mT", "item", "expand", "unsqueeze", "squeeze", "detach"):
+        while root.op in (
+            "getitem",
+            "reshape",
+            "transpose",
+            "permute",
+            "mT",
+            "item",
+            "expand",
+            "unsqueeze",
+            "squeeze",
+            "detach",
+        ):
             root = root.args[0]
         if root is not node or self._views(node):
             raise Refused("forward writes into memory that another value shares.", "Write it out of place.")
@@ -294,9 +340,15 @@ class Reader(TorchFunctionMode):
             return made
         if value.value.shape != part.value.shape:
             value = self.graph.make("expand", value, self.graph.shape_of(part))
-        hard = [(k, i) for k, i in enumerate(single) if i is not Ellipsis and not (isinstance(i, slice) and i == slice(None))]
-        if len(hard) != 1 or None in single or isinstance(hard[0][1], Node) and hard[0][1].is_tensor:
-            raise Refused("this assignment to an index has no rule.", "Write one index per assignment, or use torch.cat.")
+        hard = [
+            (k, i)
+            for k, i in enumerate(single)
+            if i is not Ellipsis and not (isinstance(i, slice) and i == slice(None))
+        ]
+        if len(hard) != 1 or None in single or (isinstance(hard[0][1], Node) and hard[0][1].is_tensor):
+            raise Refused(
+                "this assignment to an index has no rule.", "Write one index per assignment, or use torch.cat."
+            )
         k, i = hard[0]
         dim = k - len(single) if Ellipsis in single[:k] else k
         if isinstance(i, slice):
@@ -304,7 +356,20 @@ class Reader(TorchFunctionMode):
         return self.graph.make("select_scatter", node, value, dim, i)  # type: ignore[no-any-return]
 
 
-_VIEWS = ("getitem", "reshape", "transpose", "permute", "mT", "item", "expand", "unsqueeze", "squeeze", "chunk", "split", "unbind")
+_VIEWS = (
+    "getitem",
+    "reshape",
+    "transpose",
+    "permute",
+    "mT",
+    "item",
+    "expand",
+    "unsqueeze",
+    "squeeze",
+    "chunk",
+    "split",
+    "unbind",
+)
 
 
 def number_of(dim: Any) -> Any:
@@ -349,6 +414,13 @@ def _python_body(func: Any) -> Callable[..., Any] | None:
     made = types.FunctionType(code, {**scope, **quiet}, func.__name__, func.__defaults__)
     made.__kwdefaults__ = func.__kwdefaults__
     return made
+
+
+def _without_lists(index: Any) -> Any:
+    """x[[1, 2]] is not x[1, 2]: a list of numbers is a tensor of them."""
+    if isinstance(index, list):
+        return torch.tensor(index)
+    return tuple(_without_lists(i) for i in index) if isinstance(index, tuple) else index
 
 
 def _holds_tensors(value: Any) -> bool:

@@ -20,7 +20,6 @@ from gradsmith.deriving.reader import Reader, user_line
 from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.scalars import Mathematics, Real, RealNumbers, Whole, WholeNumbers, number
 
-
 _MOST_TURNS = 4
 
 
@@ -65,7 +64,7 @@ def read(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], 
     wanted = any(isinstance(v, Tensor) and v.requires_grad for v in bound.arguments.values())
     for name, value in bound.arguments.items():
         kind = bound.signature.parameters[name].kind
-        if kind is kind.VAR_POSITIONAL and value == () or kind is kind.VAR_KEYWORD and value == {}:
+        if (kind is kind.VAR_POSITIONAL and value == ()) or (kind is kind.VAR_KEYWORD and value == {}):
             continue
         if kind in (kind.VAR_POSITIONAL, kind.VAR_KEYWORD):
             raise Refused(f"forward takes `*{name}`.", "Name its arguments.")
@@ -80,7 +79,9 @@ def read(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], 
 def plain_function(fn: Any) -> Callable[..., Any]:
     """The Python function behind what is given."""
     if isinstance(fn, torch.nn.Module):
-        raise Refused("a module keeps its parameters to itself.", "Write a function that takes them as arguments, and derive it.")
+        raise Refused(
+            "a module keeps its parameters to itself.", "Write a function that takes them as arguments, and derive it."
+        )
     if isinstance(fn, type) and issubclass(fn, torch.autograd.Function):
         return _forward_of(fn)
     found = inspect.unwrap(fn) if callable(fn) else fn
@@ -150,7 +151,9 @@ def _argument(
         inputs[name] = node
         return number(node)
     if isinstance(value, (tuple, list)) and any(isinstance(v, Tensor) for v in value):
-        raise Refused(f"`{name}` is a {type(value).__name__} of tensors.", "Pass each tensor as an argument of its own.")
+        raise Refused(
+            f"`{name}` is a {type(value).__name__} of tensors.", "Pass each tensor as an argument of its own."
+        )
     options[name] = value
     return value
 
@@ -167,7 +170,9 @@ def _run(reader: Reader, function: Callable[..., Any], values: dict[str, Any]) -
         raise
     except Exception as error:
         where = _line_in(error, function)
-        raise Refused(f"forward raised {type(error).__name__}: {error}.", "Give inputs on which it runs.", where) from None
+        raise Refused(
+            f"forward raised {type(error).__name__}: {error}.", "Give inputs on which it runs.", where
+        ) from None
     finally:
         sys.settrace(before)
     single = not isinstance(result, (tuple, list))
@@ -175,7 +180,9 @@ def _run(reader: Reader, function: Callable[..., Any], values: dict[str, Any]) -
     for value in [result] if single else result:
         node = reader.known(value)
         if node is None or not node.is_tensor:
-            what = "a tensor that no operation here has made" if isinstance(value, Tensor) else f"a {type(value).__name__}"
+            what = (
+                "a tensor that no operation here has made" if isinstance(value, Tensor) else f"a {type(value).__name__}"
+            )
             raise Refused(f"forward returns {what}.", "Return tensors, or a tuple of tensors.")
         outputs.append(node)
     return outputs, single
@@ -211,7 +218,12 @@ class Namer:
 
     def watch(self, frame: Any, event: str, arg: Any) -> Any:
         path = frame.f_code.co_filename
-        if self.reader.quiet or "/torch/" in path or "gradsmith/deriving" in path or frame.f_code.co_name.startswith("<"):
+        if (
+            self.reader.quiet
+            or "/torch/" in path
+            or "gradsmith/deriving" in path
+            or frame.f_code.co_name.startswith("<")
+        ):
             return None
         return self._look
 
@@ -222,7 +234,12 @@ class Namer:
         for name, value in list(frame.f_locals.items()):
             if isinstance(value, (Tensor, Whole, Real)):
                 node = self.reader.known(value)
-                if node is not None and node.name is None and node.op not in ("size", "literal") and not name.startswith("_"):
+                if (
+                    node is not None
+                    and node.name is None
+                    and node.op not in ("size", "literal")
+                    and not name.startswith("_")
+                ):
                     node.name = name
         return self._look
 
@@ -237,7 +254,7 @@ def _rebuilt(function: types.FunctionType, graph: Graph) -> types.FunctionType:
         scopes[id(old)] = new = dict(old)
         new |= {"int": WholeNumbers, "float": RealNumbers}
         for name, value in old.items():
-            if value is math or getattr(value, "__name__", "") == "numpy" and isinstance(value, types.ModuleType):
+            if value is math or (getattr(value, "__name__", "") == "numpy" and isinstance(value, types.ModuleType)):
                 new[name] = Mathematics(graph, value)
             elif getattr(value, "__module__", None) == "math" and callable(value):
                 new[name] = getattr(Mathematics(graph, math), value.__name__)
@@ -246,7 +263,9 @@ def _rebuilt(function: types.FunctionType, graph: Graph) -> types.FunctionType:
         return new
 
     def again(old: types.FunctionType) -> types.FunctionType:
-        made = types.FunctionType(old.__code__, scope_of(old.__globals__), old.__name__, old.__defaults__, old.__closure__)
+        made = types.FunctionType(
+            old.__code__, scope_of(old.__globals__), old.__name__, old.__defaults__, old.__closure__
+        )
         made.__kwdefaults__ = old.__kwdefaults__
         return made
 
@@ -257,4 +276,4 @@ def _rebuilt(function: types.FunctionType, graph: Graph) -> types.FunctionType:
 
 
 def _is_users(function: types.FunctionType) -> bool:
-    return not str(function.__module__).split(".")[0] in ("torch", "numpy", "math", "typing", "functools", "einops")
+    return str(function.__module__).split(".")[0] not in ("torch", "numpy", "math", "typing", "functools", "einops")

@@ -103,7 +103,9 @@ def _kept(node: Node, inner: list[Node], *, twice: bool, fast: bool) -> bool:
 
 
 def _draws(node: Node) -> bool:
-    return node.op in ("rand_like", "randn_like") or (node.op == "create" and node.args[0] in ("torch.rand", "torch.randn"))
+    return node.op in ("rand_like", "randn_like") or (
+        node.op == "create" and node.args[0] in ("torch.rand", "torch.randn")
+    )
 
 
 def _costly(plan: Plan) -> bool:

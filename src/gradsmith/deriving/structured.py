@@ -34,8 +34,8 @@ def unreduced(node: Node, value: Any) -> Any:
 def count(node: Node) -> Any:
     """How many elements a reduction takes together."""
     x, dim = node.args[0], node.graph.operations[node.op].argument(node.args, "dim")
-    if dim is None:
-        return node.graph.make("numel", x)
+    if dim is None or x.dims == ():
+        return node.graph.make("numel", x) if x.dims else 1
     total: Any = 1
     for d in dim if isinstance(dim, tuple) else (dim,):
         total = node.graph.arith("mul", total, node.graph.size(x, value_of(d)))
@@ -141,12 +141,6 @@ def cumprod(y: Node, g: Any) -> Pairs:
     if bool((x.value == 0).any()):
         raise Refused("cumprod of a zero has no rule here.")
     yield x, (g * y).flip(dim).cumsum(dim).flip(dim) / x
-
-
-@rule
-def logcumsumexp(y: Node, g: Any) -> Pairs:
-    x, dim = y.args
-    yield x, (g * (-y).exp()).flip(dim).cumsum(dim).flip(dim) * x.exp()
 
 
 @rule
@@ -279,14 +273,18 @@ def einsum(y: Node, g: Any) -> Pairs:
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     terms = inputs.split(",")
     if not arrow or "." in equation or any(len(set(t)) < len(t) for t in terms):
-        raise Refused(f"einsum {equation!r} has no rule.", "Name every index once per operand, and write the result after ->.")
+        raise Refused(
+            f"einsum {equation!r} has no rule.", "Name every index once per operand, and write the result after ->."
+        )
     for i, tensor in enumerate(operands):
         if not tensor.needs_grad:
             continue
         others = [(t, o) for j, (t, o) in enumerate(zip(terms, operands)) if j != i]
         known = set(output) | {label for t, _ in others for label in t}
         kept = "".join(label for label in terms[i] if label in known)
-        made = y.graph.make("einsum", ",".join([output, *(t for t, _ in others)]) + "->" + kept, (g, *(o for _, o in others)))
+        made = y.graph.make(
+            "einsum", ",".join([output, *(t for t, _ in others)]) + "->" + kept, (g, *(o for _, o in others))
+        )
         for at, label in enumerate(terms[i]):
             made = made.unsqueeze(at) if label not in known else made
         yield tensor, made if kept == terms[i] else made.expand(y.graph.shape_of(tensor))
@@ -320,15 +318,12 @@ def cholesky(y: Node, g: Any) -> Pairs:
 
 
 @rule
-def matrix_exp(y: Node, g: Any) -> Pairs:
-    raise Refused("matrix_exp has no rule.")
-
-
-@rule
 def conv(y: Node, g: Any) -> Pairs:
     x, weight, bias, stride, padding, dilation, groups = y.args
     if isinstance(padding, str) or len(x.dims) != len(weight.dims):
-        raise Refused(f"{y.op} with padding={padding!r} or without a batch has no rule.", "Write the padding as numbers.")
+        raise Refused(
+            f"{y.op} with padding={padding!r} or without a batch has no rule.", "Write the padding as numbers."
+        )
     graph = y.graph
     options = (("stride", stride), ("padding", padding), ("dilation", dilation), ("groups", groups))
     options = tuple((k, v) for k, v in options if not is_number(v, 0 if k == "padding" else 1))
@@ -342,11 +337,6 @@ def conv(y: Node, g: Any) -> Pairs:
         yield weight, made
     if isinstance(bias, Node):
         yield bias, g.sum((0, *range(2, len(g.dims))))
-
-
-@rule
-def conv_transpose(y: Node, g: Any) -> Pairs:
-    raise Refused(f"{y.op} has no rule.", "Derive the parts around it.")
 
 
 @rule
@@ -419,14 +409,20 @@ def getitem(y: Node, g: Any) -> Pairs:
     parts = index if isinstance(index, tuple) else (index,)
     graph = y.graph
     hard = [
-        (k, i) for k, i in enumerate(parts) if not (i is None or i is Ellipsis or isinstance(i, slice) and key_of(i) == key_of(slice(None)))
+        (k, i)
+        for k, i in enumerate(parts)
+        if not (i is None or i is Ellipsis or (isinstance(i, slice) and key_of(i) == key_of(slice(None))))
     ]
     if not hard:
         yield x, g.reshape(graph.shape_of(x))
         return
     zeros = graph.zeros_of(g, x)
     tensors = [isinstance(i, Node) and i.is_tensor for _, i in hard]
-    if len(hard) == len(parts) and any(tensors) and all(t or isinstance(i, (int, Node)) for t, (_, i) in zip(tensors, hard)):
+    if (
+        len(hard) == len(parts)
+        and any(tensors)
+        and all(t or isinstance(i, (int, Node)) for t, (_, i) in zip(tensors, hard))
+    ):
         as_index = [i if t else graph.make("create", "torch.tensor", (i,), ()) for t, (_, i) in zip(tensors, hard)]
         yield x, graph.make("index_put", zeros, tuple(as_index), g, True)
         return
@@ -578,16 +574,11 @@ def repeat(y: Node, g: Any) -> Pairs:
 @rule
 def repeat_interleave(y: Node, g: Any) -> Pairs:
     x, repeats, dim = y.args
-    if dim is None or isinstance(repeats, Node) and repeats.is_tensor:
+    if dim is None or (isinstance(repeats, Node) and repeats.is_tensor):
         raise Refused("repeat_interleave without dim, or with a tensor of repeats, has no rule.")
     d = value_of(dim) % len(x.dims)
     shape = [y.graph.size(x, i) for i in range(len(x.dims))]
     yield x, g.reshape((*shape[: d + 1], repeats, *shape[d + 1 :])).sum(d + 1)
-
-
-@rule
-def windows(y: Node, g: Any) -> Pairs:
-    raise Refused("`unfold` of a tensor has no rule.", "Use F.unfold.")
 
 
 @rule
@@ -603,11 +594,6 @@ def unfold(y: Node, g: Any) -> Pairs:
     x, kernel, dilation, padding, stride = y.args
     size = (y.graph.size(x, -2), y.graph.size(x, -1))
     yield x, y.graph.make("fold", g, size, kernel, dilation, padding, stride)
-
-
-@rule
-def avg_pool(y: Node, g: Any) -> Pairs:
-    raise Refused(f"{y.op} has no rule.", "Write it with F.unfold and mean.")
 
 
 # ---- operations that return several tensors: the gradients of the parts, by position

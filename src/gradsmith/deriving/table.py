@@ -52,6 +52,7 @@ class Operation:
     kind: str
     zero: bool
     rules: dict[str, str] = field(default_factory=dict)
+    keyword: frozenset[str] = frozenset()  # parameters that torch takes by keyword only
 
     @property
     def structured(self) -> str | None:
@@ -100,19 +101,20 @@ def _read(line: str) -> Operation:
     if match is None:
         raise ValueError(f"rules.txt: cannot read {line!r}")
     form, kind, zero, rules = match.groups()
-    name, style, params, defaults = _form(form)
-    return Operation(name, style, params, defaults, kind, bool(zero), _rules(rules.strip(), params))
+    name, style, params, defaults, keyword = _form(form)
+    return Operation(name, style, params, defaults, kind, bool(zero), _rules(rules.strip(), params), keyword)
 
 
-def _form(form: str) -> tuple[str, str, tuple[str, ...], dict[str, Any]]:
+def _form(form: str) -> tuple[str, str, tuple[str, ...], dict[str, Any], frozenset[str]]:
+    none: frozenset[str] = frozenset()
     if infix := _INFIX_FORM.match(form):
-        return _SIGNS[infix[1]], "infix", ("a", "b"), {}
+        return _SIGNS[infix[1]], "infix", ("a", "b"), {}, none
     if form in ("-x", "~x"):
-        return {"-x": "neg", "~x": "invert"}[form], "prefix", ("x",), {}
+        return {"-x": "neg", "~x": "invert"}[form], "prefix", ("x",), {}, none
     if form == "x[index]":
-        return "getitem", "item", ("x", "index"), {}
+        return "getitem", "item", ("x", "index"), {}, none
     if "(" not in form:
-        return form.partition(".")[2], "attribute", ("x",), {}
+        return form.partition(".")[2], "attribute", ("x",), {}, none
     match = _CALL_FORM.match(form)
     if match is None:
         raise ValueError(f"rules.txt: cannot read {form!r}")
@@ -120,7 +122,10 @@ def _form(form: str) -> tuple[str, str, tuple[str, ...], dict[str, Any]]:
     inner = inspect.signature(eval(f"lambda {signature}: 0"))  # our own table, never anything of the user's
     params = tuple(inner.parameters)
     defaults = {p.name: p.default for p in inner.parameters.values() if p.default is not p.empty}
-    return (name, "method", ("x", *params), defaults) if owner == "x" else (name, owner, params, defaults)
+    keyword = frozenset(p.name for p in inner.parameters.values() if p.kind is p.KEYWORD_ONLY)
+    if owner == "x":
+        return name, "method", ("x", *params), defaults, keyword
+    return name, owner, params, defaults, keyword
 
 
 def _rules(text: str, params: tuple[str, ...]) -> dict[str, str]:

@@ -30,7 +30,10 @@ def variations(example: Arguments) -> Iterator[tuple[str, Arguments]]:
                 steps = 0.1 * torch.arange(size, dtype=t.dtype)
                 yield f"`{name}` with {size} elements", {**example, name: t + steps}
     if len(tensors) > 1:
-        yield "every tensor with one dimension more", {**example, **{n: t[None].repeat(2, *[1] * t.ndim) for n, t in tensors.items()}}
+        yield (
+            "every tensor with one dimension more",
+            {**example, **{n: t[None].repeat(2, *[1] * t.ndim) for n, t in tensors.items()}},
+        )
 
 
 def _resized(t: Tensor, old: int, new: int) -> Tensor:
@@ -43,13 +46,17 @@ def _resized(t: Tensor, old: int, new: int) -> Tensor:
             more = t.index_select(dim, index)
             if t.is_floating_point():  # repeated rows would hide a wrong order
                 noise = torch.rand(more.shape, dtype=t.dtype, generator=torch.Generator().manual_seed(0))
-                more = torch.where((torch.arange(new) < old).reshape(-1, *[1] * (t.ndim - dim - 1)), more, more * (1 + 0.1 * noise))
+                more = torch.where(
+                    (torch.arange(new) < old).reshape(-1, *[1] * (t.ndim - dim - 1)), more, more * (1 + 0.1 * noise)
+                )
             t = more
     return t.clone()
 
 
-def compared(fn: Callable[..., Any], derived: Callable[..., Any], example: Arguments, wanted: set[str], rtol: float = 1e-6) -> str:
-    """"same", "wrong", or "not judged" where one of the two does not run (the derived one may refuse)."""
+def compared(
+    fn: Callable[..., Any], derived: Callable[..., Any], example: Arguments, wanted: set[str], rtol: float = 1e-6
+) -> str:
+    """ "same", "wrong", or "not judged" where one of the two does not run (the derived one may refuse)."""
     seed = 3
     try:
         truth = _results(fn, example, wanted, seed)

@@ -52,7 +52,13 @@ def derive(
 
 
 def written(
-    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, fast: bool = False, test: bool = False, level: str = "standard"
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    fast: bool = False,
+    test: bool = False,
+    level: str = "standard",
 ) -> Written:
     """Derive, then prove."""
     if not args and not kwargs:

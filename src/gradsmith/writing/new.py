@@ -25,7 +25,11 @@ def new(name: str, *, pattern: str | None = None, text: str | None = None) -> st
         return _finished(name, made.function, made.arguments(), made.inputs)
     if pattern in WHOLE:
         source = WHOLE[pattern].format(name=name, cls=class_name(name))
-        return source + _rest(name, name if pattern == "custom-op" else class_name(name), f"(torch.randn(3, 4{_DOUBLE}, requires_grad=True),)")
+        return source + _rest(
+            name,
+            name if pattern == "custom-op" else class_name(name),
+            f"(torch.randn(3, 4{_DOUBLE}, requires_grad=True),)",
+        )
     if pattern not in FORWARDS:
         raise GradsmithError(f"there is no pattern {pattern!r}; there are {', '.join(NAMES)}")
     parameters, body, inputs = FORWARDS[pattern]

@@ -59,7 +59,7 @@ def {name}(x):
     return {cls}.apply(x)
 '''
 
-CUSTOM_OP = '''import torch
+CUSTOM_OP = """import torch
 
 
 @torch.library.custom_op("{name}::{name}", mutates_args=())
@@ -84,7 +84,7 @@ def _backward(ctx, grad_output):
 
 
 {name}.register_autograd(_backward, setup_context=_setup_context)
-'''
+"""
 
 TRITON = '''import torch
 import triton
