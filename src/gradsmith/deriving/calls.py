@@ -115,7 +115,7 @@ def _rewritten(
     graph: Graph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[str, Any, dict[str, Any]]:
     """Spellings whose arguments differ from the table's."""
-    first = args[0] if args else None
+    first: Any = args[0] if args else None
     if name in ("add", "sub", "subtract") and "alpha" in kwargs:
         alpha = kwargs.pop("alpha")
         return name, (first, args[1] if is_number(alpha, 1) else graph.arith("mul", alpha, args[1])), kwargs
@@ -147,9 +147,8 @@ def _rewritten(
         return _spread(name, args, kwargs)
     if name in ("max", "min"):
         return _extreme(name, args, kwargs)
-    if name == "mean" or name == "sum":
-        if len(args) > 2 and not isinstance(args[2], bool):
-            return name, (first, tuple(args[1:])), kwargs
+    if name in ("mean", "sum") and len(args) > 2 and not isinstance(args[2], bool):
+        return name, (first, tuple(args[1:])), kwargs
     if name == "split_with_sizes":
         return "split", args, kwargs
     if name == "inner" and any(len(a.dims) > 1 for a in args):
@@ -196,7 +195,8 @@ def _spread(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[s
     given: dict[str, Any] = {_PARAMETER.get(k, k): v for k, v in kwargs.items()}
     if rest and isinstance(rest[0], bool):
         given["unbiased"] = rest.pop(0)
-    given |= dict(zip(("dim", "unbiased", "keepdim"), rest))
+    for position, value in enumerate(rest):
+        given["dim" if position == 0 else "unbiased" if position == 1 else "keepdim"] = value
     if "unbiased" in given:
         given["correction"] = int(given.pop("unbiased"))
     if given.get("correction", 1) is None:

@@ -56,7 +56,8 @@ def _number(dim: Dim) -> int:
 def _inferred(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
     operation = graph.operations.get(node.op)
     if node.op in _SHAPES:
-        return _SHAPES[node.op](graph, node)
+        found: tuple[Dim, ...] | None = _SHAPES[node.op](graph, node)
+        return found
     if operation is None:
         return None
     if operation.kind == "e":
@@ -86,7 +87,7 @@ def _matmul(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
     return batch + (a[-2:-1] if len(a) > 1 else ()) + (b[-1:] if len(b) > 1 else ())
 
 
-def _linear(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
+def _linear(graph: Graph, node: Node) -> Any:
     x, weight = node.args[0].dims, node.args[1].dims
     graph.agree(x[-1], weight[-1])
     return x[:-1] + weight[:-1]
@@ -192,7 +193,9 @@ def _sliced(graph: Graph, dim: Dim, part: slice) -> Dim | None:
         return None
     end = dim if stop is None else stop
     return (
-        end if start is None or (value_of(start) == 0 and not isinstance(start, Node)) else graph.arith("sub", end, start)
+        end
+        if start is None or (value_of(start) == 0 and not isinstance(start, Node))
+        else graph.arith("sub", end, start)
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.table import INFIX, operations
 
 # What is no line of the table: leaves, looks at the outside of a tensor, parts of a tuple, calls that create.
-_OUTSIDE = {
+_OUTSIDE: dict[str, Callable[..., Any]] = {
     "size": lambda x, i: x.shape[i],
     "shape": lambda x: tuple(x.shape),
     "numel": lambda x: x.numel(),
@@ -58,7 +59,7 @@ class Graph(Algebra):
             if known is not None:
                 return known
             args = (args[0], value_of(args[1]) % args[0].value.ndim)
-        key = (op, key_of(args))
+        key: tuple[Any, ...] = (op, key_of(args))
         if op in ("rand_like", "randn_like") or (op == "create" and args[0] in ("torch.rand", "torch.randn")):
             key = (*key, self._count)  # two draws are two values
         if key in self.pool:
@@ -66,10 +67,8 @@ class Graph(Algebra):
         node = self._node(op, args, self._compute(op, args) if value is None else value)
         self.pool[key] = node
         operation = self.operations.get(op)
-        grows = (
-            (any(n.needs_grad for n in node.operands)
-            and op not in _OUTSIDE | {"item": 0})
-            or (op == "item" and args[0].needs_grad)
+        grows = (any(n.needs_grad for n in node.operands) and op not in _OUTSIDE | {"item": 0}) or (
+            op == "item" and args[0].needs_grad
         )
         floating = isinstance(node.value, Tensor) and (node.value.is_floating_point() or node.value.is_complex())
         node.needs_grad = bool(grows) and (floating or node.is_parts) and not (operation is not None and operation.zero)

@@ -39,7 +39,8 @@ def _equal_sizes(reading: Reading) -> list[str]:
         for other in own[1:]:
             if root(other) is not root(own[0]):
                 roots[root(other)] = root(own[0])
-    found, before = [], []
+    found: list[str] = []
+    before: list[Node] = []
     for tensor in [t for t in reading.tensors if t.dims]:
         whole = next((b for b in before if _all_equal(b, tensor, root)), None)
         if whole is not None:

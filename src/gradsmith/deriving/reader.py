@@ -33,7 +33,18 @@ _LEAVES = {
     "data_ptr": "passes a raw pointer",
 }
 _ATTRIBUTES = ("is_cuda", "requires_grad", "is_leaf", "ndim", "device", "dtype", "layout", "is_sparse", "names")
-_CREATING = ("arange", "zeros", "ones", "eye", "full", "linspace", "logspace", "tensor", "empty", "tril_indices")
+_CREATING: tuple[str, ...] = (
+    "arange",
+    "zeros",
+    "ones",
+    "eye",
+    "full",
+    "linspace",
+    "logspace",
+    "tensor",
+    "empty",
+    "tril_indices",
+)
 _CREATING += ("triu_indices", "hann_window", "hamming_window", "blackman_window", "kaiser_window", "as_tensor")
 _DRAWING = ("rand", "randn", "rand_like", "randn_like")
 _DRAWS = ("dropout", "bernoulli", "multinomial", "randint", "randperm", "normal", "randint_like", "alpha_dropout")
@@ -49,7 +60,7 @@ _SAME = (
     "resolve_conj",
     "pin_memory",
 )
-_PLAIN = (
+_PLAIN: tuple[str, ...] = (
     "dim",
     "is_floating_point",
     "is_complex",
@@ -245,8 +256,7 @@ class Reader(TorchFunctionMode):
             return self.register(node.value.detach(), node)
         if isinstance(node.value, (tuple, list)):
             parts = [self._given(self._result_node("item", (node, i))) for i in range(len(node.value))]
-            kind = type(node.value)
-            return kind(parts) if kind in (tuple, list) else kind(parts)
+            return type(node.value)(parts)
         return number(node)
 
     def _inlined(self, body: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:

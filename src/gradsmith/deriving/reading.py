@@ -244,7 +244,7 @@ class Namer:
         return self._look
 
 
-def _rebuilt(function: types.FunctionType, graph: Graph) -> types.FunctionType:
+def _rebuilt(function: Any, graph: Graph) -> types.FunctionType:
     """The function with `math`, `int` and `float` that keep track of numbers; its own helpers likewise."""
     scopes: dict[int, dict[str, Any]] = {}
 

@@ -82,7 +82,7 @@ for _kind in (Whole, Real):
         setattr(_kind, f"__r{_dunder}__", _binary(_name, mirrored=True))
     for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
         setattr(_kind, f"__{_name}__", _comparison(_name))
-    _kind.__hash__ = _kind.__mro__[1].__hash__  # type: ignore[method-assign]
+    _kind.__hash__ = _kind.__mro__[1].__hash__  # type: ignore
     _kind.__neg__ = lambda self: number_or_plain(self.node.graph.neg(self.node))  # type: ignore
     _kind.__bool__ = lambda self: bool(self != 0)  # type: ignore[method-assign]
     _kind.__abs__ = lambda self: self if self >= 0 else -self  # type: ignore

@@ -325,7 +325,12 @@ def conv(y: Node, g: Any) -> Pairs:
             f"{y.op} with padding={padding!r} or without a batch has no rule.", "Write the padding as numbers."
         )
     graph = y.graph
-    options = (("stride", stride), ("padding", padding), ("dilation", dilation), ("groups", groups))
+    options: tuple[tuple[str, Any], ...] = (
+        ("stride", stride),
+        ("padding", padding),
+        ("dilation", dilation),
+        ("groups", groups),
+    )
     options = tuple((k, v) for k, v in options if not is_number(v, 0 if k == "padding" else 1))
     if x.needs_grad:
         made = graph.make("create", f"torch.nn.grad.{y.op}_input", (graph.shape_of(x), weight, g), options)
@@ -567,7 +572,7 @@ def repeat(y: Node, g: Any) -> Pairs:
     shape: list[Any] = list(repeats[:extra])
     for i in range(rank):
         shape += [repeats[extra + i], y.graph.size(x, i)]
-    dims = tuple([*range(extra), *(extra + 2 * i for i in range(rank))])
+    dims = (*range(extra), *(extra + 2 * i for i in range(rank)))
     yield x, g.reshape(tuple(shape)).sum(dims)
 
 
