@@ -36,7 +36,7 @@ FORWARDS: dict[str, tuple[str, str, str]] = {
 SURROGATE = '''import torch
 
 
-# gradsmith: surrogate[step]
+# gradsmith: surrogate[custom]
 class {cls}(torch.autograd.Function):
     """A step forward, a smooth slope backward."""
 
