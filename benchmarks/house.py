@@ -21,8 +21,8 @@ from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent / "src" / "gradsmith"
-# Those whose job is to watch every operation: one tape; the profiler's and the recurrent engine's own.
-OWN_MODES = ("profiling/", "recurrent/")
+# Those whose job is to watch every operation: one tape; the profiler's, the recurrent engine's and the deriver's own.
+OWN_MODES = ("profiling/", "recurrent/", "deriving/")
 
 
 # What reads source: by inspect, by linecache, by the parser, by the tokenizer.

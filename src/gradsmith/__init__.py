@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from gradsmith.recording import record
     from gradsmith.recurrent.layer import Recurrent
     from gradsmith.recurrent.scan import scan
+    from gradsmith.writing.derive import derive
 
 __all__ = [
     "Edit",
@@ -53,6 +54,7 @@ __all__ = [
     "assert_gradients",
     "check",
     "check_paths",
+    "derive",
     "example_inputs",
     "explain",
     "explain_errors",
@@ -88,6 +90,7 @@ _LAZY = {
     "assert_gradients": "gradsmith.checking.asserting",
     "check": "gradsmith.checking.run",
     "check_paths": "gradsmith.checking.paths",
+    "derive": "gradsmith.writing.derive",
     "gradcheck": "gradsmith.checking.gradcheck",
     "example_inputs": "gradsmith.inputs.declared",
     "Explanation": "gradsmith.explaining",

@@ -19,6 +19,8 @@ COMMANDS = {
     "check": "Is the gradient right? Runs it and names what is wrong.",
     "lint": "Is it written right? Reads source, runs nothing.",
     "profile": "Why is it slow, where did the memory go? Measures it and names line and remedy.",
+    "derive": "What should backward be? Writes it for a plain forward, and proves it.",
+    "new": "Start a Function: from a pattern, or from a formula.",
     "record": "Run a script, then check every custom Function that ran in it.",
     "explain": "Everything known about a rule, or about an error that PyTorch raised.",
     "rules": "List the rules.",

@@ -1,0 +1,93 @@
+"""`gradsmith derive`."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gradsmith.about import MISSING_TORCH
+from gradsmith.findings import GradsmithError
+
+
+@click.command(
+    "derive",
+    epilog='\b\nExamples:\n  gradsmith derive my_ops.py::swish --inputs "randn(4, 3), tensor(1.5)"\n'
+    "  gradsmith derive my_ops.py::swish --output swish_op.py --test",
+)
+@click.argument("target")
+@click.option("--inputs", metavar="CODE", help="Inputs as Python, evaluated in the user's module.")
+@click.option("--fast", is_flag=True, help="Keep more, compute less again. By default the fewest bytes are kept.")
+@click.option("--test", is_flag=True, help="Add a test.")
+@click.option("--output", type=click.Path(dir_okay=False), help="Write the source to a file instead.")
+@click.option("--force", is_flag=True, help="Write over a file that exists.")
+@click.option("--debug", is_flag=True, help="Show tracebacks of gradsmith's own errors.")
+def command(
+    target: str, inputs: str | None, fast: bool, test: bool, output: str | None, force: bool, debug: bool
+) -> None:
+    """Write backward for a plain forward, and prove it before it is shown.
+
+    TARGET is file.py::name or package.module:name: a function of tensors, or a Function whose backward is missing or wrong.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise GradsmithError(MISSING_TORCH.format(what="gradsmith derive"))
+    if output:
+        may_write(output, force=force)
+    from gradsmith.writing.derive import written
+
+    fn, module = _found(target)
+    args: tuple[Any, ...] = ()
+    if inputs:
+        from gradsmith.inputs.declared import built, from_text
+
+        args, _ = built(from_text(inputs, module))
+    made = written(fn, args, {}, fast=fast, test=test)
+    if output:
+        write(output, made.source)
+        click.echo(
+            f"{output}: {made.derivation.function.__name__}, verified ({made.report.subjects[0].reason or 'first order'})"
+        )
+    else:
+        click.echo(made.source, nl=False)
+
+
+def may_write(path: str, *, force: bool) -> None:
+    """Looked at before the work begins: a file of the user's is never written over unasked."""
+    if Path(path).exists() and not force:
+        raise GradsmithError(f"{path} exists; --force writes over it")
+    if not Path(path).absolute().parent.is_dir():
+        raise GradsmithError(f"cannot write {path}: there is no such folder")
+
+
+def write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise GradsmithError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _found(target: str) -> tuple[Any, Any]:
+    from gradsmith.lab.subject.importing import import_dotted, import_file
+
+    path, double, name = target.partition("::")
+    if double:
+        if not Path(path).is_file():
+            raise GradsmithError(f"no such file: {path}")
+        module = import_file(Path(path))
+    else:
+        dotted, _, name = target.partition(":")
+        if not name:
+            raise GradsmithError(f"{target}: write file.py::name or package.module:name")
+        module = import_dotted(dotted)
+    found: Any = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+        if found is None:
+            from gradsmith.catalog import nearest
+
+            raise GradsmithError(
+                f"{path} has no {name!r}; {nearest(name, [n for n in vars(module) if not n.startswith('_')])}"
+            )
+    return found, module

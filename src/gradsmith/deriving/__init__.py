@@ -1,0 +1,1 @@
+"""From forward to backward: a plain PyTorch forward becomes the source of a Function with its derivative written out."""

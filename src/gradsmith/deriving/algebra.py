@@ -1,0 +1,202 @@
+"""Arithmetic on values, written the way a person would: no `1 *`, common factors taken out, minus signs moved outwards.
+
+Only what the sweep has made is rewritten. What the user wrote stays as it is, and so does a gradient that has a name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradsmith.deriving.node import Node, is_number
+from gradsmith.deriving.table import INFIX
+
+_COMMUTING = ("add", "mul")
+
+
+class Algebra:
+    """The arithmetic half of a Graph."""
+
+    backward: bool
+
+    def make(self, op: str, *args: Any, value: Any = None) -> Any:
+        raise NotImplementedError
+
+    def same(self, a: Any, b: Any) -> bool:
+        raise NotImplementedError
+
+    def arith(self, op: str, a: Any, b: Any) -> Any:
+        """`a op b`; numbers are computed at once."""
+        if not isinstance(a, Node) and not isinstance(b, Node):
+            return INFIX[op][2](a, b)
+        if not self.backward or not _floating(a) or not _floating(b):
+            return self._identity(op, a, b) if self.backward or not _tensors(a, b) else self.make(op, a, b)
+        if op in ("mul", "div"):
+            (above, below), (more_above, more_below) = ratio(a), ratio(b)
+            if op == "mul":
+                return self.product(above + more_above, below + more_below)
+            return self.product(above + more_below, below + more_above)
+        if op in ("add", "sub"):
+            return self._sum(op, a, b)
+        return self._identity(op, a, b)
+
+    def neg(self, a: Any) -> Any:
+        if not isinstance(a, Node):
+            return -a
+        return a.args[0] if self.backward and _loose(a) and a.op == "neg" else self.make("neg", a)
+
+    def _identity(self, op: str, a: Any, b: Any) -> Any:
+        if op == "pow" and is_number(b, 1):
+            return a
+        if op == "mul" and not _tensors(a, b) and (is_number(a, 1) or is_number(b, 1)):
+            return b if is_number(a, 1) else a
+        if op in ("add", "sub") and not _tensors(a, b) and is_number(b, 0):
+            return a
+        if op == "sub" and a is b and not _tensors(a, b):
+            return 0
+        return self.make(op, a, b)
+
+    def _sum(self, op: str, a: Any, b: Any) -> Any:
+        if _is_neg(b):
+            return self.arith("sub" if op == "add" else "add", a, b.args[0])
+        if _is_neg(a) and op == "add":
+            return self.arith("sub", b, a.args[0])
+        if op == "add" and a is b:
+            return self.product([2, a], [])
+        if isinstance(a, Node) and isinstance(b, Node):
+            factored = self._factored(op, a, b)
+            if factored is not None:
+                return factored
+        return self.make(op, a, b)
+
+    def _factored(self, op: str, a: Node, b: Node) -> Any:
+        """g * p + g * q as g * (p + q), where g is a gradient; p / s + q / s as (p + q) / s."""
+        (up_a, down_a), (up_b, down_b) = ratio(a), ratio(b)
+        shared_up = _shared(up_a, up_b)
+        shared_down = _shared(down_a, down_b)
+        worth = any(from_output(f) for f in shared_up) or (bool(shared_down) and _like(self, a, b))
+        if not worth:
+            return None
+        left_a, left_b = _without(up_a, shared_up), _without(up_b, shared_up)
+        inner = self.arith(
+            op,
+            self.product(left_a, _without(down_a, shared_down)),
+            self.product(left_b, _without(down_b, shared_down)),
+        )
+        return self.product([*shared_up, inner], shared_down)
+
+    def product(self, above: list[Any], below: list[Any]) -> Any:
+        """A quotient of products: numbers first, equal factors cancelled, one minus sign in front."""
+        sign, number = 1, 1.0
+        whole = True
+        up: list[Any] = []
+        down = list(below)
+        for factor in above:
+            while _is_neg(factor):
+                sign, factor = -sign, factor.args[0]
+            if is_number(factor):
+                number, whole = number * factor, whole and isinstance(factor, int)
+            elif any(factor is other for other in down):
+                down.pop(next(i for i, other in enumerate(down) if other is factor))
+            else:
+                up.append(factor)
+        rest = []
+        for factor in down:
+            while _is_neg(factor):
+                sign, factor = -sign, factor.args[0]
+            if is_number(factor) and factor != 0:
+                number, whole = number / factor, whole and number % factor == 0
+            else:
+                rest.append(factor)
+        if number < 0:
+            sign, number = -sign, -number
+        result: Any = None
+        for factor in up:
+            result = factor if result is None else self._times(result, factor)
+        if number != 1 or result is None:
+            lead: Any = int(number) if number == int(number) and (whole or abs(number) < 1e6) else number
+            result = lead if result is None else self._times(lead, result)
+        for factor in rest:
+            result = (
+                self.make("div", result, factor)
+                if isinstance(result, Node) or isinstance(factor, Node)
+                else result / factor
+            )
+        return result if sign > 0 else self.neg(result)
+
+    def _times(self, a: Any, b: Any) -> Any:
+        """a * b with (b's own factors appended one by one), so that equal products are one Node."""
+        if isinstance(b, Node) and b.op == "mul" and _loose(b):
+            return self._times(self._times(a, b.args[0]), b.args[1])
+        return self.make("mul", a, b)
+
+
+def ratio(value: Any) -> tuple[list[Any], list[Any]]:
+    """The factors above and below the line, as far as the sweep has made them."""
+    if isinstance(value, Node) and _loose(value) and _floating(value):
+        if value.op == "mul":
+            (a, b), (c, d) = ratio(value.args[0]), ratio(value.args[1])
+            return a + c, b + d
+        if value.op == "div":
+            (a, b), (c, d) = ratio(value.args[0]), ratio(value.args[1])
+            return a + d, b + c
+        if value.op == "neg":
+            a, b = ratio(value.args[0])
+            return [-1, *a], b
+    return [value], []
+
+
+def from_output(value: Any) -> bool:
+    """Is this a gradient: something made of grad_output?"""
+    if not isinstance(value, Node) or not value.back:
+        return False
+    todo, seen = [value], set()
+    while todo:
+        node = todo.pop()
+        if node.serial in seen:
+            continue
+        seen.add(node.serial)
+        if node.op == "grad":
+            return True
+        if node.back:
+            todo += node.operands
+    return False
+
+
+def _loose(node: Node) -> bool:
+    return node.back and node.grad_of is None
+
+
+def _is_neg(value: Any) -> bool:
+    return isinstance(value, Node) and value.op == "neg" and _loose(value)
+
+
+def _floating(value: Any) -> bool:
+    if not isinstance(value, Node):
+        return not isinstance(value, bool)
+    if value.is_tensor:
+        return bool(value.value.is_floating_point() or value.value.is_complex())
+    return isinstance(value.value, (int, float))
+
+
+def _tensors(*values: Any) -> bool:
+    return any(isinstance(v, Node) and v.is_tensor for v in values)
+
+
+def _shared(a: list[Any], b: list[Any]) -> list[Any]:
+    left, found = list(b), []
+    for factor in a:
+        hit = next((i for i, other in enumerate(left) if isinstance(factor, Node) and other is factor), None)
+        if hit is not None:
+            found.append(left.pop(hit))
+    return found
+
+
+def _without(factors: list[Any], gone: list[Any]) -> list[Any]:
+    left = list(factors)
+    for factor in gone:
+        left.pop(next(i for i, other in enumerate(left) if other is factor))
+    return left
+
+
+def _like(algebra: Algebra, a: Node, b: Node) -> bool:
+    return len(a.dims) == len(b.dims) and all(algebra.same(p, q) for p, q in zip(a.dims, b.dims))

@@ -1,0 +1,253 @@
+"""The text of a whole Function: forward, setup_context, backward, and the function that calls it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from gradsmith.deriving.naming import label, unique
+from gradsmith.deriving.node import Node
+from gradsmith.deriving.printing import Printer, Statement
+from gradsmith.deriving.reading import Reading
+from gradsmith.deriving.saving import Plan
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass
+class Text:
+    """Everything the printed Function is made of."""
+
+    reading: Reading
+    plan: Plan
+    gradients: dict[Node, Node]  # of an input: its gradient
+    grads: dict[Node, Node]  # of an output: the leaf that backward receives
+    conditions: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.arguments = list(self.reading.inputs)
+        self.taken = set(self.arguments)
+        self.outputs = self._output_names()
+        self.extra = [n for n in self.plan.saved if n.op != "input" and n not in self.outputs]
+        self.saved = {n: self._saved_name(n) for n in self.plan.saved}
+        self.attributes: dict[str, str] = {}  # of ctx: what setup_context stores there
+
+    @property
+    def class_name(self) -> str:
+        words = self.reading.name.strip("_").split("_")
+        return "".join(word[:1].upper() + word[1:] for word in words if word) or "Derived"
+
+    def _output_names(self) -> dict[Node, str]:
+        names: dict[Node, str] = {}
+        for i, out in enumerate(self.reading.outputs):
+            base = out.name if out.name and out.op != "input" and out.name not in self.arguments else None
+            names[out] = unique(base or ("output" if self.reading.single else f"output{i}"), self.taken)
+        return names
+
+    def _saved_name(self, node: Node) -> str:
+        if node.op == "input":
+            return str(node.name)
+        return self.outputs[node] if node in self.outputs else unique(label(node), self.taken)
+
+    # ---- the parts
+
+    def source(self) -> str:
+        backward, forward = self._backward(), self._forward()
+        setup = self._setup()
+        body = "\n".join((*forward, *setup, *backward, *self._wrapper()))
+        imports = ["import math"] if re.search(r"\bmath\.", body) else []
+        imports += ["", "import torch"] if imports else ["import torch"]
+        if re.search(r"\bF\.", body):
+            imports.append("import torch.nn.functional as F")
+        if not self.plan.twice:
+            imports.append("from torch.autograd.function import once_differentiable")
+        once = [] if self.plan.twice else ["    @once_differentiable"]
+        lines = [
+            *imports,
+            *("", ""),
+            f"class {self.class_name}(torch.autograd.Function):",
+            *_indented(self._docstring(), 1),
+            "",
+            "    @staticmethod",
+            f"    def forward({', '.join(self.arguments)}):",
+            *_indented(forward, 2),
+            "",
+            "    @staticmethod",
+            "    def setup_context(ctx, inputs, output):",
+            *_indented(setup or ["pass"], 2),
+            "",
+            "    @staticmethod",
+            *once,
+            f"    def backward(ctx, {', '.join(self._grad_names())}):",
+            *_indented(backward, 2),
+            *("", ""),
+            *self._wrapper(),
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _docstring(self) -> list[str]:
+        once = "" if self.plan.twice else " Not differentiable twice."
+        names = ", ".join(self.saved.values()) or "nothing"
+        return [f'"""`{self.reading.name}` with its derivative written out. Keeps {names}.{once}"""']
+
+    def _grad_names(self) -> list[str]:
+        names = [
+            str(self.grads[out].name) if out in self.grads else f"_{i}" for i, out in enumerate(self.reading.outputs)
+        ]
+        return names + (["*_"] if self.extra else [])
+
+    def _forward(self) -> list[str]:
+        graph = self.reading.graph
+        graph.backward = False
+        given: dict[Node, str] = {node: name for name, node in self.reading.inputs.items()}
+        printer = Printer(given, taken=set(self.arguments) | set(self.outputs.values()))
+        targets = {**self.outputs, **{n: self.saved[n] for n in self.extra}}
+        targets = {n: name for n, name in targets.items() if n.op != "input"}
+        statements = printer.statements(targets)
+        returned = [str(o.name) if o.op == "input" else self.outputs[o] for o in self.reading.outputs]
+        returned += [self.saved[n] for n in self.extra]
+        lines = [f"{s.name} = {s.text}" for s in statements]
+        one = self.reading.single and not self.extra
+        if one and statements and statements[-1].name == returned[0]:
+            lines[-1] = f"return {statements[-1].text}"
+        else:
+            lines.append("return " + ", ".join(returned) + ("," if len(returned) == 1 and not one else ""))
+        tests = []
+        for condition in self.conditions:
+            opposite = condition.replace(" == ", " != ") if condition.count(" == ") == 1 else f"not ({condition})"
+            tests += [f"if {opposite}:", f'    raise ValueError("{self.reading.name}: needs {_quoted(condition)}")']
+        return tests + lines
+
+    def _setup(self) -> list[str]:
+        lines = []
+        stored = [f"ctx.{name} = {text}" for name, text in self.attributes.items()]
+        used = set(_WORD.findall(" ".join(self.attributes.values()))) | {
+            self.saved[n] for n in self.saved if n.op == "input"
+        }
+        if used & set(self.arguments):
+            unpacked = ", ".join(a if a in used else "_" for a in self.arguments)
+            lines.append(f"{unpacked}{',' if len(self.arguments) == 1 else ''} = inputs")
+        inert = [self.outputs[o] for o in self.reading.outputs if o not in self.grads] + [
+            self.saved[n] for n in self.extra
+        ]
+        wanted = {self.saved[n] for n in self.saved if n.op != "input"} | set(inert)
+        if wanted:
+            names = [self.outputs[o] for o in self.reading.outputs] + [self.saved[n] for n in self.extra]
+            if len(names) > 1 or not self.reading.single:
+                lines.append(
+                    ", ".join(n if n in wanted else "_" for n in names) + ("," if len(names) == 1 else "") + " = output"
+                )
+            elif names[0] != "output":
+                lines.append(f"{names[0]} = output")
+        if inert:
+            lines.append(f"ctx.mark_non_differentiable({', '.join(inert)})")
+        if self.saved:
+            lines.append(f"ctx.save_for_backward({', '.join(self.saved.values())})")
+        return lines + stored
+
+    def _backward(self) -> list[str]:
+        graph = self.reading.graph
+        graph.backward = True
+        names = {**{g: str(g.name) for g in self.grads.values()}, **self.saved}
+        taken = set(names.values()) | set(self.arguments) | {"ctx"}
+        printer = Printer(names, self._outside, taken)
+        targets: dict[Node, str] = {}
+        aliases: dict[str, Node] = {}
+        for node, gradient in self.gradients.items():
+            name = f"grad_{node.name}"
+            if gradient in targets or gradient in names:
+                aliases[name] = gradient
+                printer.taken.add(name)
+            else:
+                targets[gradient] = unique(name, printer.taken) if name in taken else name
+        statements = printer.statements(targets)
+        statements += [Statement(name, printer.text(node), node) for name, node in aliases.items()]
+        final = {
+            node: next((t for g, t in targets.items() if g is gradient), f"grad_{node.name}")
+            for node, gradient in self.gradients.items()
+        }
+        final |= {node: f"grad_{node.name}" for node in self.gradients if f"grad_{node.name}" in aliases}
+        lines = []
+        if self.saved:
+            lines.append(
+                ", ".join(self.saved.values()) + ("," if len(self.saved) == 1 else "") + " = ctx.saved_tensors"
+            )
+        for number in sorted(printer.numbers, key=lambda n: n.serial):
+            self.attributes[str(number.name)] = str(number.name)
+            lines.append(f"{number.name} = ctx.{number.name}")
+        lines += self._guarded(statements, final) if len(final) > 1 else [f"{s.name} = {s.text}" for s in statements]
+        returned = [final.get(node, "None") if node.is_tensor else "None" for node in self.reading.inputs.values()]
+        if len(returned) == 1 and statements and lines[-1] == f"{statements[-1].name} = {statements[-1].text}":
+            lines[-1] = f"return {statements[-1].text}"
+        else:
+            lines.append("return " + ", ".join(returned))
+        return lines
+
+    def _outside(self, node: Node, what: str) -> str:
+        """The shape or dtype of an input that is not saved: kept on ctx."""
+        bare = what.removesuffix("()")
+        tail = ".numel()" if bare == "numel" else ""
+        kept = "shape" if bare == "numel" else bare
+        self.attributes[f"{node.name}_{kept}"] = f"{node.name}.{kept}"
+        return f"ctx.{node.name}_{kept}{tail}"
+
+    def _guarded(self, statements: list[Statement], final: dict[Node, str]) -> list[str]:
+        """What serves one gradient alone is computed only if that gradient is wanted."""
+        serves: dict[str, set[str]] = {s.name: {s.name} & set(final.values()) for s in statements}
+        makes = {name: s.name for s in statements for name in s.name.split(", ")}
+        for s in reversed(statements):
+            for word in _WORD.findall(s.text):
+                if word in makes and makes[word] != s.name:
+                    serves[makes[word]] |= serves[s.name]
+        lines = [" = ".join(dict.fromkeys(final.values())) + " = None"]
+        lines += [f"{s.name} = {s.text}" for s in statements if len(serves[s.name]) > 1]
+        order = list(self.reading.inputs.values())
+        for node, name in final.items():
+            own = [f"{s.name} = {s.text}" for s in statements if serves[s.name] == {name}]
+            if own:
+                lines += [f"if ctx.needs_input_grad[{order.index(node)}]:", *_indented(own, 1)]
+        return lines
+
+    def _wrapper(self) -> list[str]:
+        parameters = self.reading.signature.parameters.values()
+        signature = ", ".join(_parameter(p) for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
+        lines = [f"def {self.reading.name}({signature}):"]
+        for name, value in self.reading.options.items():
+            test = f"{name} is not {value!r}" if value is None or isinstance(value, bool) else f"{name} != {value!r}"
+            text = f"{self.reading.name} was derived for {name}={value!r}"
+            lines += [f"    if {test}:", f'        raise ValueError("{_quoted(text)}")']
+        call = f"{self.class_name}.apply({', '.join(self.arguments)})"
+        if self.extra:
+            call += "[0]" if self.reading.single else f"[:{len(self.reading.outputs)}]"
+        return [*lines, f"    return {call}"]
+
+
+def _parameter(parameter: inspect.Parameter) -> str:
+    if parameter.default is parameter.empty:
+        return parameter.name
+    return f"{parameter.name}={_value(parameter.default)}"
+
+
+def _value(value: Any) -> str:
+    return (
+        repr(value).replace("'", '"')
+        if isinstance(value, str)
+        else f'float("{value}")'
+        if _infinite(value)
+        else repr(value)
+    )
+
+
+def _infinite(value: Any) -> bool:
+    return isinstance(value, float) and value in (float("inf"), float("-inf"))
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', "'")
+
+
+def _indented(lines: Iterable[str], depth: int) -> list[str]:
+    return ["    " * depth + line if line else line for line in lines]

@@ -1,0 +1,236 @@
+"""The many ways to call an operation of torch, brought to the one form of the table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from gradsmith.deriving.node import Node, is_number, value_of
+from gradsmith.deriving.refusal import Refused
+
+if TYPE_CHECKING:
+    from gradsmith.deriving.graph import Graph
+
+_SAME = {
+    "multiply": "mul",
+    "subtract": "sub",
+    "true_divide": "div",
+    "divide": "div",
+    "clip": "clamp",
+    "clamp_min": "clamp",
+    "negative": "neg",
+    "absolute": "abs",
+    "mm": "matmul",
+    "bmm": "matmul",
+    "mv": "matmul",
+    "dot": "matmul",
+    "vdot": "matmul",
+    "inner": "matmul",
+    "swapaxes": "transpose",
+    "swapdims": "transpose",
+    "t": "mT",
+    "adjoint": "mT",
+    "view": "reshape",
+    "concat": "cat",
+    "concatenate": "cat",
+    "broadcast_to": "expand",
+    "moveaxis": "movedim",
+    "expit": "sigmoid",
+    "gammaln": "lgamma",
+    "psi": "digamma",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctanh": "atanh",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "bitwise_and": "and",
+    "bitwise_or": "or",
+    "bitwise_xor": "xor",
+    "bitwise_not": "invert",
+    "fix": "trunc",
+    "log_sigmoid": "logsigmoid",
+    "ger": "outer",
+    "inverse": "inv",
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "not_equal": "ne",
+    "sgn": "sign",
+    "take_along_axis": "take_along_dim",
+}
+_PARAMETER = {"axis": "dim", "axes": "dims", "keepdims": "keepdim", "size": "shape", "indices": "index"}
+# Arguments that change neither the value nor the derivative, at these values.
+_SILENT = {
+    "inplace": False,
+    "out": None,
+    "_stacklevel": None,
+    "non_blocking": False,
+    "copy": False,
+    "dtype": None,
+    "stable": False,
+}
+_SILENT |= {"memory_format": None, "training": True, "layout": None, "pin_memory": False, "requires_grad": False}
+_DTYPES = {"float": torch.float32, "double": torch.float64, "half": torch.float16, "bfloat16": torch.bfloat16}
+_DTYPES |= {"long": torch.int64, "int": torch.int32, "bool": torch.bool}
+_SPREAD = ("reshape", "permute", "expand", "flip", "repeat", "new_zeros", "new_ones", "sum_to_size")
+
+
+def bound(graph: Graph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, tuple[Any, ...]]:
+    """(operation of the table, its full arguments); refused where an argument has no rule."""
+    name = name.removeprefix("linalg_").removeprefix("special_").removeprefix("_").removesuffix("_")
+    name, args, kwargs = _rewritten(graph, name, args, dict(kwargs))
+    name = _SAME.get(name, name)
+    operation = graph.operations.get(name)
+    if operation is None:
+        raise Refused(
+            f"`{name}` has no derivative rule.", "Derive the parts around it, or write it with other operations."
+        )
+    if name in _SPREAD and len(args) > 1 and not isinstance(args[1], (tuple, list)) and not _is_shape(args[1]):
+        args = (args[0], tuple(args[1:]))
+    if len(args) > len(operation.params):
+        raise Refused(f"`{name}` is called with an argument that has no rule.")
+    given = dict(zip(operation.params, args))
+    free = [p for p in operation.params if p not in given]
+    for key, value in kwargs.items():
+        param = key if key in operation.params else _PARAMETER.get(key, key)
+        if param not in free and key in ("input", "self", "other", "exponent", "tensor", "value", "tensors", "index"):
+            param = free[0] if free else key
+        if param in free:
+            given[param] = value
+            free.remove(param)
+        elif not (key in _SILENT and (value is _SILENT[key] or value == _SILENT[key] or key == "_stacklevel")):
+            raise Refused(f"`{name}` is called with {key}={_shown(value)}, which has no rule.")
+    for param in free:
+        if param not in operation.defaults:
+            raise Refused(f"`{name}` is called without {param}.")
+        given[param] = operation.defaults[param]
+    return name, tuple(_frozen(given[p]) for p in operation.params)
+
+
+def _rewritten(
+    graph: Graph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[str, Any, dict[str, Any]]:
+    """Spellings whose arguments differ from the table's."""
+    first: Any = args[0] if args else None
+    if name in ("add", "sub", "subtract") and "alpha" in kwargs:
+        alpha = kwargs.pop("alpha")
+        return name, (first, args[1] if is_number(alpha, 1) else graph.arith("mul", alpha, args[1])), kwargs
+    if name in ("div", "divide", "true_divide") and kwargs.get("rounding_mode") is None:
+        kwargs.pop("rounding_mode", None)
+    if name in ("rsub", "_rsub__"):
+        return "sub", (args[1], first), kwargs
+    if name in _DTYPES and len(args) == 1:
+        return "to", (first, _DTYPES[name]), {}
+    if name == "type_as":
+        return "to", (first, args[1].dtype), {}
+    if name == "to":
+        return "to", (first, _target_dtype(args[1:], kwargs)), {}
+    if name in ("clamp_min", "clamp_max"):
+        return (
+            "clamp",
+            (first,),
+            {"min" if name == "clamp_min" else "max": args[1] if len(args) > 1 else kwargs.popitem()[1]},
+        )
+    if name in ("expand_as", "view_as", "reshape_as"):
+        return name.removesuffix("_as"), (first, graph.shape_of(args[1])), {}
+    if name in ("softmax", "log_softmax", "softmin", "sum", "mean", "prod", "cumsum", "cumprod", "norm", "vector_norm"):
+        dtype = kwargs.pop("dtype", None)
+        if dtype is not None:
+            return _rewritten(graph, name, (graph.call("to", (first, dtype), {}), *args[1:]), kwargs)
+    if name in ("norm", "vector_norm"):
+        return _norm(name, args, kwargs)
+    if name in ("var", "std"):
+        return _spread(name, args, kwargs)
+    if name in ("max", "min"):
+        return _extreme(name, args, kwargs)
+    if name in ("mean", "sum") and len(args) > 2 and not isinstance(args[2], bool):
+        return name, (first, tuple(args[1:])), kwargs
+    if name == "split_with_sizes":
+        return "split", args, kwargs
+    if name == "inner" and any(len(a.dims) > 1 for a in args):
+        return "matmul", (first, args[1].mT), {}
+    if name in ("t", "adjoint") and len(first.dims) < 2:
+        return "reshape", (first, graph.shape_of(first)), {}
+    if name == "gather" or name == "index_select" or name == "take_along_dim":
+        kwargs.pop("sparse_grad", None)
+    if name == "einsum":
+        operands = args[1:]
+        if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
+            operands = tuple(operands[0])
+        return name, (first, tuple(operands)), kwargs
+    if name == "cross" and kwargs.get("dim", -1) is None:
+        kwargs.pop("dim")
+    if name == "embedding" and len(args) > 2:
+        args = args[:2] if args[2] in (None, -1) else args
+    if name == "dropout":
+        raise Refused("`dropout` draws random numbers.", "Draw the mask outside and pass it as an argument.")
+    return name, args, kwargs
+
+
+def _norm(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Any, dict[str, Any]]:
+    names = ("x", "ord", "dim", "keepdim")
+    given = dict(zip(names, args)) | {"ord" if k == "p" else _PARAMETER.get(k, k): v for k, v in kwargs.items()}
+    given.pop("input", None)
+    order, dim = given.get("ord", 2), given.get("dim")
+    rank = len(given["x"].dims)
+    if order in (None, "fro") or (isinstance(order, str) and order == "fro"):
+        order = 2
+    elif name == "norm" and dim is not None and isinstance(dim, (tuple, list)) and len(dim) == 2 and "p" not in kwargs:
+        raise Refused(f"the matrix norm of order {_shown(order)} has no rule.")
+    if isinstance(order, str):
+        raise Refused(f"the norm {order!r} has no rule.")
+    if dim is None and rank > 1 and name == "norm" and "ord" in kwargs:
+        raise Refused(f"the matrix norm of order {_shown(order)} has no rule.")
+    given["ord"] = order
+    return "vector_norm", (given.pop("x"),), {k: v for k, v in given.items() if v is not None}
+
+
+def _spread(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Any, dict[str, Any]]:
+    """var and std: `unbiased` is `correction`, and may stand where `dim` stands."""
+    rest = list(args[1:])
+    given: dict[str, Any] = {_PARAMETER.get(k, k): v for k, v in kwargs.items()}
+    if rest and isinstance(rest[0], bool):
+        given["unbiased"] = rest.pop(0)
+    for position, value in enumerate(rest):
+        given["dim" if position == 0 else "unbiased" if position == 1 else "keepdim"] = value
+    if "unbiased" in given:
+        given["correction"] = int(given.pop("unbiased"))
+    if given.get("correction", 1) is None:
+        given.pop("correction")
+    return name, (args[0],), given
+
+
+def _extreme(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Any, dict[str, Any]]:
+    """x.max() is amax, torch.max(a, b) is maximum, x.max(dim) gives values and indices."""
+    other = args[1] if len(args) > 1 else kwargs.get("other")
+    if isinstance(other, Node) and other.is_tensor:
+        return f"{name}imum", (args[0], other), {}
+    if len(args) == 1 and not kwargs:
+        return f"a{name}", args, {}
+    return name, args, kwargs
+
+
+def _target_dtype(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The dtype that `x.to(...)` asks for; None where only the device changes."""
+    for value in (*args, *(v for k, v in kwargs.items() if k in ("dtype", "other"))):
+        if isinstance(value, Node) and value.is_tensor:
+            return value.dtype
+        if (isinstance(value, Node) and value.op == "dtype") or isinstance(value, torch.dtype):
+            return value
+    return None
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, Node) and value.op == "shape"
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(v) for v in value) if isinstance(value, (list, torch.Size)) else value
+
+
+def _shown(value: Any) -> str:
+    return repr(value_of(value)) if not (isinstance(value, Node) and value.is_tensor) else "a tensor"

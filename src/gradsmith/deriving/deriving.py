@@ -1,0 +1,131 @@
+"""From a plain forward to the source of a Function, compared with autograd at every broadcast and size we can think of."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import torch
+
+from gradsmith.deriving.assembling import Text
+from gradsmith.deriving.guarding import conditions
+from gradsmith.deriving.node import Node
+from gradsmith.deriving.reading import Reading, read
+from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.saving import Plan, planned
+from gradsmith.deriving.sweep import swept
+from gradsmith.deriving.trying import compared, variations
+
+_numbers = count()
+
+
+@dataclass(frozen=True)
+class Derived:
+    """The source, what it keeps, and the live wrapper and Function."""
+
+    source: str
+    reading: Reading
+    plan: Plan
+    function: Any
+    wrapper: Callable[..., Any]
+    example: dict[str, Any]
+    wanted: frozenset[str]
+    variations_tried: int
+
+
+def derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, fast: bool = False) -> Derived:
+    """The first of: exact for every broadcast; sizes of the example tested in forward; ranks tested, too."""
+    inner: Derived | None = None
+    refusal: Refused | None = None
+    for trusting, level in ((False, 0), (True, 1), (True, 2)):
+        try:
+            made = _once(fn, args, kwargs, trusting=trusting, level=level, fast=fast)
+        except Refused as error:
+            refusal = error
+            continue
+        wrong = _first_wrong(made)
+        if wrong is None:
+            if not trusting and _sums_inside(made):
+                inner = made  # exact, but sizes are summed in the middle of formulas: tests in forward read better
+                continue
+            return made
+        if wrong == "":
+            refusal = Refused("the derived gradient is not autograd's at the example.", "Please send us this forward.")
+        else:
+            told = f"the derived gradient would be wrong with {wrong}, and forward cannot tell."
+            refusal = Refused(told, "Derive it with an example of that kind.")
+    if inner is not None:
+        return inner
+    raise refusal if refusal is not None else Refused("nothing was derived.")
+
+
+def _once(fn: Any, args: Any, kwargs: Any, *, trusting: bool, level: int, fast: bool) -> Derived:
+    reading = read(fn, args, kwargs, trusting=trusting)
+    graph = reading.graph
+    grads: dict[Node, Node] = {}
+    for i, out in enumerate(reading.outputs):
+        if out.needs_grad and out not in grads:
+            name = "grad_output" if reading.single else f"grad_{out.name or f'output{i}'}"
+            grads[out] = leaf = graph.leaf("grad", (name, i), torch.randn_like(out.value))
+            leaf.name, leaf.back, leaf.dims = name, True, out.dims
+    if len(grads) < sum(o.needs_grad for o in reading.outputs):
+        raise Refused("forward returns the same tensor twice.", "Return it once.")
+    inputs = [n for n in reading.tensors if n.needs_grad]
+    gradients = swept(graph, reading.outputs, grads, inputs)
+    plan = planned(list(gradients.values()), reading.outputs, fast=fast)
+    text = Text(reading, plan, gradients, grads, conditions(reading, level))
+    source = text.source()
+    scope = executed(source)
+    example = _example(reading, args, kwargs)
+    wanted = frozenset(str(n.name) for n in inputs)
+    return Derived(source, reading, plan, scope[text.class_name], scope[reading.name], example, wanted, 0)
+
+
+def executed(source: str) -> dict[str, Any]:
+    """The names that the source defines; its lines can be shown in reports."""
+    path = f"<derived {next(_numbers)}>"
+    linecache.cache[path] = (len(source), None, source.splitlines(keepends=True), path)
+    scope: dict[str, Any] = {"__name__": "derived"}
+    exec(compile(source, path, "exec"), scope)
+    return scope
+
+
+def _example(reading: Reading, args: Any, kwargs: Any) -> dict[str, Any]:
+    bound = reading.signature.bind(*args, **kwargs)
+    bound.apply_defaults()
+    names = {*reading.inputs, *reading.options}
+    return {
+        name: v.detach().double() if isinstance(v, torch.Tensor) and v.is_floating_point() else v
+        for name, v in bound.arguments.items()
+        if name in names
+    }
+
+
+def _first_wrong(made: Derived) -> str | None:
+    """Where the derived Function gives another number than autograd: "" is the example itself, None is nowhere."""
+    state = torch.get_rng_state()
+    try:
+        if compared(made.reading.fn, made.wrapper, made.example, set(made.wanted)) != "same":
+            return ""
+        for words, varied in variations(made.example):
+            if compared(made.reading.fn, made.wrapper, varied, set(made.wanted)) == "wrong":
+                return words
+        single = {
+            n: v.float() if isinstance(v, torch.Tensor) and v.is_floating_point() else v
+            for n, v in made.example.items()
+        }
+        if compared(made.reading.fn, made.wrapper, single, set(made.wanted), rtol=2e-3) == "wrong":
+            return "float32 inputs"
+        return None
+    finally:
+        torch.set_rng_state(state)
+
+
+def _sums_inside(made: Derived) -> bool:
+    """Is a broadcast summed in the middle of backward rather than at its end?"""
+    backward = made.source.split("def backward", 1)[1].split("\ndef ", 1)[0]
+    inside = [line for line in backward.splitlines() if "sum_to_size(" in line]
+    return any(not line.rstrip().endswith(("shape)", "_shape)")) or line.count("sum_to_size(") > 1 for line in inside)

@@ -1,0 +1,304 @@
+"""The shape of every value in symbols: a literal number, a size of an input, or the sizes that meet in a broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from gradsmith.deriving.node import Dim, Node, value_of
+
+if TYPE_CHECKING:
+    from gradsmith.deriving.graph import Graph
+
+
+def members(dim: Dim) -> frozenset[Any]:
+    return dim if isinstance(dim, frozenset) else frozenset([dim])
+
+
+def broadcast(graph: Graph, shapes: Iterable[tuple[Dim, ...]]) -> tuple[Dim, ...]:
+    """The dimensions of the result; sizes that are not known to be equal meet in a set."""
+    result: list[Dim] = []
+    for column in zip_longest(*(tuple(reversed(s)) for s in shapes), fillvalue=1):
+        met: list[Any] = []
+        for part in [p for dim in column for p in sorted(members(dim), key=_order) if p != 1]:
+            if not any(graph.same(part, other) for other in met):
+                met.append(part)
+        if len(met) > 1 and graph.trusting and len({value_of(p) for p in met}) == 1:
+            graph.trust(met)
+            met = met[:1]
+        result.append(1 if not met else met[0] if len(met) == 1 else frozenset(met))
+    return tuple(reversed(result))
+
+
+def _order(part: Any) -> tuple[int, int]:
+    return (part.serial, 0) if isinstance(part, Node) else (0, part)
+
+
+def fresh(graph: Graph, node: Node) -> tuple[Dim, ...]:
+    """Sizes of which only the value itself can tell."""
+    return tuple(graph.make("size", node, i) for i in range(node.value.ndim))
+
+
+def dims_of(graph: Graph, node: Node) -> tuple[Dim, ...]:
+    """The symbolic shape of a value, checked against the real one."""
+    found = _inferred(graph, node)
+    if found is None or tuple(_number(d) for d in found) != tuple(node.value.shape):
+        return fresh(graph, node)
+    return found
+
+
+def _number(dim: Dim) -> int:
+    sizes = {int(value_of(p)) for p in members(dim)} - {1}
+    return sizes.pop() if len(sizes) == 1 else 1 if not sizes else -1
+
+
+def _inferred(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
+    operation = graph.operations.get(node.op)
+    if node.op in _SHAPES:
+        found: tuple[Dim, ...] | None = _SHAPES[node.op](graph, node)
+        return found
+    if operation is None:
+        return None
+    if operation.kind == "e":
+        return broadcast(graph, [a.dims for a in node.operands if a.is_tensor])
+    first = next((a for a in node.operands if a.is_tensor), None)
+    if operation.kind == "s" and first is not None:
+        return first.dims
+    if operation.kind == "r" and first is not None:
+        dim, keep = operation.argument(node.args, "dim"), operation.argument(node.args, "keepdim")
+        gone = reduced(dim, len(first.dims))
+        return tuple(1 if i in gone else d for i, d in enumerate(first.dims) if keep or i not in gone)
+    return None
+
+
+def reduced(dim: Any, rank: int) -> list[int]:
+    """The dimensions that a reduction takes away, counted from the front."""
+    dim = value_of(dim)
+    if dim is None or dim == ():
+        return list(range(rank))
+    return sorted(int(d) % rank for d in (dim if isinstance(dim, (tuple, list)) else [dim])) if rank else []
+
+
+def _matmul(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
+    a, b = (x.dims for x in node.args)
+    graph.agree(a[-1], b[-2] if len(b) > 1 else b[-1])
+    batch = broadcast(graph, [a[:-2], b[:-2]])
+    return batch + (a[-2:-1] if len(a) > 1 else ()) + (b[-1:] if len(b) > 1 else ())
+
+
+def _linear(graph: Graph, node: Node) -> Any:
+    x, weight = node.args[0].dims, node.args[1].dims
+    graph.agree(x[-1], weight[-1])
+    return x[:-1] + weight[:-1]
+
+
+def _permute(graph: Graph, node: Node) -> tuple[Dim, ...]:
+    dims = node.args[0].dims
+    return tuple(dims[int(value_of(d))] for d in node.args[1])
+
+
+def _transpose(graph: Graph, node: Node) -> tuple[Dim, ...]:
+    dims = list(node.args[0].dims)
+    i, j = (-2, -1) if node.op == "mT" else (int(value_of(d)) for d in node.args[1:])
+    dims[i], dims[j] = dims[j], dims[i]
+    return tuple(dims)
+
+
+def _unsqueeze(graph: Graph, node: Node) -> tuple[Dim, ...]:
+    dims = node.args[0].dims
+    at = int(value_of(node.args[1])) % (len(dims) + 1)
+    return (*dims[:at], 1, *dims[at:])
+
+
+def _squeeze(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
+    dims, dim = node.args[0].dims, value_of(node.args[1])
+    if dim is None:
+        return tuple(d for d in dims if d != 1)
+    gone = reduced(dim, len(dims))
+    return tuple(d for i, d in enumerate(dims) if i not in gone or node.args[0].value.shape[i] != 1)
+
+
+def _to_shape(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
+    """reshape, expand, new_zeros, sum_to_size: as the source says, where it says it; the one -1 by elimination."""
+    shape = node.args[1]
+    if isinstance(shape, Node):
+        return shape.args[0].dims if shape.op == "shape" else None
+    own = node.args[0].dims
+    if node.op == "expand":
+        offset = len(shape) - len(own)
+        return tuple(own[i - offset] if i >= offset and _is_minus_one(d) else d for i, d in enumerate(shape))
+    if not any(_is_minus_one(d) for d in shape):
+        return tuple(shape)
+    if node.op == "reshape" and all(not isinstance(d, frozenset) for d in own):
+        left, rest = list(own), [d for d in shape if not _is_minus_one(d)]
+        for d in rest:
+            match = next((o for o in left if graph.same(o, d)), None)
+            if match is None:
+                return None
+            left.remove(match)
+        product: Any = 1
+        for d in left:
+            product = graph.arith("mul", product, d)
+        return tuple(product if _is_minus_one(d) else d for d in shape)
+    return None
+
+
+def _is_minus_one(dim: Any) -> bool:
+    return not isinstance(dim, Node) and dim == -1
+
+
+def _flatten(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
+    dims = node.args[0].dims
+    if not dims:
+        return None
+    start, end = (int(value_of(a)) % len(dims) for a in node.args[1:])
+    product: Any = dims[start]
+    for d in dims[start + 1 : end + 1]:
+        if isinstance(product, frozenset) or isinstance(d, frozenset):
+            return None
+        product = graph.arith("mul", product, d)
+    return (*dims[:start], product, *dims[end + 1 :])
+
+
+def _index(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
+    """x[...] with integers, None and whole or open slices."""
+    dims, index = node.args[0].dims, node.args[1]
+    index = index if isinstance(index, tuple) else (index,)
+    if any((isinstance(i, Node) and i.is_tensor) or isinstance(i, (list, bool)) for i in index):
+        return None
+    used = sum(i is not None and i is not Ellipsis for i in index)
+    spread: list[Any] = []
+    for i in index:
+        spread += [slice(None)] * (len(dims) - used) if i is Ellipsis else [i]
+    result: list[Dim] = []
+    left = list(dims)
+    for i in spread:
+        if i is None:
+            result.append(1)
+            continue
+        d = left.pop(0)
+        if isinstance(i, slice):
+            result.append(d if i == slice(None) else _sliced(graph, d, i))
+    result += left
+    return None if any(d is None for d in result) else tuple(result)
+
+
+def _sliced(graph: Graph, dim: Dim, part: slice) -> Dim | None:
+    start, stop, step = part.start, part.stop, part.step
+    if isinstance(dim, frozenset) or step not in (None, 1):
+        return None
+    plain = [v for v in (start, stop) if not isinstance(v, Node) and v is not None]
+    if any(v < 0 for v in plain) or value_of(stop if stop is not None else 0) > value_of(dim):
+        return None
+    end = dim if stop is None else stop
+    return (
+        end
+        if start is None or (value_of(start) == 0 and not isinstance(start, Node))
+        else graph.arith("sub", end, start)
+    )
+
+
+def _like_index(graph: Graph, node: Node) -> tuple[Dim, ...]:
+    dims: tuple[Dim, ...] = node.args[2].dims
+    return dims
+
+
+def _stack(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
+    tensors, dim = node.args
+    if not isinstance(tensors, (tuple, list)):
+        return None
+    dims = tensors[0].dims
+    at = int(value_of(dim)) % (len(dims) + 1)
+    return (*dims[:at], len(tensors), *dims[at:])
+
+
+def _cat(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
+    tensors, dim = node.args
+    if not isinstance(tensors, (tuple, list)):
+        return None
+    dims = list(tensors[0].dims)
+    at = int(value_of(dim)) % len(dims)
+    total: Any = dims[at]
+    for t in tensors[1:]:
+        if len(t.dims) != len(dims) or isinstance(t.dims[at], frozenset) or isinstance(total, frozenset):
+            return None
+        total = graph.arith("add", total, t.dims[at])
+        for i, d in enumerate(t.dims):
+            if i != at:
+                graph.agree(dims[i], d)
+    dims[at] = total
+    return tuple(dims)
+
+
+def _created(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
+    """torch.arange(n), torch.zeros(n, m), torch.eye(n), torch.linspace(a, b, n)."""
+    name, args = node.args[0], node.args[1]
+    if name == "torch.arange" and len(args) == 1:
+        return tuple(args)
+    if name == "torch.arange" and len(args) == 2:
+        return (graph.arith("sub", args[1], args[0]),)
+    if name == "torch.eye":
+        return (args[0], args[1] if len(args) > 1 else args[0])
+    if name in ("torch.zeros", "torch.ones", "torch.rand", "torch.randn", "torch.full"):
+        shape = args[0] if args and isinstance(args[0], (tuple, list)) else args
+        return tuple(shape)
+    return None
+
+
+def _outer(graph: Graph, node: Node) -> tuple[Dim, ...]:
+    return (*node.args[0].dims, *node.args[1].dims)
+
+
+def _einsum(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
+    equation, operands = node.args
+    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    if not arrow or "." in equation:
+        return None
+    known: dict[str, Dim] = {}
+    for labels, tensor in zip(inputs.split(","), operands):
+        for label, dim in zip(labels, tensor.dims):
+            if label in known:
+                graph.agree(known[label], dim)
+            known.setdefault(label, dim)
+    return tuple(known[label] for label in output)
+
+
+def _first(graph: Graph, node: Node) -> tuple[Dim, ...]:
+    dims: tuple[Dim, ...] = node.args[0].dims
+    return dims
+
+
+_SHAPES: dict[str, Any] = {
+    "matmul": _matmul,
+    "linear": _linear,
+    "permute": _permute,
+    "transpose": _transpose,
+    "mT": _transpose,
+    "unsqueeze": _unsqueeze,
+    "squeeze": _squeeze,
+    "reshape": _to_shape,
+    "expand": _to_shape,
+    "new_zeros": _to_shape,
+    "new_ones": _to_shape,
+    "new_full": _to_shape,
+    "sum_to_size": _to_shape,
+    "flatten": _flatten,
+    "getitem": _index,
+    "gather": _like_index,
+    "stack": _stack,
+    "cat": _cat,
+    "create": _created,
+    "outer": _outer,
+    "einsum": _einsum,
+    "scatter": _first,
+    "scatter_add": _first,
+    "index_add": _first,
+    "index_put": _first,
+    "index_fill": _first,
+    "select_scatter": _first,
+    "slice_scatter": _first,
+    "masked_scatter": _first,
+    "inv": _first,
+    "cholesky": _first,
+}

@@ -1,0 +1,179 @@
+"""All values of one derivation: equal operations on equal values are made once, computed on the example, and given a shape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradsmith.deriving.algebra import Algebra
+from gradsmith.deriving.calls import bound
+from gradsmith.deriving.dims import dims_of, fresh
+from gradsmith.deriving.node import Node, is_number, key_of, nodes_in, value_of
+from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.table import INFIX, operations
+
+# What is no line of the table: leaves, looks at the outside of a tensor, parts of a tuple, calls that create.
+_OUTSIDE: dict[str, Callable[..., Any]] = {
+    "size": lambda x, i: x.shape[i],
+    "shape": lambda x: tuple(x.shape),
+    "numel": lambda x: x.numel(),
+    "dtype": lambda x: x.dtype,
+    "device": lambda x: x.device,
+    "item": lambda x, i: x[i],
+}
+
+
+class Graph(Algebra):
+    """`backward` is set while the sweep builds, `trusting` where equal sizes of the example are taken to be equal always."""
+
+    def __init__(self, *, trusting: bool) -> None:
+        self.operations = operations()
+        self.trusting = trusting
+        self.backward = False
+        self.pool: dict[Any, Node] = {}
+        self.conditions: dict[Node, bool] = {}  # comparisons of numbers that decided a branch
+        self.trusted: list[tuple[Any, ...]] = []  # sizes that were taken to be equal
+        self._roots: dict[Any, Any] = {}
+        self._count = 0
+
+    def leaf(self, op: str, args: tuple[Any, ...], value: Any) -> Node:
+        """An input, a gradient of an output, a literal."""
+        key = (op, key_of(args))
+        if key not in self.pool:
+            self.pool[key] = node = self._node(op, args, value)
+            if node.is_tensor:
+                node.dims = fresh(self, node)
+        return self.pool[key]
+
+    def literal(self, text: str, value: float) -> Node:
+        return self.leaf("literal", (text,), value)
+
+    def make(self, op: str, *args: Any, value: Any = None) -> Any:
+        """The one Node of this operation; `value` where it is computed already."""
+        if op == "size":
+            known = self._known_size(*args)
+            if known is not None:
+                return known
+            args = (args[0], value_of(args[1]) % args[0].value.ndim)
+        key: tuple[Any, ...] = (op, key_of(args))
+        if op in ("rand_like", "randn_like") or (op == "create" and args[0] in ("torch.rand", "torch.randn")):
+            key = (*key, self._count)  # two draws are two values
+        if key in self.pool:
+            return self.pool[key]
+        node = self._node(op, args, self._compute(op, args) if value is None else value)
+        self.pool[key] = node
+        operation = self.operations.get(op)
+        grows = (any(n.needs_grad for n in node.operands) and op not in _OUTSIDE | {"item": 0}) or (
+            op == "item" and args[0].needs_grad
+        )
+        floating = isinstance(node.value, Tensor) and (node.value.is_floating_point() or node.value.is_complex())
+        node.needs_grad = bool(grows) and (floating or node.is_parts) and not (operation is not None and operation.zero)
+        if node.is_tensor:
+            node.dims = dims_of(self, node)
+        return node
+
+    def _node(self, op: str, args: tuple[Any, ...], value: Any) -> Node:
+        self._count += 1
+        return Node(self, op, args, value, self._count)
+
+    def _known_size(self, node: Node, dim: Any) -> Any:
+        if not node.dims:
+            return None
+        known = node.dims[value_of(dim)]
+        return None if isinstance(known, frozenset) else known
+
+    def _compute(self, op: str, args: tuple[Any, ...]) -> Any:
+        values = [value_of(a) for a in args]
+        try:
+            with torch.no_grad():
+                if op in _OUTSIDE:
+                    return _OUTSIDE[op](*values)
+                if op == "python":
+                    return _python(values[0])(*values[1:])
+                if op == "create":
+                    return _torch(values[0])(*values[1], **dict(values[2]))
+                if op in INFIX:
+                    return INFIX[op][2](*values)
+                return self.operations[op].run(*values)
+        except Exception as error:
+            raise Refused(f"`{op}` could not be computed on the example: {error}.") from None
+
+    # ---- sizes
+
+    def same(self, a: Any, b: Any) -> bool:
+        """Are two sizes known to be equal, whatever the inputs are?"""
+        if isinstance(a, frozenset) or isinstance(b, frozenset):
+            return bool(a == b)
+        a, b = self._root(a), self._root(b)
+        return a is b or (not isinstance(a, Node) and not isinstance(b, Node) and a == b)
+
+    def agree(self, a: Any, b: Any) -> None:
+        """torch itself refuses sizes that differ here."""
+        if isinstance(a, Node) and isinstance(b, Node) and not self.same(a, b):
+            a, b = self._root(a), self._root(b)
+            if isinstance(a, Node) and isinstance(b, Node):
+                old, young = sorted((a, b), key=lambda n: n.serial)
+                self._roots[young.serial] = old
+
+    def trust(self, met: list[Any]) -> None:
+        """Equal on the example, so taken to be equal; forward tests it."""
+        nodes = [m for m in met if isinstance(m, Node)]
+        self.trusted.append(tuple(met))
+        for other in nodes[1:]:
+            self.agree(nodes[0], other)
+
+    def _root(self, size: Any) -> Any:
+        while isinstance(size, Node) and size.serial in self._roots:
+            size = self._roots[size.serial]
+        return size
+
+    def size(self, node: Node, dim: int) -> Any:
+        return self.make("size", node, dim)
+
+    def shape_of(self, node: Node) -> Node:
+        made: Node = self.make("shape", node)
+        return made
+
+    def zeros_of(self, like: Node, shaped: Node) -> Any:
+        return self.make("new_zeros", like, self.shape_of(shaped), None)
+
+    # ---- calls by name, as the table and the structured rules write them
+
+    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        op, arguments = bound(self, name, args, kwargs)
+        return self.arith(op, *arguments) if op in INFIX else self.make(op, *arguments)
+
+    def transposed(self, node: Node) -> Any:
+        """`x.mT`, without a second transpose where x is one already."""
+        if node.op == "mT":
+            return node.args[0]
+        if node.op == "transpose":
+            rank = len(node.dims)
+            if sorted(value_of(d) % rank for d in node.args[1:]) == [rank - 2, rank - 1]:
+                return node.args[0]
+        if node.op == "matmul" and node.back and node.grad_of is None:
+            a, b = node.args
+            if len(a.dims) > 1 and len(b.dims) > 1:
+                return self.make("matmul", self.transposed(b), self.transposed(a))
+        return self.make("mT", node)
+
+    def mentions(self, node: Any) -> bool:
+        return any(True for _ in nodes_in(node))
+
+
+def _python(name: str) -> Any:
+    return getattr(math, name.removeprefix("math.")) if name.startswith("math.") else {"int": int, "float": float}[name]
+
+
+def _torch(name: str) -> Any:
+    found: Any = torch
+    for part in name.split(".")[1:]:
+        found = getattr(found, part)
+    return found
+
+
+__all__ = ["Graph", "is_number"]

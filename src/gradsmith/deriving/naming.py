@@ -1,0 +1,58 @@
+"""Names for values that have none: made of the operation and of the names of its operands."""
+
+from __future__ import annotations
+
+from gradsmith.deriving.node import Node, is_number
+
+_WORDS = {
+    "mul": "product",
+    "div": "quotient",
+    "add": "total",
+    "sub": "difference",
+    "pow": "power",
+    "matmul": "product",
+    "getitem": "part",
+    "sum": "total",
+    "create": "constant",
+    "reshape": "reshaped",
+    "mT": "transposed",
+    "where": "chosen",
+    "vector_norm": "norm",
+    "to": "cast",
+    "item": "part",
+    "clamp": "clamped",
+    "gather": "picked",
+    "and": "mask",
+    "or": "mask",
+}
+_MASKS = ("lt", "le", "gt", "ge", "eq", "ne")
+
+
+def label(node: Node) -> str:
+    """A name that says what the value is."""
+    if node.name:
+        return node.name
+    if node.op in _MASKS or node.op == "invert":
+        return "mask"
+    names = list(dict.fromkeys(n.name for n in node.operands if n.name and n.is_tensor))
+    if len(names) == 2 and len("".join(names)) < 20:
+        joining = {"sub": "minus", "add": "plus", "div": "over", "mul": "times"}.get(node.op)
+        if joining:
+            return f"{names[0]}_{joining}_{names[1]}"
+    if node.op == "sub" and is_number(node.args[0], 1) and names:
+        return f"one_minus_{names[0]}"
+    if not names:
+        inner = {m.name for n in node.operands for m in n.operands if m.name and m.is_tensor}
+        names = [name for name in inner if name] if len(inner) == 1 else []
+    word = _WORDS.get(node.op, node.op)
+    return f"{word}_{names[0]}" if len(names) == 1 and len(names[0]) < 12 else word
+
+
+def unique(base: str, taken: set[str]) -> str:
+    """The name, or with a number behind it the first that is free."""
+    name, count = base, 1
+    while name in taken:
+        count += 1
+        name = f"{base}_{count}" if base[-1].isdigit() else f"{base}{count}"
+    taken.add(name)
+    return name

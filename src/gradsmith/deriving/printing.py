@@ -1,0 +1,246 @@
+"""Values as Python text: expressions, and the statements that compute some values from others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from gradsmith.deriving.naming import label, unique
+from gradsmith.deriving.node import OUTSIDE, Node, is_number, key_of, nodes_in
+from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.table import INFIX, PREFIX
+
+_WIDTH = 92
+_POSITIONAL = ("dim", "dims", "diagonal", "start_dim", "ord", "approximate")
+_ATOM = 12
+
+
+@dataclass(frozen=True)
+class Statement:
+    name: str
+    text: str
+    node: Node
+    uses: frozenset[str] = frozenset()
+
+
+@dataclass
+class Printer:
+    """Prints values in terms of the names it has; `outside` prints sizes and dtypes of inputs that are not at hand."""
+
+    names: dict[Node, str]
+    outside: Callable[[Node, str], str] | None = None
+    taken: set[str] = field(default_factory=set)
+    numbers: set[Node] = field(default_factory=set)  # inputs that are numbers, as far as they were printed
+
+    def text(self, value: Any, level: int = 0, *, whole: bool = False) -> str:
+        """The expression; in parentheses where it binds weaker than `level`."""
+        if isinstance(value, Node):
+            if value in self.names and not whole:
+                return self.names[value]
+            text, own = self._node(value)
+            return f"({text})" if own < level else text
+        if isinstance(value, tuple):
+            inner = ", ".join(self.text(v) for v in value)
+            return f"({inner},)" if len(value) == 1 else f"({inner})"
+        if isinstance(value, slice):
+            ends = [self.text(v) if v is not None else "" for v in (value.start, value.stop)]
+            return ":".join(ends) + (f":{self.text(value.step)}" if value.step is not None else "")
+        if value is Ellipsis:
+            return "..."
+        if isinstance(value, float) and not math.isfinite(value):
+            return f'float("{value}")'
+        if isinstance(value, str):
+            return '"' + value.replace('"', '\\"') + '"'
+        if isinstance(value, torch.device):
+            return f'torch.device("{value}")'
+        return f"({value!r})" if is_number(value) and value < 0 and level > 8 else repr(value)
+
+    def _node(self, node: Node) -> tuple[str, int]:
+        op, args = node.op, node.args
+        if op == "literal":
+            return args[0], _ATOM
+        if op == "input":
+            if node.is_tensor:
+                raise Refused(f"internal: {node.name} is not at hand.")
+            self.numbers.add(node)
+            return str(node.name), _ATOM
+        if op in OUTSIDE:
+            return self._outside(node), _ATOM
+        if op == "python":
+            return f"{args[0]}({', '.join(self.text(a) for a in args[1:])})", _ATOM
+        if op == "item":
+            return f"{self.text(args[0], _ATOM)}[{self.text(args[1])}]", _ATOM
+        if op == "create":
+            shown = [self.text(a) for a in args[1]] + [f"{k}={self.text(v)}" for k, v in args[2]]
+            return f"{args[0]}({', '.join(shown)})", _ATOM
+        if op in PREFIX:
+            loose = op == "neg" and args[0] not in self.names and args[0].op in ("mul", "div") and node.back
+            return PREFIX[op][0] + self.text(args[0], 8 if loose else 9), 8 if loose else 9
+        if op in INFIX:
+            return self._infix(node)
+        return self._call(node), _ATOM
+
+    def _infix(self, node: Node) -> tuple[str, int]:
+        sign, level, _ = INFIX[node.op]
+        a, b = node.args
+        if node.op == "pow":
+            base, power = self.text(a, level + 1), self.text(b, level)
+            simple = all(c.isalnum() or c in "._" for c in base + power.lstrip("-"))
+            return f"{base}{'**' if simple else ' ** '}{power}", level
+        # What the sweep has made may be regrouped; what the user wrote is computed in the user's order.
+        regrouped = {"add": ("add", "sub"), "mul": ("mul", "div")}.get(node.op, ())
+        loose = node.back and isinstance(b, Node) and b.op in regrouped
+        return f"{self.text(a, level + (level == 2))} {sign} {self.text(b, level + (not loose))}", level
+
+    def _call(self, node: Node) -> str:
+        operation = node.graph.operations[node.op]
+        args = node.args
+        if operation.style == "item":
+            index = self.text(args[1])
+            return f"{self.text(args[0], _ATOM)}[{index[1:-1].rstrip(',') if isinstance(args[1], tuple) else index}]"
+        if operation.style == "attribute":
+            return f"{self.text(args[0], _ATOM)}.{operation.name}"
+        if node.op == "einsum":
+            return f"torch.einsum({self.text(args[0])}, {', '.join(self.text(t) for t in args[1])})"
+        method = operation.style == "method"
+        if node.op == "expand" and isinstance(args[1], Node):
+            shape = self.text(args[1])
+            if shape.endswith(".shape"):
+                return f"{self.text(args[0], _ATOM)}.expand_as({shape.removesuffix('.shape')})"
+        shown: list[str] = []
+        skipped = False
+        for i, (param, value) in enumerate(zip(operation.params, args)):
+            if param in operation.defaults and key_of(value) == key_of(operation.defaults[param]):
+                skipped = True
+                continue
+            named = skipped or param in operation.keyword or (param in operation.defaults and param not in _POSITIONAL)
+            skipped = named
+            shown.append((f"{param}=" if named and i else "") + self.text(value, _ATOM if method and not i else 0))
+        if method:
+            return f"{shown[0]}.{operation.name}({', '.join(shown[1:])})"
+        return f"{operation.style}.{operation.name}({', '.join(shown)})"
+
+    # ---- sizes and dtypes: of whatever is at hand and has the same
+
+    def _outside(self, node: Node) -> str:
+        x = node.args[0]
+        if node.op == "size":
+            return self._size(node)
+        if node.op in ("dtype", "device"):
+            for other, name in self.names.items():
+                if other.is_tensor and (other.value.dtype == x.value.dtype or node.op == "device"):
+                    return f"{name}.{node.op}"
+            return self._of_input(x, node.op)
+        tail = "numel()" if node.op == "numel" else "shape"
+        for other, name in sorted(self.names.items(), key=lambda item: item[0] is not x):
+            if other is x or (other.is_tensor and x.dims and _same_dims(other, x)):
+                return f"{name}.{tail}"
+        if x.op == "input":
+            return self._of_input(x, tail)
+        for other in x.graph.pool.values():
+            if other.op == "input" and other.is_tensor and _same_dims(other, x) and x.dims:
+                return self._of_input(other, tail)
+        if any(isinstance(d, frozenset) for d in x.dims):
+            if x.op not in x.graph.operations or x.graph.operations[x.op].kind != "e":
+                raise Refused(f"the shape of a value in line {x.line} cannot be written down.")
+            shapes = ", ".join(self.text(x.graph.shape_of(n)) for n in x.operands if n.is_tensor)
+            return f"torch.broadcast_shapes({shapes})" + (".numel()" if tail == "numel()" else "")
+        if tail == "shape":
+            return self.text(tuple(x.dims))
+        return "(" + " * ".join(self.text(d, 9) for d in x.dims) + ")" if x.dims else "1"
+
+    def _size(self, node: Node) -> str:
+        x, dim = node.args
+        for other, name in sorted(self.names.items(), key=lambda item: item[0] is not x):
+            if not other.is_tensor:
+                continue
+            for i, d in enumerate(other.dims):
+                if d is node or (not isinstance(d, frozenset) and node.graph.same(d, node)):
+                    return f"{name}.shape[{-1 if i == len(other.dims) - 1 else i}]"
+        if x.op == "input":
+            return self._of_input(x, "shape") + f"[{-1 if dim == len(x.dims) - 1 else dim}]"
+        raise Refused(f"the size of a value in line {x.line} cannot be written down.")
+
+    def _of_input(self, x: Node, what: str) -> str:
+        if self.outside is None or x.op != "input":
+            raise Refused(f"internal: the {what} of {x.name or x.op} is not at hand.")
+        return self.outside(x, what)
+
+    # ---- statements
+
+    def statements(self, targets: Mapping[Node, str]) -> list[Statement]:
+        """Assignments that compute the targets: what is used twice, has a name or would be too long stands on its own line."""
+        needed, counts = self._reach(list(targets))
+        self.taken |= set(targets.values())
+        made: list[Statement] = []
+        for node in sorted(needed, key=lambda n: n.serial):
+            parts = self._parts(node, needed, targets)
+            if parts:
+                text = self.text(node, whole=True)
+                self.names |= parts
+                made.append(Statement(", ".join(parts.values()), text, node))
+                continue
+            name = self._name(node, counts.get(node, 0), targets)
+            if name is None:
+                continue
+            text = self.text(node, whole=True)
+            made.append(Statement(name, text, node))
+            self.names[node] = name
+        return made
+
+    def _parts(self, node: Node, needed: set[Node], targets: Mapping[Node, str]) -> dict[Node, str]:
+        """Names for all parts of a tuple, where every part has one: it is unpacked in one line."""
+        if not node.is_parts or node in targets:
+            return {}
+        items = {n.args[1]: n for n in needed if n.op == "item" and n.args[0] is node}
+        users = [n for n in needed if node in n.operands and n.op != "item"]
+        if (
+            users
+            or len(items) < len(node.value)
+            or not all(n.name for n in items.values())
+            or set(items.values()) & set(targets)
+        ):
+            return {}
+        return {items[i]: unique(str(items[i].name), self.taken) for i in sorted(items)}
+
+    def _reach(self, targets: list[Node]) -> tuple[set[Node], dict[Node, int]]:
+        seen: set[Node] = set()
+        counts: dict[Node, int] = {}
+        todo = list(targets)
+        while todo:
+            node = todo.pop()
+            if node in seen or node in self.names:
+                continue
+            seen.add(node)
+            if node.op in OUTSIDE:
+                continue
+            for inner in nodes_in(node.args):
+                counts[inner] = counts.get(inner, 0) + 1
+                todo.append(inner)
+        return seen, counts
+
+    def _name(self, node: Node, uses: int, targets: Mapping[Node, str]) -> str | None:
+        if node in targets:
+            return targets[node]
+        if node in self.names or node.op in ("input", "literal", *OUTSIDE):
+            return None
+        if not node.is_tensor and not node.is_parts:
+            if node.name and not node.back and uses > 1:
+                return unique(node.name, self.taken)
+            return None
+        if node.grad_of is not None and node.grad_of.name:
+            return unique(f"grad_{node.grad_of.name}", self.taken)
+        if not node.back and node.name:
+            return unique(node.name, self.taken)
+        simple = node.op in ("mT", "item", "transpose") or (node.op == "getitem" and not node.back) or node.op == "neg"
+        if (uses > 1 and not simple) or len(self.text(node, whole=True)) > _WIDTH - 20:
+            return unique(f"grad_{label(node.grad_of)}" if node.grad_of is not None else label(node), self.taken)
+        return None
+
+
+def _same_dims(a: Node, b: Node) -> bool:
+    return len(a.dims) == len(b.dims) and all(a.graph.same(p, q) for p, q in zip(a.dims, b.dims))

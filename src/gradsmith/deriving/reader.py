@@ -1,0 +1,442 @@
+"""Forward, run on the example while every operation is written down.
+
+The user's own Python runs, so helpers, branches, loops and comprehensions resolve by themselves. A tensor that no operation
+here has made is refused: nothing is ever taken for a constant.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from gradsmith.deriving import composites
+from gradsmith.deriving.graph import Graph
+from gradsmith.deriving.node import Node
+from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.scalars import Real, Whole, number, plain
+
+_LEAVES = {
+    "item": "takes a number out of the tensor",
+    "tolist": "takes numbers out of the tensor",
+    "numpy": "leaves PyTorch for NumPy",
+    "__array__": "leaves PyTorch for NumPy",
+    "__float__": "takes a number out of the tensor",
+    "__int__": "takes a number out of the tensor",
+    "__index__": "takes a number out of the tensor",
+    "backward": "runs backward inside forward",
+    "register_hook": "registers a hook",
+    "data_ptr": "passes a raw pointer",
+}
+_ATTRIBUTES = ("is_cuda", "requires_grad", "is_leaf", "ndim", "device", "dtype", "layout", "is_sparse", "names")
+_CREATING: tuple[str, ...] = (
+    "arange",
+    "zeros",
+    "ones",
+    "eye",
+    "full",
+    "linspace",
+    "logspace",
+    "tensor",
+    "empty",
+    "tril_indices",
+)
+_CREATING += ("triu_indices", "hann_window", "hamming_window", "blackman_window", "kaiser_window", "as_tensor")
+_DRAWING = ("rand", "randn", "rand_like", "randn_like")
+_DRAWS = ("dropout", "bernoulli", "multinomial", "randint", "randperm", "normal", "randint_like", "alpha_dropout")
+_SAME = (
+    "contiguous",
+    "clone",
+    "cpu",
+    "cuda",
+    "requires_grad_",
+    "positive",
+    "alias",
+    "conj",
+    "resolve_conj",
+    "pin_memory",
+)
+_PLAIN: tuple[str, ...] = (
+    "dim",
+    "is_floating_point",
+    "is_complex",
+    "ndimension",
+    "stride",
+    "is_contiguous",
+    "element_size",
+    "get_device",
+)
+_PLAIN += ("__hash__", "__repr__", "__format__", "is_tensor", "storage_offset", "_is_view", "is_nonzero", "__dir__")
+_PLAIN += (
+    "_set_grad_enabled",
+    "finfo",
+    "iinfo",
+    "result_type",
+    "promote_types",
+    "get_default_dtype",
+    "is_grad_enabled",
+)
+
+
+class Reader(TorchFunctionMode):
+    """Active while forward runs; afterwards `node_of(tensor)` tells what each tensor is."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__()
+        self.graph = graph
+        self._nodes: dict[int, tuple[Tensor, Node]] = {}
+        self.quiet = 0
+        self.turn: tuple[int, int] | None = None
+
+    # ---- what is known of a tensor
+
+    def register(self, tensor: Tensor, node: Node) -> Tensor:
+        self._nodes[id(tensor)] = (tensor, node)
+        return tensor
+
+    def known(self, value: Any) -> Node | None:
+        if isinstance(value, (Whole, Real)):
+            return value.node
+        found = self._nodes.get(id(value)) if isinstance(value, Tensor) else None
+        return found[1] if found is not None and found[0] is value else None
+
+    def nodes(self, value: Any) -> Any:
+        """The arguments of a call, with Nodes for tensors and for numbers that have one."""
+        if isinstance(value, Tensor):
+            node = self.known(value)
+            if node is None:
+                self._unknown(value)
+            return node
+        if isinstance(value, (Whole, Real)):
+            return value.node
+        if isinstance(value, (tuple, list)):
+            return tuple(self.nodes(v) for v in value)
+        if isinstance(value, slice):
+            return slice(self.nodes(value.start), self.nodes(value.stop), self.nodes(value.step))
+        return value
+
+    def _unknown(self, tensor: Tensor) -> None:
+        if tensor.requires_grad:
+            raise Refused(
+                "forward uses a tensor from outside that requires grad.",
+                "Make it an argument: as it is, it gets no gradient.",
+            )
+        raise Refused("forward uses a tensor from outside.", "Make it an argument, or build it inside forward.")
+
+    # ---- one call
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        try:
+            return self._read(func, args, kwargs or {})
+        except Refused as refusal:
+            raise refusal.at(user_line()) from None
+
+    def _read(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        name = getattr(func, "__name__", str(func))
+        if name in ("__get__", "__set__"):
+            return self._attribute(func, args, setting=name == "__set__")
+        if name in _PLAIN:
+            return func(*args, **kwargs)
+        if name in _LEAVES:
+            raise Refused(
+                f"`.{name.strip('_')}()` {_LEAVES[name]}.", "Keep it a tensor, or pass the number as an argument."
+            )
+        if name in ("__bool__", "is_nonzero", "equal", "allclose", "__contains__"):
+            raise Refused(
+                "a branch depends on the value of a tensor.",
+                "Use torch.where, or derive each side of the branch alone.",
+            )
+        if name in _DRAWS:
+            raise Refused(f"`{name}` draws random numbers.", "Draw them outside and pass them as an argument.")
+        if name == "__len__":
+            return number_of(self.graph.size(self._one(args[0]), 0))
+        if name == "size" or name == "numel":
+            return self._size(name, args, kwargs)
+        if name in _SAME:
+            return args[0]
+        return self._operation(func, name, args, kwargs)
+
+    def _one(self, tensor: Tensor) -> Node:
+        node: Node = self.nodes(tensor)
+        return node
+
+    def _attribute(self, func: Any, args: Any, *, setting: bool) -> Any:
+        name = getattr(getattr(func, "__self__", None), "__name__", "")
+        if setting or name in ("data", "grad"):
+            raise Refused(f"`.{name}` hides the value from autograd.", "Write .detach() if that is what you mean.")
+        if name == "shape":
+            return self._size("size", args[:1], {})
+        if name in ("T", "mT", "H", "mH"):
+            node = self._one(args[0])
+            if len(node.dims) < 2:
+                return args[0]
+            if name in ("T", "H") and len(node.dims) > 2:
+                return self._result("permute", (node, tuple(reversed(range(len(node.dims))))), func(*args))
+            return self._result("mT", (node,), func(*args))
+        if name in ("real", "imag"):
+            if not args[0].is_complex() and name == "real":
+                return args[0]
+            raise Refused(f"`.{name}` of a complex tensor has no rule.")
+        if name in _ATTRIBUTES:
+            return func(*args)
+        raise Refused(f"`.{name}` is not understood.")
+
+    def _size(self, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        node = self._one(args[0])
+        if name == "numel":
+            return number(self.graph.make("numel", node))
+        dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
+        if dim is not None:
+            return number_of(self.graph.size(node, int(dim)))
+        return torch.Size(tuple(number_of(self.graph.size(node, i)) for i in range(args[0].ndim)))
+
+    def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        replacement = getattr(composites, name, None) if not name.startswith("_") else None
+        if replacement is not None and getattr(replacement, "__module__", "") == composites.__name__:
+            return self._inlined(replacement, args, kwargs)
+        if name in ("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__") or (
+            name.endswith("_") and not name.endswith("__")
+        ):
+            return self._in_place(name, args, kwargs)
+        if kwargs.get("out") is not None:
+            raise Refused(f"`{name}` writes into `out`.", "Use what it returns.")
+        if name in _CREATING or (name in _DRAWING and not any(isinstance(a, Tensor) for a in args)):
+            return self._created(func, name, args, kwargs)
+        name, args = _mirrored(name, args)
+        if name == "getitem":
+            with self:
+                args = (args[0], _without_lists(args[1]))
+        node = self.call(name, args, kwargs)
+        if node is None:
+            body = _python_body(func)
+            if body is None:
+                raise Refused(
+                    f"`{name}` has no derivative rule.",
+                    "Derive the parts around it, or write it with other operations.",
+                )
+            return self._inlined(body, args, kwargs)
+        return self._given(node)
+
+    def call(self, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        """The Node of a call of the table; None where the table does not have it."""
+        from gradsmith.deriving.calls import bound
+
+        arguments = tuple(self._like("dtype", v) if isinstance(v, torch.dtype) else self.nodes(v) for v in args)
+        named = {k: self._like("dtype", v) if isinstance(v, torch.dtype) else self.nodes(v) for k, v in kwargs.items()}
+        if name == "to" and not any(isinstance(a, (torch.dtype, Tensor)) for a in (*args[1:], *kwargs.values())):
+            return arguments[0]
+        try:
+            op, full = bound(self.graph, name, arguments, named)
+        except Refused as refusal:
+            if "has no derivative rule" in refusal.reason:
+                return None
+            raise
+        return self._result_node(op, full)
+
+    def _result_node(self, op: str, args: tuple[Any, ...]) -> Any:
+        node = self.graph.make(op, *args)
+        if isinstance(node.value, Tensor) and node.value.is_complex():
+            raise Refused(f"`{op}` gives a complex tensor.", "Complex numbers have no rules here.")
+        if node.needs_grad and not torch.is_grad_enabled() and node.is_tensor:
+            node = self.graph.make("detach", node)
+        if node.line is None:
+            node.line, node.turn = user_line(), self.turn
+        return node
+
+    def _result(self, op: str, args: tuple[Any, ...], value: Any) -> Any:
+        return self._given(self._result_node(op, args))
+
+    def _given(self, node: Node) -> Any:
+        """What forward gets: a fresh tensor of its own for every value, so that identity tells values apart."""
+        if node.is_tensor:
+            return self.register(node.value.detach(), node)
+        if isinstance(node.value, (tuple, list)):
+            parts = [self._given(self._result_node("item", (node, i))) for i in range(len(node.value))]
+            return type(node.value)(parts)
+        return number(node)
+
+    def _inlined(self, body: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        """A composite of torch, read as the operations that it is made of; its own names are nobody's."""
+        self.quiet += 1
+        try:
+            with self:
+                return body(*args, **{k: v for k, v in kwargs.items() if k != "_stacklevel" and k != "out"})
+        finally:
+            self.quiet -= 1
+
+    def _created(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        if name == "as_tensor" and args and isinstance(args[0], Tensor):
+            return args[0]
+        if name in ("tensor", "as_tensor") and _holds_tensors(args):
+            raise Refused(f"`torch.{name}` copies tensors and loses their gradient.", "Use torch.stack.")
+        named = {k: v for k, v in kwargs.items() if v is not None and k not in ("layout", "pin_memory")}
+        if named.pop("requires_grad", False):
+            raise Refused("forward creates a tensor that requires grad.", "Make it an argument.")
+        with torch.no_grad():
+            value = func(*args, **kwargs)
+        pairs = tuple((k, self._like(k, v)) for k, v in named.items())
+        node = self.graph.make("create", f"torch.{name}", self.nodes(tuple(args)), pairs, value=value)
+        if node.line is None:
+            node.line, node.turn = user_line(), self.turn
+        return self._given(node)
+
+    def _like(self, key: str, value: Any) -> Any:
+        """A dtype or device that an input has is written as that input's: examples must not be baked in."""
+        if key == "device" or value == torch.float64:  # what is read is always double; who writes float64 is rare
+            for _, node in list(self._nodes.values()):
+                if node.op == "input" and node.is_tensor and (key == "device" or node.value.dtype == value):
+                    return self.graph.make(key, node)
+        return self.nodes(value)
+
+    def _in_place(self, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        """An in-place operation on a local that shares its memory with nothing else is the same out of place."""
+        target = args[0]
+        node = self._one(target)
+        if node.op == "input":
+            raise Refused("forward changes an input in place.", "Write it out of place.")
+        root = node
+        while root.op in (
+            "getitem",
+            "reshape",
+            "transpose",
+            "permute",
+            "mT",
+            "item",
+            "expand",
+            "unsqueeze",
+            "squeeze",
+            "detach",
+        ):
+            root = root.args[0]
+        if root is not node or self._views(node):
+            raise Refused("forward writes into memory that another value shares.", "Write it out of place.")
+        if name == "__setitem__":
+            new = self._written(node, self.nodes(args[1]), self.nodes(args[2]))
+        else:
+            plain_name = name.strip("_").removeprefix("i") if name.startswith("__i") else name.rstrip("_")
+            plain_name = {"truediv": "div", "zero": "zeros_like", "fill": "full_like"}.get(plain_name, plain_name)
+            new = self.call(plain_name, args, kwargs)
+            if new is None:
+                raise Refused(f"`{name}` has no rule.", "Write it out of place.")
+        if new.value.shape != target.shape:
+            raise Refused(f"`{name}` changes a shape in place.", "Write it out of place.")
+        if new.value.dtype != target.dtype:
+            new = self.graph.make("to", new, self._like("dtype", target.dtype))
+        with torch.no_grad():
+            target.data = new.value.detach().clone()
+        self.register(target, new)
+        return target
+
+    def _views(self, node: Node) -> bool:
+        return any(
+            other is not node and other.is_tensor and node in other.operands and other.op in _VIEWS
+            for _, other in self._nodes.values()
+        )
+
+    def _written(self, node: Node, index: Any, value: Any) -> Node:
+        """`x[index] = value` as a new tensor."""
+        if not (isinstance(value, Node) and value.is_tensor):
+            value = self.graph.make("new_full", node, (), value, None)
+        part = self.graph.make("getitem", node, index)
+        if value.value.dtype != node.value.dtype:
+            value = self.graph.make("to", value, self._like("dtype", node.value.dtype))
+        single = index if isinstance(index, tuple) else (index,)
+        if all(isinstance(i, Node) and i.is_tensor for i in single):
+            made: Node = self.graph.make("index_put", node, tuple(single), value, False)
+            return made
+        if value.value.shape != part.value.shape:
+            value = self.graph.make("expand", value, self.graph.shape_of(part))
+        hard = [
+            (k, i)
+            for k, i in enumerate(single)
+            if i is not Ellipsis and not (isinstance(i, slice) and i == slice(None))
+        ]
+        if len(hard) != 1 or None in single or (isinstance(hard[0][1], Node) and hard[0][1].is_tensor):
+            raise Refused(
+                "this assignment to an index has no rule.", "Write one index per assignment, or use torch.cat."
+            )
+        k, i = hard[0]
+        dim = k - len(single) if Ellipsis in single[:k] else k
+        if isinstance(i, slice):
+            return self.graph.make("slice_scatter", node, value, dim, i.start, i.stop, i.step or 1)  # type: ignore[no-any-return]
+        return self.graph.make("select_scatter", node, value, dim, i)  # type: ignore[no-any-return]
+
+
+_VIEWS = (
+    "getitem",
+    "reshape",
+    "transpose",
+    "permute",
+    "mT",
+    "item",
+    "expand",
+    "unsqueeze",
+    "squeeze",
+    "chunk",
+    "split",
+    "unbind",
+)
+
+
+def number_of(dim: Any) -> Any:
+    return number(dim) if isinstance(dim, Node) else dim
+
+
+def user_line() -> int | None:
+    """The line of the user's code that is running."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if "gradsmith/deriving" not in path and "/torch/" not in path and "site-packages/torch" not in path:
+            return frame.f_lineno
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def _mirrored(name: str, args: Any) -> tuple[str, Any]:
+    """`__rsub__` and its like, and the dunder names."""
+    if name == "__getitem__":
+        return "getitem", args
+    if name in ("__rsub__", "__rpow__", "__rdiv__", "__rtruediv__", "__rfloordiv__", "__rmatmul__", "__rmod__"):
+        plain_name = {"div": "div", "truediv": "div", "floordiv": "floor_divide", "mod": "remainder"}
+        bare = name.strip("_")[1:]
+        return plain_name.get(bare, bare), (args[1], args[0])
+    if name.startswith("__") and name.endswith("__"):
+        bare = name.strip("_")
+        return {"floordiv": "floor_divide", "mod": "remainder", "truediv": "div", "radd": "add", "rmul": "mul"}.get(
+            bare, bare
+        ), args
+    return name, args
+
+
+def _python_body(func: Any) -> Callable[..., Any] | None:
+    """A function of torch that is written in Python, made to run its body instead of asking us again."""
+    code, scope = getattr(func, "__code__", None), getattr(func, "__globals__", None)
+    if code is None or scope is None or not str(scope.get("__name__", "")).startswith("torch.") or func.__closure__:
+        return None
+    import types
+
+    quiet = {name: (lambda *_: False) for name in scope if name.startswith("has_torch_function")}
+    made = types.FunctionType(code, {**scope, **quiet}, func.__name__, func.__defaults__)
+    made.__kwdefaults__ = func.__kwdefaults__
+    return made
+
+
+def _without_lists(index: Any) -> Any:
+    """x[[1, 2]] is not x[1, 2]: a list of numbers is a tensor of them."""
+    if isinstance(index, list):
+        return torch.tensor(index)
+    return tuple(_without_lists(i) for i in index) if isinstance(index, tuple) else index
+
+
+def _holds_tensors(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return True
+    return isinstance(value, (tuple, list)) and any(_holds_tensors(v) for v in value)
+
+
+__all__ = ["Reader", "plain", "user_line"]

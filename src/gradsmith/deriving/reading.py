@@ -1,0 +1,279 @@
+"""From a function and example inputs to a graph: inputs, options, outputs, and the names that the user gave."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gradsmith.deriving.graph import Graph
+from gradsmith.deriving.node import Node
+from gradsmith.deriving.reader import Reader, user_line
+from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.scalars import Mathematics, Real, RealNumbers, Whole, WholeNumbers, number
+
+_MOST_TURNS = 4
+
+
+@dataclass
+class Reading:
+    """What forward does, on one example."""
+
+    fn: Callable[..., Any]
+    name: str
+    graph: Graph
+    signature: inspect.Signature
+    inputs: dict[str, Node]  # tensors and numbers, in the order of the signature
+    options: dict[str, Any]  # everything else: strings, flags, None, dtypes
+    outputs: list[Node]
+    single: bool
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def tensors(self) -> list[Node]:
+        return [n for n in self.inputs.values() if n.is_tensor]
+
+
+def read(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, trusting: bool) -> Reading:
+    """Run `fn` on copies of the example and write down what it does. Raises Refused where it cannot be derived."""
+    function = plain_function(fn)
+    signature = inspect.signature(function)
+    context = getattr(function, "gradsmith_context", None)
+    call: Callable[..., Any] = function
+    if context is not None:
+        signature = signature.replace(parameters=[p for p in signature.parameters.values() if p.name != context])
+        call = functools.partial(function, _Context())
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise Refused(f"the inputs do not fit `{function.__name__}`: {error}.") from None
+    bound.apply_defaults()
+    graph = Graph(trusting=trusting)
+    reader = Reader(graph)
+    inputs: dict[str, Node] = {}
+    options: dict[str, Any] = {}
+    values = {}
+    wanted = any(isinstance(v, Tensor) and v.requires_grad for v in bound.arguments.values())
+    for name, value in bound.arguments.items():
+        kind = bound.signature.parameters[name].kind
+        if (kind is kind.VAR_POSITIONAL and value == ()) or (kind is kind.VAR_KEYWORD and value == {}):
+            continue
+        if kind in (kind.VAR_POSITIONAL, kind.VAR_KEYWORD):
+            raise Refused(f"forward takes `*{name}`.", "Name its arguments.")
+        values[name] = _argument(graph, reader, name, value, wanted, inputs, options)
+    rebuilt: Any = _rebuilt(function, graph)
+    outputs, single = _run(reader, rebuilt, values if context is None else {context: _Context(), **values})
+    if not any(out.needs_grad for out in outputs):
+        raise Refused("no output depends on an input that requires grad.", "Set requires_grad on the example inputs.")
+    return Reading(call, function.__name__, graph, bound.signature, inputs, options, outputs, single)
+
+
+def plain_function(fn: Any) -> Callable[..., Any]:
+    """The Python function behind what is given."""
+    if isinstance(fn, torch.nn.Module):
+        raise Refused(
+            "a module keeps its parameters to itself.", "Write a function that takes them as arguments, and derive it."
+        )
+    if isinstance(fn, type) and issubclass(fn, torch.autograd.Function):
+        return _forward_of(fn)
+    found = inspect.unwrap(fn) if callable(fn) else fn
+    if isinstance(found, types.MethodType):
+        raise Refused("a bound method keeps its object to itself.", "Write a function that takes what it needs.")
+    if not isinstance(found, types.FunctionType):
+        raise Refused(f"{getattr(fn, '__name__', fn)!r} is not a Python function, so its source cannot be read.")
+    return found
+
+
+class _Context:
+    """Stands for ctx while the forward of a Function is read: what it is given is nobody's business."""
+
+    needs_input_grad = (True,) * 64
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args, **kwargs: None
+
+
+def _forward_of(cls: type[torch.autograd.Function]) -> Callable[..., Any]:
+    """The forward of a Function as a plain function, without ctx, under the Function's name."""
+    forward = inspect.unwrap(cls.forward)
+    if not isinstance(forward, types.FunctionType):
+        raise Refused(f"{cls.__name__} has no forward in Python.")
+    parameters = list(inspect.signature(forward).parameters)
+    own = cls.setup_context is not torch.autograd.Function.setup_context
+    made = types.FunctionType(
+        forward.__code__, forward.__globals__, forward.__name__, forward.__defaults__, forward.__closure__
+    )
+    made.__kwdefaults__ = forward.__kwdefaults__
+    made.__name__ = "_".join(_words(cls.__name__))
+    if not own:
+        made.__dict__["gradsmith_context"] = parameters[0]
+    return made
+
+
+def _words(name: str) -> list[str]:
+    """`MyOp` as my, op.
+
+    >>> _words("FocalLoss")
+    ['focal', 'loss']
+    """
+    words: list[str] = []
+    for i, letter in enumerate(name.strip("_")):
+        if i == 0 or (letter.isupper() and not name.strip("_")[i - 1].isupper()):
+            words.append("")
+        words[-1] += letter.lower()
+    return words
+
+
+def _argument(
+    graph: Graph, reader: Reader, name: str, value: Any, wanted: bool, inputs: dict[str, Node], options: dict[str, Any]
+) -> Any:
+    if isinstance(value, Tensor):
+        if value.is_complex():
+            raise Refused(f"`{name}` is complex.", "Complex numbers have no rules here.")
+        copy = value.detach().clone()
+        copy = copy.double() if copy.is_floating_point() else copy
+        node = graph.leaf("input", (name,), copy)
+        node.needs_grad = value.is_floating_point() and (value.requires_grad or not wanted)
+        node.name = name
+        inputs[name] = node
+        return reader.register(copy.detach(), node)
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+        node = graph.leaf("input", (name,), value)
+        node.name = name
+        inputs[name] = node
+        return number(node)
+    if isinstance(value, (tuple, list)) and any(isinstance(v, Tensor) for v in value):
+        raise Refused(
+            f"`{name}` is a {type(value).__name__} of tensors.", "Pass each tensor as an argument of its own."
+        )
+    options[name] = value
+    return value
+
+
+def _run(reader: Reader, function: Callable[..., Any], values: dict[str, Any]) -> tuple[list[Node], bool]:
+    namer = Namer(reader, function.__code__)
+    before = sys.gettrace()
+    sys.settrace(namer.watch)
+    try:
+        with reader, torch.enable_grad():
+            result = function(**values)
+        namer.refuse_long_loops()
+    except Refused:
+        raise
+    except Exception as error:
+        where = _line_in(error, function)
+        raise Refused(
+            f"forward raised {type(error).__name__}: {error}.", "Give inputs on which it runs.", where
+        ) from None
+    finally:
+        sys.settrace(before)
+    single = not isinstance(result, (tuple, list))
+    outputs = []
+    for value in [result] if single else result:
+        node = reader.known(value)
+        if node is None or not node.is_tensor:
+            what = (
+                "a tensor that no operation here has made" if isinstance(value, Tensor) else f"a {type(value).__name__}"
+            )
+            raise Refused(f"forward returns {what}.", "Return tensors, or a tuple of tensors.")
+        outputs.append(node)
+    return outputs, single
+
+
+def _line_in(error: BaseException, function: Any) -> int | None:
+    found, trace = None, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code is function.__code__:
+            found = trace.tb_lineno
+        trace = trace.tb_next
+    return found or user_line()
+
+
+class Namer:
+    """Gives every value the name of the first variable that holds it. Names of forward itself win over those of helpers."""
+
+    def __init__(self, reader: Reader, code: types.CodeType) -> None:
+        self.reader, self.code = reader, code
+        self.visits: dict[tuple[int, int], int] = {}
+
+    def refuse_long_loops(self) -> None:
+        """A loop is unrolled up to four turns; more would not be readable."""
+        longest = {line: n for (_, line), n in self.visits.items() if n > _MOST_TURNS}
+        for node in self.reader.graph.pool.values():
+            if node.line in longest and node.needs_grad:
+                turns = longest[node.line]
+                raise Refused(
+                    f"the loop around this line has {turns} turns; unrolled, backward would not be readable.",
+                    "Derive the body of the loop alone, or use gs.scan.",
+                    node.line,
+                )
+
+    def watch(self, frame: Any, event: str, arg: Any) -> Any:
+        path = frame.f_code.co_filename
+        if (
+            self.reader.quiet
+            or "/torch/" in path
+            or "gradsmith/deriving" in path
+            or frame.f_code.co_name.startswith("<")
+        ):
+            return None
+        return self._look
+
+    def _look(self, frame: Any, event: str, arg: Any) -> Any:
+        if event == "line":
+            key = (id(frame), frame.f_lineno)
+            self.visits[key] = self.visits.get(key, 0) + 1
+        for name, value in list(frame.f_locals.items()):
+            if isinstance(value, (Tensor, Whole, Real)):
+                node = self.reader.known(value)
+                if (
+                    node is not None
+                    and node.name is None
+                    and node.op not in ("size", "literal")
+                    and not name.startswith("_")
+                ):
+                    node.name = name
+        return self._look
+
+
+def _rebuilt(function: Any, graph: Graph) -> types.FunctionType:
+    """The function with `math`, `int` and `float` that keep track of numbers; its own helpers likewise."""
+    scopes: dict[int, dict[str, Any]] = {}
+
+    def scope_of(old: dict[str, Any]) -> dict[str, Any]:
+        if id(old) in scopes:
+            return scopes[id(old)]
+        scopes[id(old)] = new = dict(old)
+        new |= {"int": WholeNumbers, "float": RealNumbers}
+        for name, value in old.items():
+            if value is math or (getattr(value, "__name__", "") == "numpy" and isinstance(value, types.ModuleType)):
+                new[name] = Mathematics(graph, value)
+            elif getattr(value, "__module__", None) == "math" and callable(value):
+                new[name] = getattr(Mathematics(graph, math), value.__name__)
+            elif isinstance(value, types.FunctionType) and _is_users(value):
+                new[name] = again(value)
+        return new
+
+    def again(old: types.FunctionType) -> types.FunctionType:
+        made = types.FunctionType(
+            old.__code__, scope_of(old.__globals__), old.__name__, old.__defaults__, old.__closure__
+        )
+        made.__kwdefaults__ = old.__kwdefaults__
+        return made
+
+    for cell in function.__closure__ or ():
+        if isinstance(cell.cell_contents, Tensor):
+            raise Refused("forward closes over a tensor.", "Make it an argument: as it is, it gets no gradient.")
+    return again(function)
+
+
+def _is_users(function: types.FunctionType) -> bool:
+    return str(function.__module__).split(".")[0] not in ("torch", "numpy", "math", "typing", "functools", "einops")

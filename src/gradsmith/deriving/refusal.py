@@ -1,0 +1,18 @@
+"""A forward that cannot be derived: the line, the reason, and what to write instead."""
+
+from __future__ import annotations
+
+from gradsmith.findings import GradsmithError
+
+
+class Refused(GradsmithError):
+    """Raised wherever a derivative would have to be guessed. Nothing is ever taken for a constant instead."""
+
+    def __init__(self, reason: str, remedy: str = "", line: int | None = None) -> None:
+        self.reason, self.remedy, self.line = reason, remedy, line
+        where = f"line {line}: " if line else ""
+        super().__init__(f"{where}{reason}" + (f" {remedy}" if remedy else ""))
+
+    def at(self, line: int | None) -> Refused:
+        """The same refusal, with the line where it happened."""
+        return self if self.line or not line else Refused(self.reason, self.remedy, line)

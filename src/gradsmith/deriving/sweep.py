@@ -1,0 +1,201 @@
+"""The reverse sweep: from the gradients of the outputs to the gradients of the inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from gradsmith.deriving import structured
+from gradsmith.deriving.dims import members
+from gradsmith.deriving.graph import Graph
+from gradsmith.deriving.node import Node, value_of
+from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.table import Operation, compiled
+
+
+def swept(graph: Graph, outputs: list[Node], gradients: dict[Node, Node], inputs: list[Node]) -> dict[Node, Node]:
+    """The gradient of every input that has one, exactly of the input's shape and dtype."""
+    graph.backward = True
+    contributions: dict[Node, list[Any]] = {out: [g] for out, g in gradients.items()}
+    parts: dict[Node, dict[int, Any]] = {}
+    result: dict[Node, Node] = {}
+    for node in sorted(_ancestors(outputs), key=lambda n: -n.serial):
+        if node in parts:
+            pairs = structured.of_parts(node, parts[node])
+        elif node not in contributions:
+            continue
+        else:
+            g = total(node, contributions[node])
+            if node.op == "input":
+                result[node] = fitted(node, g)
+                continue
+            operation = graph.operations.get(node.op)
+            if not _takes_any_shape(node, operation, g):
+                g = fitted(node, g)
+            if g.op != "grad" and g.back and g.grad_of is None and _worth_a_name(node, operation):
+                g.grad_of = node
+            if node.op == "item":
+                parts.setdefault(node.args[0], {})[value_of(node.args[1])] = g
+                continue
+            pairs = _pairs(node, operation, g)
+        try:
+            for operand, contribution in pairs:
+                if isinstance(operand, Node) and operand.needs_grad:
+                    contributions.setdefault(operand, []).append(summed(operand, contribution))
+        except Refused as refusal:
+            raise refusal.at(node.line) from None
+    return {node: result[node] for node in inputs if node in result}
+
+
+def _ancestors(outputs: list[Node]) -> set[Node]:
+    seen: set[Node] = set()
+    todo = [out for out in outputs if out.needs_grad]
+    while todo:
+        node = todo.pop()
+        if node not in seen:
+            seen.add(node)
+            todo += [n for n in node.operands if n.needs_grad]
+    return seen
+
+
+def _worth_a_name(node: Node, operation: Operation | None) -> bool:
+    several = sum(n.needs_grad for n in node.operands) > 1
+    return bool(node.name) or several or operation is None or operation.kind in "sxo"
+
+
+def _takes_any_shape(node: Node, operation: Operation | None, g: Node) -> bool:
+    """May the gradient stay broadcast? Element by element it may, and a reduction spreads it anyway."""
+    if operation is None:
+        return False
+    if operation.kind == "e":
+        return operation.structured != "outer"
+    if operation.kind == "r":
+        keep = operation.argument(node.args, "keepdim") or operation.argument(node.args, "dim") is None
+        return g.dims == () or bool(keep)
+    return False
+
+
+def _pairs(node: Node, operation: Operation | None, g: Node) -> Iterator[tuple[Any, Any]]:
+    if operation is None:
+        raise Refused(f"`{node.op}` has no derivative rule.")
+    if operation.structured is not None:
+        yield from structured.RULES[operation.structured](node, g)
+        return
+    scope = {
+        **dict(zip(operation.params, node.args)),
+        "g": g,
+        "y": node,
+        "torch": Names(node.graph),
+        "F": Names(node.graph),
+        "math": Mathematics(node.graph),
+        "shape_of": node.graph.shape_of,
+        "zeros_of": node.graph.zeros_of,
+        "eye_like": lambda x: node.graph.call("diag_embed", (x.diagonal().ones_like(),), {}),
+    }
+    for param, argument in zip(operation.params, node.args):
+        if not isinstance(argument, Node) or not argument.needs_grad:
+            continue
+        rule = operation.rules.get(param)
+        if rule is None:
+            raise Refused(f"`{operation.name}` has no derivative rule for its argument {param}.")
+        if rule.startswith("@"):
+            yield from structured.RULES[rule[1:]](node, g)
+        else:
+            yield argument, eval(compiled(rule), scope)  # a line of our own table
+
+
+class Names:
+    """`torch.cos(x)` in a rule, on Nodes."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("special", "linalg"):
+            return self
+        return lambda *args, **kwargs: self._graph.call(name, args, kwargs)
+
+
+class Mathematics:
+    """`math.sqrt(math.pi)` in a rule, kept as it is written."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def __getattr__(self, name: str) -> Any:
+        if isinstance(getattr(math, name), float):
+            return self._graph.literal(f"math.{name}", getattr(math, name))
+        return lambda *args: self._graph.make("python", f"math.{name}", *args)
+
+
+# ---- broadcasting
+
+
+def total(node: Node, contributions: list[Any]) -> Any:
+    """The sum of what arrives; unlike shapes are brought to the node's own first, or small ones would count twice."""
+    graph = node.graph
+    contributions = [_tiled(node, c) for c in contributions]
+    if len({tuple(map(_identity, c.dims)) for c in contributions}) > 1:
+        contributions = [summed(node, c, force=True) for c in contributions]
+    result: Any = None
+    for c in contributions:
+        result = c if result is None else graph.arith("add", result, c)
+    return result
+
+
+def _tiled(node: Node, c: Any) -> Any:
+    if isinstance(c, Node):
+        return c
+    return node.graph.make("full_like", node, c, None)
+
+
+def _identity(dim: Any) -> Any:
+    return frozenset(n.serial if isinstance(n, Node) else -n for n in members(dim))
+
+
+def _differs(graph: Graph, big: Any, small: Any) -> bool:
+    """May the first be larger than the second?"""
+    if graph.same(big, small):
+        return False
+    return any(not any(graph.same(p, q) for q in members(small)) for p in members(big) if p != 1)
+
+
+def summed(node: Node, c: Any, *, force: bool = False) -> Any:
+    """The gradient `c` of a broadcast value, summed to the value itself. What may differ elsewhere is left to the input."""
+    graph = node.graph
+    c = _tiled(node, c)
+    if c.op == "neg" and c.back and c.grad_of is None:
+        return graph.neg(summed(node, c.args[0], force=force))
+    extra = len(c.dims) - len(node.dims)
+    own = (None,) * extra + node.dims[max(0, -extra) :]
+    sure = [i for i, (p, q) in enumerate(zip(c.dims, own)) if q == 1 and p != 1]
+    maybe = [i for i, (p, q) in enumerate(zip(c.dims, own)) if i not in sure and (q is None or _differs(graph, p, q))]
+    if not sure and not maybe:
+        return c
+    if node.dims == () and node.op != "input":
+        # A number made of inputs may be a tensor another time: the sum is left to the input.
+        own_kind = graph.operations[node.op].kind if node.op in graph.operations else ""
+        return c if own_kind == "e" and not force else graph.make("sum", c, None, False)
+    if sure and None not in own:
+        dims = tuple(i - len(c.dims) for i in sure)
+        c = graph.make("sum", c, dims[0] if len(dims) == 1 else dims, True)
+        return summed(node, c, force=force) if maybe else c
+    operation = graph.operations.get(node.op)
+    if force or (node.op != "input" and (operation is None or operation.kind != "e")):
+        return graph.make("sum_to_size", c, graph.shape_of(node))
+    return c
+
+
+def fitted(node: Node, c: Any) -> Any:
+    """The gradient in the very shape and dtype of the value."""
+    graph = node.graph
+    c = summed(node, c, force=True)
+    unlike = len(c.dims) < len(node.dims) or any(_differs(graph, q, p) for p, q in zip(c.dims, node.dims))
+    if unlike and not (c.value.shape == node.value.shape and node.op != "input"):
+        c = graph.make("expand", c, graph.shape_of(node))
+    if c.value.dtype != node.value.dtype and isinstance(node.value, torch.Tensor):
+        c = graph.make("to", c, graph.make("dtype", node))
+    return c

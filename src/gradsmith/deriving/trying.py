@@ -1,0 +1,95 @@
+"""The derived Function beside the user's forward under autograd: at the example, and at broadcasts and sizes it does not show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Arguments = dict[str, Any]
+
+
+def variations(example: Arguments) -> Iterator[tuple[str, Arguments]]:
+    """The example with other sizes: every size moved alone and together, one dimension made 1, a dimension gone or more."""
+    tensors = {name: v for name, v in example.items() if isinstance(v, Tensor)}
+    for size in sorted({s for t in tensors.values() for s in t.shape}):
+        for new in (size + 1, 2 * size, 1):
+            if new != size:
+                yield f"size {size} made {new}", {**example, **{n: _resized(t, size, new) for n, t in tensors.items()}}
+    for name, t in tensors.items():
+        for dim in range(t.ndim):
+            if t.shape[dim] > 1:
+                yield f"`{name}` with size 1 in dimension {dim}", {**example, name: t.narrow(dim, 0, 1).clone()}
+        if t.ndim:
+            yield f"`{name}` with one dimension fewer", {**example, name: t.select(0, 0).clone()}
+        yield f"`{name}` with one dimension more", {**example, name: t[None].repeat(2, *[1] * t.ndim)}
+        if t.ndim == 0 and t.is_floating_point():
+            for size in sorted({o.shape[-1] for o in tensors.values() if o.ndim}):
+                steps = 0.1 * torch.arange(size, dtype=t.dtype)
+                yield f"`{name}` with {size} elements", {**example, name: t + steps}
+    if len(tensors) > 1:
+        yield (
+            "every tensor with one dimension more",
+            {**example, **{n: t[None].repeat(2, *[1] * t.ndim) for n, t in tensors.items()}},
+        )
+
+
+def _resized(t: Tensor, old: int, new: int) -> Tensor:
+    for dim in range(t.ndim):
+        if t.shape[dim] == old:
+            if new <= old:
+                t = t.narrow(dim, 0, new)
+                continue
+            index = torch.arange(new) % old
+            more = t.index_select(dim, index)
+            if t.is_floating_point():  # repeated rows would hide a wrong order
+                noise = torch.rand(more.shape, dtype=t.dtype, generator=torch.Generator().manual_seed(0))
+                more = torch.where(
+                    (torch.arange(new) < old).reshape(-1, *[1] * (t.ndim - dim - 1)), more, more * (1 + 0.1 * noise)
+                )
+            t = more
+    return t.clone()
+
+
+def compared(
+    fn: Callable[..., Any], derived: Callable[..., Any], example: Arguments, wanted: set[str], rtol: float = 1e-6
+) -> str:
+    """ "same", "wrong", or "not judged" where one of the two does not run (the derived one may refuse)."""
+    seed = 3
+    try:
+        truth = _results(fn, example, wanted, seed)
+    except Exception:
+        return "not judged"
+    try:
+        found = _results(derived, example, wanted, seed)
+    except Exception:
+        return "raises"
+    if any(not bool(torch.isfinite(t).all()) for t in truth):
+        return "not judged"
+    return "same" if len(truth) == len(found) and all(_close(a, b, rtol) for a, b in zip(truth, found)) else "wrong"
+
+
+def _results(fn: Callable[..., Any], example: Arguments, wanted: set[str], seed: int) -> list[Tensor]:
+    """Outputs and gradients for a fixed random gradient of the outputs."""
+    fresh = {n: v.detach().clone() if isinstance(v, Tensor) else v for n, v in example.items()}
+    leaves = [v.requires_grad_() for n, v in fresh.items() if n in wanted and isinstance(v, Tensor)]
+    torch.manual_seed(seed)
+    out = fn(**{n: v.view_as(v) if isinstance(v, Tensor) else v for n, v in fresh.items()})
+    outputs = list(out) if isinstance(out, (tuple, list)) else [out]
+    live = [o for o in outputs if o.requires_grad]
+    generator = torch.Generator().manual_seed(seed)
+    vs = [torch.randn(o.shape, dtype=torch.float64, generator=generator).to(o.dtype) for o in live]
+    grads = torch.autograd.grad(live, leaves, vs, allow_unused=True) if live else [None] * len(leaves)
+    filled = [torch.zeros_like(leaf) if g is None else g for g, leaf in zip(grads, leaves)]
+    return [o.detach() for o in outputs] + filled
+
+
+def _close(a: Tensor, b: Tensor, rtol: float) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if not a.is_floating_point():
+        return bool(torch.equal(a, b))
+    scale = float(a.abs().max()) if a.numel() else 0.0
+    return bool(torch.allclose(a, b, rtol=rtol, atol=rtol * max(scale, 1e-6), equal_nan=True))

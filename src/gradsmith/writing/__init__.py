@@ -1,0 +1,1 @@
+"""Functions written for the user and proved before they are shown: `gs.derive`, `gradsmith derive`, `gradsmith new`."""

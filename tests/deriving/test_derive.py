@@ -1,0 +1,213 @@
+"""What a user of gs.derive sees: source that is right at every broadcast, or a sentence with line and remedy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gradsmith as gs
+from gradsmith.deriving.deriving import derived, executed
+from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.trying import compared
+from gradsmith.findings import GradsmithError
+
+OUTSIDE = torch.randn(4, dtype=torch.float64, requires_grad=True)
+
+
+def r(*shape: int, grad: bool = True) -> torch.Tensor:
+    torch.manual_seed(0)
+    return torch.randn(shape, dtype=torch.float64, requires_grad=grad)
+
+
+def swish(x: Any, beta: Any) -> Any:
+    return x * torch.sigmoid(beta * x)
+
+
+def layer_norm(x: Any, weight: Any, bias: Any, eps: float = 1e-5) -> Any:
+    mean = x.mean(-1, keepdim=True)
+    var = x.var(-1, unbiased=False, keepdim=True)
+    return (x - mean) / torch.sqrt(var + eps) * weight + bias
+
+
+def attention(q: Any, k: Any, v: Any) -> Any:
+    scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+    attn = torch.softmax(scores, dim=-1)
+    return attn @ v
+
+
+def test_gs_derive_returns_a_function_that_runs_and_is_right() -> None:
+    source = gs.derive(swish, r(3, 4), r())
+    names = executed(source)
+    x, beta = r(3, 4), torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
+    out = names["swish"](x, beta)
+    want = torch.autograd.grad(swish(x, beta).sum(), (x, beta))
+    assert torch.allclose(out, swish(x, beta))
+    assert all(torch.allclose(a, b) for a, b in zip(torch.autograd.grad(out.sum(), (x, beta)), want))
+
+
+def test_the_source_speaks_in_the_users_names() -> None:
+    source = derived(attention, (r(2, 3, 4), r(2, 3, 4), r(2, 3, 4)), {}).source
+    assert "attn = torch.softmax(scores, -1)" in source
+    assert "grad_q = grad_product_q @ k" in source
+    assert "math.sqrt(q.shape[-1])" in source  # the size of the example is not baked in
+
+
+def test_what_backward_assumes_is_tested_in_forward() -> None:
+    made = derived(layer_norm, (r(3, 4), r(4), r(4)), {})
+    with pytest.raises(ValueError, match=r"layer_norm: needs x\.shape"):
+        made.wrapper(r(3, 4), r(1), r(4))
+
+
+@settings(max_examples=25, deadline=None)
+@given(a=st.lists(st.sampled_from([1, 2, 3]), max_size=3), b=st.lists(st.sampled_from([1, 2, 3]), max_size=3))
+def test_every_broadcast_is_summed_exactly_whatever_the_example_showed(a: list[int], b: list[int]) -> None:
+    made = derived(swish, (r(3, 4), r(3, 4)), {})
+    example = {"x": r(*a).detach(), "beta": r(*b).detach()}
+    assert compared(swish, made.wrapper, example, {"x", "beta"}) in ("same", "not judged")
+
+
+def test_an_option_that_was_fixed_is_tested() -> None:
+    def loss(x: Any, y: Any, reduction: str = "mean") -> Any:
+        gap = (x - y) ** 2
+        return gap.mean() if reduction == "mean" else gap.sum()
+
+    made = derived(loss, (r(3), r(3, grad=False)), {})
+    with pytest.raises(ValueError, match="derived for reduction='mean'"):
+        made.wrapper(r(3), r(3, grad=False), "sum")
+
+
+def test_two_draws_are_two_values() -> None:
+    def noisy(x: Any) -> Any:
+        return x * torch.rand_like(x) + torch.rand_like(x) * x**2
+
+    made = derived(noisy, (r(3, 4),), {})
+    assert compared(noisy, made.wrapper, {"x": r(3, 4).detach()}, {"x"}) == "same"
+
+
+def test_in_place_work_on_a_local_is_understood() -> None:
+    def f(x: Any) -> Any:
+        y = x * 2
+        y += x
+        y.mul_(3)
+        return y * x
+
+    made = derived(f, (r(3),), {})
+    assert compared(f, made.wrapper, {"x": r(3).detach()}, {"x"}) == "same"
+
+
+def test_a_function_with_a_wrong_backward_is_derived_from_its_forward() -> None:
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx: Any, grad_output: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return grad_output * x
+
+    assert "3 * grad_output * x**2" in gs.derive(Cube, r(3, 4))
+
+
+def branch(x: Any) -> Any:
+    if x.sum() > 0:
+        return x * 2
+    return x * 3
+
+
+def repeated(x: Any) -> Any:
+    while x.norm() > 1:
+        x = x / 2
+    return x
+
+
+def changes_input(x: Any) -> Any:
+    x += 1
+    return x * x
+
+
+def item(x: Any) -> Any:
+    return x * x.sum().item()
+
+
+def data(x: Any) -> Any:
+    return x.data * x
+
+
+def numpy(x: Any) -> Any:
+    return x * torch.from_numpy(x.detach().numpy())
+
+
+def closure(x: Any) -> Any:
+    return x * OUTSIDE
+
+
+def dropped(x: Any) -> Any:
+    return F.dropout(x, 0.5)
+
+
+def unknown(x: Any) -> Any:
+    return torch.linalg.svd(x)[1].sum()
+
+
+def complex_numbers(x: Any) -> Any:
+    return torch.fft.fft(x).abs()
+
+
+def long_loop(x: Any) -> Any:
+    for _ in range(9):
+        x = torch.sin(x)
+    return x
+
+
+def shared_memory(x: Any) -> Any:
+    y = x * 2
+    z = y[0]
+    y.mul_(3)
+    return y + z
+
+
+@pytest.mark.parametrize(
+    ("forward", "words"),
+    [
+        (branch, "a branch depends on the value of a tensor"),
+        (repeated, "a branch depends on the value of a tensor"),
+        (changes_input, "changes an input in place"),
+        (item, "takes a number out of the tensor"),
+        (data, "hides the value from autograd"),
+        (numpy, "NumPy"),
+        (closure, "a tensor from outside that requires grad"),
+        (dropped, "draws random numbers"),
+        (unknown, "has no derivative rule"),
+        (complex_numbers, "rule"),
+        (long_loop, "has 9 turns"),
+        (shared_memory, "memory that another value shares"),
+    ],
+)
+def test_what_cannot_be_derived_is_refused_with_line_and_reason(forward: Any, words: str) -> None:
+    with pytest.raises(Refused) as caught:
+        derived(forward, (r(4, 4),), {})
+    assert words in str(caught.value)
+    assert "line " in str(caught.value)
+
+
+def test_a_formula_becomes_a_function() -> None:
+    from gradsmith.writing.formula import formula
+
+    made = formula("swish", "x * sigmoid(beta * x)")
+    assert made.names == ("x", "beta")
+    assert "class Swish" in derived(made.function, made.arguments(), {}).source
+
+
+def test_a_formula_without_a_tensor_is_refused() -> None:
+    from gradsmith.writing.formula import formula
+
+    with pytest.raises(GradsmithError, match="has no tensor"):
+        formula("two", "sin(2.0)")
