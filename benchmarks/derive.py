@@ -29,9 +29,75 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ["kornia", "torchvision", "segmentation-models-pytorch", "monai", "pytorch-metric-learning", "torch-geometric", "asteroid-filterbanks", "torchmetrics", "pytorch3d", "timm", "x-transformers", "lightly", "piq", "torchaudio", "ddsp-pytorch", "auraloss", "local-attention", "rotary-embedding-torch", "vector-quantize-pytorch", "denoising-diffusion-pytorch", "entmax", "kornia-moons", "torchgeometry", "adabelief-pytorch"]
+PACKAGES = [
+    "kornia",
+    "torchvision",
+    "segmentation-models-pytorch",
+    "monai",
+    "pytorch-metric-learning",
+    "torch-geometric",
+    "asteroid-filterbanks",
+    "torchmetrics",
+    "pytorch3d",
+    "timm",
+    "x-transformers",
+    "lightly",
+    "piq",
+    "torchaudio",
+    "ddsp-pytorch",
+    "auraloss",
+    "local-attention",
+    "rotary-embedding-torch",
+    "vector-quantize-pytorch",
+    "denoising-diffusion-pytorch",
+    "entmax",
+    "kornia-moons",
+    "torchgeometry",
+    "adabelief-pytorch",
+]
 WANTED = 120
-FORMULAS = ["x * sigmoid(beta * x)", "x * tanh(softplus(x))", "exp(-x * x)", "log(1 + exp(x))", "sqrt(1 + x * x) - 1", "x / (1 + abs(x))", "a * sin(b * x)", "(x - y) ** 2", "abs(x - y)", "log(cosh(x - y))", "x * y + z", "x / sqrt(x * x + y * y)", "atan2(x, y)", "tanh(a * x + b)", "relu(x) ** 2", "0.5 * x * (1 + erf(x / sqrt(2)))", "exp(-abs(x - y) / s)", "x ** 3 - 3 * x", "sigmoid(x) * sigmoid(y)", "softmax(x, -1) * y", "log_softmax(x, -1)", "(x * y).sum(-1)", "x.mean(-1, keepdim=True) * y", "x @ y.mT", "logsumexp(x, -1)", "where(x > 0, x, a * x)", "clamp(x, -1, 1) * y", "maximum(x, y)", "minimum(x, y) * z", "sin(x) / x", "cos(2 * pi * x)", "x * exp(-x)", "1 / (1 + exp(-k * (x - m)))", "log(x) * y", "sqrt(x) + y", "x ** y", "elu(x) + 1", "silu(x) * y", "erf(x) * y", "x * rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * w"]
+FORMULAS = [
+    "x * sigmoid(beta * x)",
+    "x * tanh(softplus(x))",
+    "exp(-x * x)",
+    "log(1 + exp(x))",
+    "sqrt(1 + x * x) - 1",
+    "x / (1 + abs(x))",
+    "a * sin(b * x)",
+    "(x - y) ** 2",
+    "abs(x - y)",
+    "log(cosh(x - y))",
+    "x * y + z",
+    "x / sqrt(x * x + y * y)",
+    "atan2(x, y)",
+    "tanh(a * x + b)",
+    "relu(x) ** 2",
+    "0.5 * x * (1 + erf(x / sqrt(2)))",
+    "exp(-abs(x - y) / s)",
+    "x ** 3 - 3 * x",
+    "sigmoid(x) * sigmoid(y)",
+    "softmax(x, -1) * y",
+    "log_softmax(x, -1)",
+    "(x * y).sum(-1)",
+    "x.mean(-1, keepdim=True) * y",
+    "x @ y.mT",
+    "logsumexp(x, -1)",
+    "where(x > 0, x, a * x)",
+    "clamp(x, -1, 1) * y",
+    "maximum(x, y)",
+    "minimum(x, y) * z",
+    "sin(x) / x",
+    "cos(2 * pi * x)",
+    "x * exp(-x)",
+    "1 / (1 + exp(-k * (x - m)))",
+    "log(x) * y",
+    "sqrt(x) + y",
+    "x ** y",
+    "elu(x) + 1",
+    "silu(x) * y",
+    "erf(x) * y",
+    "x * rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * w",
+]
 
 
 # ---- harvesting
@@ -43,7 +109,19 @@ def harvest(folder: Path, seed: int) -> None:
     for package in PACKAGES:
         if not any(wheels.glob(package.replace("-", "_") + "-*")):
             subprocess.run(
-                [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "-d", str(wheels), package],
+                [
+                    sys.executable,
+                    "-m",
+                    "pip",
+                    "download",
+                    "-q",
+                    "--no-deps",
+                    "--only-binary",
+                    ":all:",
+                    "-d",
+                    str(wheels),
+                    package,
+                ],
                 timeout=90,
                 check=False,
                 capture_output=True,
@@ -59,7 +137,9 @@ def harvest(folder: Path, seed: int) -> None:
             per[item["package"]] += 1
             chosen.append(item)
     (folder / "chosen.json").write_text(json.dumps(chosen, indent=1), encoding="utf-8")
-    print(f"{len(found)} self-contained forwards in {len(list(wheels.glob('*.whl')))} packages; {len(chosen)} drawn, {dict(per)}")
+    print(
+        f"{len(found)} self-contained forwards in {len(list(wheels.glob('*.whl')))} packages; {len(chosen)} drawn, {dict(per)}"
+    )
 
 
 def _in_wheel(wheel: Path) -> list[dict[str, str]]:
@@ -78,7 +158,12 @@ def _forwards(text: str) -> list[dict[str, str]]:
     """Module-level functions that use only torch, math, builtins and each other, with all they need, as one source."""
     tree = ast.parse(text)
     own = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
-    imports = {a.asname or a.name.split(".")[0]: node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom)) for a in node.names}
+    imports = {
+        a.asname or a.name.split(".")[0]: node
+        for node in tree.body
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for a in node.names
+    }
     found = []
     for name, node in own.items():
         closure = _closure(node, own, imports)
@@ -87,14 +172,35 @@ def _forwards(text: str) -> list[dict[str, str]]:
         names, used = closure
         head = [ast.unparse(imports[i]) for i in sorted(used)]
         body = [ast.unparse(_bare(own[n])) for n in names]
-        source = "from __future__ import annotations\n" + "\n".join(dict.fromkeys(head)) + "\n\n" + "\n\n\n".join(body) + "\n"
+        source = (
+            "from __future__ import annotations\n"
+            + "\n".join(dict.fromkeys(head))
+            + "\n\n"
+            + "\n\n\n".join(body)
+            + "\n"
+        )
         found.append({"name": name, "hash": hashlib.sha256(source.encode()).hexdigest()[:16]})
         SOURCES[found[-1]["hash"]] = source
     return found
 
 
 SOURCES: dict[str, str] = {}
-_FREE = {"torch", "math", "F", "nn", "Tensor", "np", "numpy", "typing", "Optional", "Tuple", "List", "Union", "Callable", "Any"}
+_FREE = {
+    "torch",
+    "math",
+    "F",
+    "nn",
+    "Tensor",
+    "np",
+    "numpy",
+    "typing",
+    "Optional",
+    "Tuple",
+    "List",
+    "Union",
+    "Callable",
+    "Any",
+}
 
 
 def _bare(node: ast.FunctionDef) -> ast.FunctionDef:
@@ -130,19 +236,40 @@ def _closure(node: ast.FunctionDef, own: dict[str, Any], imports: dict[str, Any]
 
 def _is_torch(node: Any) -> bool:
     modules = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-    return all(m.split(".")[0] in ("torch", "math", "typing", "__future__") for m in modules) and getattr(node, "level", 0) == 0
+    return (
+        all(m.split(".")[0] in ("torch", "math", "typing", "__future__") for m in modules)
+        and getattr(node, "level", 0) == 0
+    )
 
 
 def _looks_like_a_forward(node: ast.FunctionDef) -> bool:
     """Takes tensors (so its annotations or names say), returns a value, and does arithmetic with torch."""
     text = ast.unparse(node)
     arguments = node.args.args
-    if not arguments or arguments[0].arg in ("self", "cls", "module", "model", "path", "m") or node.args.vararg or node.args.kwarg:
+    if (
+        not arguments
+        or arguments[0].arg in ("self", "cls", "module", "model", "path", "m")
+        or node.args.vararg
+        or node.args.kwarg
+    ):
         return False
     annotated = [ast.unparse(a.annotation) for a in arguments if a.annotation is not None]
     tensors = any("Tensor" in a for a in annotated) or (not annotated and len(arguments) <= 6)
-    strange = ("Module", "state_dict", "isinstance(", "open(", "distributed", "optimizer", "assert_", "print(", "warnings.", "dict")
-    operations = text.count("torch.") + text.count("F.") + sum(text.count(c) for c in (" * ", " @ ", " / ", ".sum(", ".mean("))
+    strange = (
+        "Module",
+        "state_dict",
+        "isinstance(",
+        "open(",
+        "distributed",
+        "optimizer",
+        "assert_",
+        "print(",
+        "warnings.",
+        "dict",
+    )
+    operations = (
+        text.count("torch.") + text.count("F.") + sum(text.count(c) for c in (" * ", " @ ", " / ", ".sum(", ".mean("))
+    )
     returns = any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(node))
     return tensors and returns and operations >= 3 and not any(s in text for s in strange) and len(text) < 4000
 
@@ -179,7 +306,10 @@ def run(folder: Path, *, check: bool) -> None:
             line |= {"outcome": outcome, "why": f"{type(error).__name__}: {error}"[:300]}
         line["seconds"] = round(time.time() - start, 1)
         results.append(line)
-        print(f"{line['outcome']:10} {item['package']:28} {item['name']:38} {line['seconds']:5}s {line.get('why', '')[:150]}", flush=True)
+        print(
+            f"{line['outcome']:10} {item['package']:28} {item['name']:38} {line['seconds']:5}s {line.get('why', '')[:150]}",
+            flush=True,
+        )
         (folder / "results.json").write_text(json.dumps(results, indent=1), encoding="utf-8")
     counts = Counter(r["outcome"] for r in results)
     lines = sorted(r["lines"] for r in results if "lines" in r)
@@ -229,7 +359,9 @@ def formulas() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=textwrap.dedent(__doc__ or ""), formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=textwrap.dedent(__doc__ or ""), formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("what", choices=["harvest", "run", "formulas"])
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--seed", type=int, default=0)

@@ -16,7 +16,7 @@ def _x(n: int = 3) -> torch.Tensor:
     return torch.linspace(0.5, 1.5, n, dtype=torch.float64).requires_grad_()
 
 
-@pytest.mark.parametrize("value", [None, "text", object(), {}, np.array(["a"])], ids=repr)
+@pytest.mark.parametrize("value", [None, "text", object(), {}, np.array(["a"])], ids=lambda value: type(value).__name__)
 def test_a_wrong_type_is_named(value: Any) -> None:
     with pytest.raises(ExternalError, match="Return NumPy arrays or numbers"):
         gs.wrap(lambda x: value)(_x())

@@ -17,6 +17,7 @@ from gradsmith.config import Config
 from gradsmith.findings import Report, plural
 from gradsmith.folding import together
 from gradsmith.linting import lint
+from gradsmith.source import notebook
 
 Advance = Callable[[Report], None]
 
@@ -76,7 +77,7 @@ def linted_and_run(
     # Reading the source takes less time than importing torch, and both can be done at once.
     with started(how) if work else contextlib.nullcontext() as zygote:
         source = lint(files_of(targets), config=config, **chosen)
-        report = run(work, how, advance, zygote) if work else Report()
+        report = _in_cells(run(work, how, advance, zygote)) if work else Report()
     return _with_note(waiting(once_each(together(_narrowed(source, work), report)), calls_of(work)))
 
 
@@ -88,6 +89,14 @@ def recorded_file(given: str | Path | None) -> str | None:
         return None
     read(Path(given))
     return str(Path(given).absolute())
+
+
+def _in_cells(report: Report) -> Report:
+    """Findings in a notebook at their cell: the subjects were run as one text."""
+    paths = {f.path for f in report.findings if f.path and f.path.endswith(notebook.ENDING) and f.cell is None}
+    read = {path: notebook.read(Path(path).read_bytes()) for path in paths}
+    placed = [read[f.path].placed(f) if f.path in read else f for f in report.findings]
+    return replace(report, findings=placed)
 
 
 def _narrowed(source: Report, jobs: Sequence[Wanted]) -> Report:

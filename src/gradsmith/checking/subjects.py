@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gradsmith.catalog import nearest
 from gradsmith.findings import GradsmithError
-from gradsmith.source import FileModel, FunctionModel, project, scan
+from gradsmith.source import FileModel, FunctionModel, notebook, project, scan
 from gradsmith.source.applied import aliases, applied_in
 from gradsmith.source.encoding import decoded
 from gradsmith.source.loaded import file_named
@@ -57,11 +57,15 @@ def functions_in(paths: Iterable[str | Path]) -> list[FunctionModel]:
     for source in scan.read_all(paths):
         if isinstance(source, scan.SourceFile) and scan.mentioned(source.data).function:
             try:
-                files.append(FileModel(source.path, decoded(source.data)))
-            except (UnicodeDecodeError, LookupError, SyntaxError):
+                files.append(FileModel(source.path, _code(source)))
+            except (UnicodeDecodeError, LookupError, SyntaxError, ValueError):
                 continue  # lint lists it as skipped
     loaded = project.load(files, files)
     return [f for file in loaded.files for f in file.functions if f.forward is not None and f.backward is not None]
+
+
+def _code(source: scan.SourceFile) -> str:
+    return notebook.read(source.data).text if source.path.endswith(notebook.ENDING) else decoded(source.data)
 
 
 def _everything(path: str) -> list[Wanted]:

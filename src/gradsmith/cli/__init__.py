@@ -66,11 +66,17 @@ class Commands(click.Group):
 
 
 @click.command(
-    cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=Commands,
+    invoke_without_command=True,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(VERSION, prog_name="gradsmith")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """The workbench for people who write their own gradients in PyTorch."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from gradsmith.checking.paths import linted_and_run, recorded_file, with_config
 from gradsmith.checking.subjects import files_of, wanted
 from gradsmith.cli.options import Output, check_options, configured, finish, report_options, split
 from gradsmith.cli.progress import Progress
+from gradsmith.findings import GradsmithError
 
 
 @click.command(
@@ -57,6 +58,7 @@ def command(
 
     TARGETS are files, folders, file.py::Class or package.module:Class. Each subject runs in a process of its own.
     """
+    _read_as_python(inputs)
     work = wanted(targets)
     config = configured(isolated, files_of(targets)[0] if files_of(targets) else None)
     chosen["recorded"] = recorded_file(chosen["recorded"])
@@ -71,3 +73,11 @@ def command(
     with Progress(total) as progress:
         report = linted_and_run(targets, work, how, config, progress.advance)
     finish(report, shown)
+
+
+def _read_as_python(inputs: str | None) -> None:
+    """A wrong call is known before anything runs."""
+    try:
+        compile(inputs or "None", "--inputs", "eval")
+    except (SyntaxError, ValueError) as error:
+        raise GradsmithError(f"--inputs {inputs!r} is not Python: {getattr(error, 'msg', error)}") from None

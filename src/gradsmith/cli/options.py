@@ -109,13 +109,14 @@ def finish(report: Report, output: Output) -> None:
 
 
 def status(report: Report, output: Output) -> int:
-    open_ends = [s for s in report.subjects if s.verdict in ("refuted", "unverified")]
+    open_ends = [s for s in report.subjects if s.verdict != "verified"]
     if output.allow_unverified:
         open_ends = [s for s in open_ends if s.verdict == "refuted"]
         failing = [f for f in report.at_least(output.fail_on) if f.code[:3] != "GS0"]
     else:
         failing = report.at_least(output.fail_on)
-    return 1 if failing or open_ends else 0
+    unseen = report.skipped and not output.allow_unverified
+    return 1 if failing or open_ends or unseen else 0
 
 
 def _color() -> bool:

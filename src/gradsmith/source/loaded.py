@@ -7,6 +7,7 @@ was compiled under a name which linecache knows. Never imports torch.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import inspect
 import linecache
@@ -17,7 +18,7 @@ from types import CodeType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from gradsmith.source import declared, model, project, qualnames
+from gradsmith.source import declared, model, notebook, project, qualnames
 from gradsmith.source.file import FileModel
 from gradsmith.source.method import Method, Node, read_params
 from gradsmith.source.model import FunctionModel
@@ -42,7 +43,17 @@ def file_named(path: str) -> FileModel | None:
 def _text(path: str) -> str:
     if isfile(path):
         linecache.checkcache(path)
+    _remember(path)
     return "".join(linecache.getlines(path))
+
+
+def _remember(path: str) -> None:
+    """The code of a notebook under its path, where Python looks for the lines of what was compiled: the file itself is JSON."""
+    if not path.endswith(notebook.ENDING) or not isfile(path):
+        return
+    with open(path, "rb") as stream, contextlib.suppress(ValueError):
+        text = notebook.read(stream.read()).text
+        linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
 
 
 @functools.lru_cache(maxsize=64)
@@ -58,7 +69,10 @@ def line_of(path: str | None, number: int | None) -> str:
     >>> line_of("nowhere.py", 1)
     ''
     """
-    return linecache.getline(path, number) if path and number else ""
+    if not path or not number:
+        return ""
+    _remember(path)
+    return linecache.getline(path, number)
 
 
 def cell_named(path: str) -> FileModel | None:

@@ -6,10 +6,13 @@ import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from gradsmith.source import notebook
+
 
 def tree_of(path: Path) -> ast.Module:
-    """The syntax of a file; SyntaxError or ValueError where it has none."""
-    return ast.parse(path.read_bytes(), str(path))
+    """The syntax of a file, or of the code cells of a notebook; SyntaxError or ValueError where it has none."""
+    data = path.read_bytes()
+    return ast.parse(notebook.read(data).text if path.suffix == notebook.ENDING else data, str(path))
 
 
 def needed(tree: ast.Module, wanted: Iterable[str]) -> list[ast.stmt]:

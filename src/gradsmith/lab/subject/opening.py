@@ -3,6 +3,8 @@
 1. The package: the file is imported under its package name, and so are all `__init__.py` above it.
 2. The file under its package name: what is above it is not executed; what is missing, or raises, is a stand-in.
 3. The class with the names it uses: of the file only those statements are executed; one that raises binds stand-ins.
+
+Of a notebook it is always the third: what defines is executed, what trains is not.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from types import ModuleType, TracebackType
 from gradsmith.lab.subject.excerpt import excerpt
 from gradsmith.lab.subject.importing import ImportFailed, import_file, import_problem, package_name
 from gradsmith.lab.subject.standins import StandInModule, StandIns, stand_in
+from gradsmith.source import notebook
+from gradsmith.source.loaded import file_named
 
 _RETRIES = 60
 
@@ -35,6 +39,9 @@ def open_file(path: Path, stubs: Sequence[str] = (), subjects: Sequence[str] = (
     """The module of a file; `subjects` are the qualified names that are wanted of it, none means all of it."""
     home = _home(path.resolve())
     before = set(sys.modules)
+    if path.suffix == notebook.ENDING:  # other cells may train for hours
+        file_named(str(path.resolve()))
+        return Opening(_with_needed_names(path.resolve(), {name.partition(".")[0] for name in subjects})[0])
     try:
         return Opening(import_file(path, stubs))
     except ImportFailed as error:

@@ -1,0 +1,77 @@
+"""The exit status never pretends: what was asked for and not examined is listed, and gives 1; a wrong call gives 2."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SQUARE = """import torch
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return {slope} * grad_output * x
+"""
+TRAINS = "raise SystemExit('this cell trains for hours')\n"
+
+
+def gradsmith(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "gradsmith", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def write_notebook(path: Path, *cells: str) -> None:
+    made = [
+        {"cell_type": "code", "metadata": {}, "source": c, "outputs": [], "execution_count": None, "id": str(n)}
+        for n, c in enumerate(cells)
+    ]
+    path.write_text(json.dumps({"cells": made, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+
+
+def test_gradsmith_alone_prints_help(tmp_path: Path) -> None:
+    done = gradsmith(folder=tmp_path)
+    assert done.returncode == 0
+    assert "gradsmith check my_ops.py" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["lint", "check"])
+def test_a_file_that_is_not_python_is_listed_and_gives_1(command: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("def f(:\n")
+    done = gradsmith(command, "bad.py", folder=tmp_path)
+    assert done.returncode == 1
+    assert "bad.py: syntax error at line 1" in done.stdout
+
+
+def test_inputs_that_are_not_python_are_a_wrong_call(tmp_path: Path) -> None:
+    (tmp_path / "ops.py").write_text(SQUARE.format(slope=2))
+    done = gradsmith("check", "ops.py", "--inputs", ")(", folder=tmp_path)
+    assert done.returncode == 2
+    assert "--inputs ')(' is not Python" in done.stderr
+
+
+@pytest.mark.parametrize(("slope", "status", "said"), [(2, 0, "1 verified"), (3, 1, "1 refuted")])
+def test_the_functions_of_a_notebook_are_run_and_what_trains_is_not(
+    slope: int, status: int, said: str, tmp_path: Path
+) -> None:
+    write_notebook(tmp_path / "work.ipynb", "%matplotlib inline\n", SQUARE.format(slope=slope), TRAINS)
+    done = gradsmith("check", "work.ipynb", "--level", "quick", folder=tmp_path)
+    assert (done.returncode, done.stdout.rstrip().splitlines()[-1]) == (status, said)
+    if status:
+        assert "--> work.ipynb:cell 2:13:" in done.stdout
+
+
+def test_one_class_of_a_notebook_can_be_singled_out(tmp_path: Path) -> None:
+    write_notebook(tmp_path / "work.ipynb", SQUARE.format(slope=2), SQUARE.format(slope=3).replace("Square", "Other"))
+    done = gradsmith("check", "work.ipynb::Square", "--level", "quick", folder=tmp_path)
+    assert (done.returncode, done.stdout.rstrip().splitlines()[-1]) == (0, "1 verified")
