@@ -20,7 +20,7 @@ from gradsmith.external.stencil import SEVEN, Array, Stencil, derivative, noise_
 Phi = Callable[[Sequence[Array]], Array]
 
 # Powers of two: x + h is exact, and no grid of decimals falls in with them.
-_EXPONENTS = (-7, -10, -13, -17, -20, -23, -27, -3, 0, 3, 6)
+_EXPONENTS = (-7, -10, -13, -17, -20, -23, -27, -3)
 _GOOD = 1e-10  # of the largest derivative: more digits would not be seen in any error that is stated
 _SURE = 2.0  # standard deviations, of the largest noise that any step showed
 _UNLIKE_NOISE = 10.0  # no accident of a few values
@@ -62,27 +62,35 @@ def slopes(
     base: Array,
     size: Array,
     enough: float = _GOOD,
+    reach: Sequence[int] = (),
 ) -> list[Slope]:
     """The derivative of phi along each direction. `weights` turns a derivative into one of the input's own units;
     `size` is the size of the terms that phi sums, which rounding goes with; an error below `enough` of the largest
-    derivative ends the search.
+    derivative ends the search. `reach` is, for each direction, the power of two up to which a step may be lengthened where
+    noise asks for it: an element near 0 among large ones needs a step of their size.
     """
     with np.errstate(all="ignore"):  # a long step may overflow; then it is not the one that is taken
-        return _searched(phi, directions, weights, base, size, enough)
+        return _searched(phi, directions, weights, base, size, enough, list(reach) or [0] * len(directions))
 
 
 def _searched(
-    phi: Phi, directions: Sequence[Array], weights: Sequence[float], base: Array, size: Array, enough: float
+    phi: Phi,
+    directions: Sequence[Array],
+    weights: Sequence[float],
+    base: Array,
+    size: Array,
+    enough: float,
+    reach: Sequence[int],
 ) -> list[Slope]:
     levels: list[dict[float, Level]] = [{} for _ in directions]
     done = [False] * len(directions)
-    for exponent in _EXPONENTS:
+    for exponent in (*_EXPONENTS, *range(0, max(reach) + 1, 3)):
         step = 2.0**exponent
         open_ = [k for k in range(len(directions)) if not done[k]]
         if not open_:
             break
         if exponent >= 0:
-            open_ = [k for k in open_ if _noisy(_best(levels[k], base, size))]
+            open_ = [k for k in open_ if exponent <= reach[k] and _noisy(_best(levels[k], base, size))]
         for k, level in zip(open_, _level(phi, [directions[k] for k in open_], step, base)):
             if level is not None:
                 levels[k][step] = level

@@ -138,6 +138,7 @@ def measure(
             [float(np.max(g.unit)) for g in groups],
             of.base(block),
             of.size(block),
+            reach=[_reach(block, g) for g in groups],
         )
         for group, slope in zip(groups, found):
             group.slope = slope
@@ -236,6 +237,14 @@ def _judge_claim(g: _Group, claimed: Array) -> None:
     assert g.slope is not None
     said = (claimed * g.direction).sum(axis=1)
     g.step, g.error, g.noise = 0.0, np.abs(said - g.slope.value) + g.slope.error, np.zeros_like(said)
+
+
+def _reach(block: Block, g: _Group) -> int:
+    """How far the steps of these elements may be lengthened: to the typical size of their input, in powers of two."""
+    begin, end = block.spans[g.position]
+    typical = float(np.sqrt(np.mean(block.x[:, begin:end] ** 2)))
+    own = float(np.max(np.abs(g.direction)))
+    return max(0, int(np.ceil(np.log2(typical / own)))) if typical > 0 else 0
 
 
 def _groups(block: Block, seed: int) -> list[_Group]:

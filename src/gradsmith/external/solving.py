@@ -236,7 +236,7 @@ def _compare(
             rows = []
             for move in moves:
                 moved = [p.detach() if isinstance(p, Tensor) else p for p in flat]
-                moved[k] = torch.from_numpy(value + move.reshape(value.shape)).to(flat[k])
+                moved[k] = torch.from_numpy(np.asarray(value + np.reshape(move, value.shape))).to(flat[k])
                 try:
                     x = of.solution(pytree.tree_unflatten(moved, spec))
                 except Exception:
