@@ -72,7 +72,7 @@ def _of_two(op: Operation) -> dict[str, bool] | None:
     return {"took its first operand": bool(first.any()), "took its second operand": bool(second.any())}
 
 
-def bounds(op: Operation) -> tuple[float | Tensor | None, float | Tensor | None]:
+def _bounds(op: Operation) -> tuple[float | Tensor | None, float | Tensor | None]:
     """The lower and the upper bound of a clamp."""
     given = [_bound(a) for a in op.args[1:3]]
     low, high = _bound(op.kwargs.get("min")), _bound(op.kwargs.get("max"))
@@ -85,7 +85,7 @@ def _clamped(op: Operation) -> dict[str, bool] | None:
     x = _real(op.args[0]) if op.args else None
     if x is None:
         return None
-    low, high = bounds(op)
+    low, high = _bounds(op)
     below = torch.zeros_like(x, dtype=torch.bool) if low is None else x < low
     above = torch.zeros_like(x, dtype=torch.bool) if high is None else x > high
     sides = {"saw a number within its bounds": bool((~(below | above)).any())}
@@ -180,4 +180,3 @@ _QUESTIONS: dict[str, Question] = {
     "huber_loss": _of_distance,
     "smooth_l1_loss": _of_distance,
 }
-PIECEWISE = frozenset(_QUESTIONS)

@@ -51,7 +51,6 @@ class Coverage:
     possible: dict[Point, frozenset[int]] = field(default_factory=dict)
     ran: set[Point] = field(default_factory=set)
     judged: set[Point] = field(default_factory=set)
-    reaching: dict[str, str] = field(default_factory=dict)  # what a search reached, and by which step
 
     def add(self, seen: Seen, *, judged: bool) -> set[Point]:
         """What of it is new."""
