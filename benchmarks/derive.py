@@ -55,7 +55,19 @@ def harvest(folder: Path, seed: int) -> None:
     for package in PACKAGES:
         if not any(wheels.glob(package.replace("-", "_") + "-*")):
             subprocess.run(
-                [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "-d", str(wheels), package],
+                [
+                    sys.executable,
+                    "-m",
+                    "pip",
+                    "download",
+                    "-q",
+                    "--no-deps",
+                    "--only-binary",
+                    ":all:",
+                    "-d",
+                    str(wheels),
+                    package,
+                ],
                 timeout=90,
                 check=False,
                 capture_output=True,
@@ -71,7 +83,9 @@ def harvest(folder: Path, seed: int) -> None:
             per[item["package"]] += 1
             chosen.append(item)
     (folder / "chosen.json").write_text(json.dumps(chosen, indent=1), encoding="utf-8")
-    print(f"{len(found)} self-contained forwards in {len(list(wheels.glob('*.whl')))} packages; {len(chosen)} drawn, {dict(per)}")
+    print(
+        f"{len(found)} self-contained forwards in {len(list(wheels.glob('*.whl')))} packages; {len(chosen)} drawn, {dict(per)}"
+    )
 
 
 def _in_wheel(wheel: Path) -> list[dict[str, str]]:
@@ -90,7 +104,12 @@ def _forwards(text: str) -> list[dict[str, str]]:
     """Module-level functions that use only torch, math, builtins and each other, with all they need, as one source."""
     tree = ast.parse(text)
     own = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
-    imports = {a.asname or a.name.split(".")[0]: node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom)) for a in node.names}
+    imports = {
+        a.asname or a.name.split(".")[0]: node
+        for node in tree.body
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for a in node.names
+    }
     found = []
     for name, node in own.items():
         closure = _closure(node, own, imports)
@@ -99,14 +118,35 @@ def _forwards(text: str) -> list[dict[str, str]]:
         names, used = closure
         head = [ast.unparse(imports[i]) for i in sorted(used)]
         body = [ast.unparse(_bare(own[n])) for n in names]
-        source = "from __future__ import annotations\n" + "\n".join(dict.fromkeys(head)) + "\n\n" + "\n\n\n".join(body) + "\n"
+        source = (
+            "from __future__ import annotations\n"
+            + "\n".join(dict.fromkeys(head))
+            + "\n\n"
+            + "\n\n\n".join(body)
+            + "\n"
+        )
         found.append({"name": name, "hash": hashlib.sha256(source.encode()).hexdigest()[:16]})
         SOURCES[found[-1]["hash"]] = source
     return found
 
 
 SOURCES: dict[str, str] = {}
-_FREE = {"torch", "math", "F", "nn", "Tensor", "np", "numpy", "typing", "Optional", "Tuple", "List", "Union", "Callable", "Any"}
+_FREE = {
+    "torch",
+    "math",
+    "F",
+    "nn",
+    "Tensor",
+    "np",
+    "numpy",
+    "typing",
+    "Optional",
+    "Tuple",
+    "List",
+    "Union",
+    "Callable",
+    "Any",
+}
 
 
 def _bare(node: ast.FunctionDef) -> ast.FunctionDef:
@@ -142,19 +182,40 @@ def _closure(node: ast.FunctionDef, own: dict[str, Any], imports: dict[str, Any]
 
 def _is_torch(node: Any) -> bool:
     modules = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-    return all(m.split(".")[0] in ("torch", "math", "typing", "__future__") for m in modules) and getattr(node, "level", 0) == 0
+    return (
+        all(m.split(".")[0] in ("torch", "math", "typing", "__future__") for m in modules)
+        and getattr(node, "level", 0) == 0
+    )
 
 
 def _looks_like_a_forward(node: ast.FunctionDef) -> bool:
     """Takes tensors (so its annotations or names say), returns a value, and does arithmetic with torch."""
     text = ast.unparse(node)
     arguments = node.args.args
-    if not arguments or arguments[0].arg in ("self", "cls", "module", "model", "path", "m") or node.args.vararg or node.args.kwarg:
+    if (
+        not arguments
+        or arguments[0].arg in ("self", "cls", "module", "model", "path", "m")
+        or node.args.vararg
+        or node.args.kwarg
+    ):
         return False
     annotated = [ast.unparse(a.annotation) for a in arguments if a.annotation is not None]
     tensors = any("Tensor" in a for a in annotated) or (not annotated and len(arguments) <= 6)
-    strange = ("Module", "state_dict", "isinstance(", "open(", "distributed", "optimizer", "assert_", "print(", "warnings.", "dict")
-    operations = text.count("torch.") + text.count("F.") + sum(text.count(c) for c in (" * ", " @ ", " / ", ".sum(", ".mean("))
+    strange = (
+        "Module",
+        "state_dict",
+        "isinstance(",
+        "open(",
+        "distributed",
+        "optimizer",
+        "assert_",
+        "print(",
+        "warnings.",
+        "dict",
+    )
+    operations = (
+        text.count("torch.") + text.count("F.") + sum(text.count(c) for c in (" * ", " @ ", " / ", ".sum(", ".mean("))
+    )
     returns = any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(node))
     return tensors and returns and operations >= 3 and not any(s in text for s in strange) and len(text) < 4000
 
@@ -191,7 +252,10 @@ def run(folder: Path, *, check: bool) -> None:
             line |= {"outcome": outcome, "why": f"{type(error).__name__}: {error}"[:300]}
         line["seconds"] = round(time.time() - start, 1)
         results.append(line)
-        print(f"{line['outcome']:10} {item['package']:28} {item['name']:38} {line['seconds']:5}s {line.get('why', '')[:150]}", flush=True)
+        print(
+            f"{line['outcome']:10} {item['package']:28} {item['name']:38} {line['seconds']:5}s {line.get('why', '')[:150]}",
+            flush=True,
+        )
         (folder / "results.json").write_text(json.dumps(results, indent=1), encoding="utf-8")
     counts = Counter(r["outcome"] for r in results)
     lines = sorted(r["lines"] for r in results if "lines" in r)
@@ -241,7 +305,9 @@ def formulas() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=textwrap.dedent(__doc__ or ""), formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=textwrap.dedent(__doc__ or ""), formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("what", choices=["harvest", "run", "formulas"])
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--seed", type=int, default=0)
