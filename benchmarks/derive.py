@@ -29,21 +29,75 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-PACKAGES = (
-    "kornia torchvision segmentation-models-pytorch monai pytorch-metric-learning torch-geometric asteroid-filterbanks "
-    "torchmetrics pytorch3d timm x-transformers lightly piq torchaudio ddsp-pytorch auraloss local-attention "
-    "rotary-embedding-torch vector-quantize-pytorch denoising-diffusion-pytorch entmax kornia-moons torchgeometry adabelief-pytorch"
-).split()
+PACKAGES = [
+    "kornia",
+    "torchvision",
+    "segmentation-models-pytorch",
+    "monai",
+    "pytorch-metric-learning",
+    "torch-geometric",
+    "asteroid-filterbanks",
+    "torchmetrics",
+    "pytorch3d",
+    "timm",
+    "x-transformers",
+    "lightly",
+    "piq",
+    "torchaudio",
+    "ddsp-pytorch",
+    "auraloss",
+    "local-attention",
+    "rotary-embedding-torch",
+    "vector-quantize-pytorch",
+    "denoising-diffusion-pytorch",
+    "entmax",
+    "kornia-moons",
+    "torchgeometry",
+    "adabelief-pytorch",
+]
 WANTED = 120
-FORMULAS = (
-    "x * sigmoid(beta * x); x * tanh(softplus(x)); exp(-x * x); log(1 + exp(x)); sqrt(1 + x * x) - 1; x / (1 + abs(x)); "
-    "a * sin(b * x); (x - y) ** 2; abs(x - y); log(cosh(x - y)); x * y + z; x / sqrt(x * x + y * y); atan2(x, y); "
-    "tanh(a * x + b); relu(x) ** 2; 0.5 * x * (1 + erf(x / sqrt(2))); exp(-abs(x - y) / s); x ** 3 - 3 * x; "
-    "sigmoid(x) * sigmoid(y); softmax(x, -1) * y; log_softmax(x, -1); (x * y).sum(-1); x.mean(-1, keepdim=True) * y; "
-    "x @ y.mT; logsumexp(x, -1); where(x > 0, x, a * x); clamp(x, -1, 1) * y; maximum(x, y); minimum(x, y) * z; "
-    "sin(x) / x; cos(2 * pi * x); x * exp(-x); 1 / (1 + exp(-k * (x - m))); log(x) * y; sqrt(x) + y; x ** y; "
-    "elu(x) + 1; silu(x) * y; erf(x) * y; x * rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * w"
-).split("; ")
+FORMULAS = [
+    "x * sigmoid(beta * x)",
+    "x * tanh(softplus(x))",
+    "exp(-x * x)",
+    "log(1 + exp(x))",
+    "sqrt(1 + x * x) - 1",
+    "x / (1 + abs(x))",
+    "a * sin(b * x)",
+    "(x - y) ** 2",
+    "abs(x - y)",
+    "log(cosh(x - y))",
+    "x * y + z",
+    "x / sqrt(x * x + y * y)",
+    "atan2(x, y)",
+    "tanh(a * x + b)",
+    "relu(x) ** 2",
+    "0.5 * x * (1 + erf(x / sqrt(2)))",
+    "exp(-abs(x - y) / s)",
+    "x ** 3 - 3 * x",
+    "sigmoid(x) * sigmoid(y)",
+    "softmax(x, -1) * y",
+    "log_softmax(x, -1)",
+    "(x * y).sum(-1)",
+    "x.mean(-1, keepdim=True) * y",
+    "x @ y.mT",
+    "logsumexp(x, -1)",
+    "where(x > 0, x, a * x)",
+    "clamp(x, -1, 1) * y",
+    "maximum(x, y)",
+    "minimum(x, y) * z",
+    "sin(x) / x",
+    "cos(2 * pi * x)",
+    "x * exp(-x)",
+    "1 / (1 + exp(-k * (x - m)))",
+    "log(x) * y",
+    "sqrt(x) + y",
+    "x ** y",
+    "elu(x) + 1",
+    "silu(x) * y",
+    "erf(x) * y",
+    "x * rsqrt((x * x).mean(-1, keepdim=True) + 1e-6) * w",
+]
 
 
 # ---- harvesting
@@ -223,7 +277,7 @@ def _looks_like_a_forward(node: ast.FunctionDef) -> bool:
 # ---- running
 
 
-def run(folder: Path, *, check: bool) -> None:
+def run(folder: Path, *, check: bool, skip: int = 0) -> None:
     from gradsmith.deriving.deriving import derived
     from gradsmith.deriving.refusal import Refused
     from gradsmith.writing.derive import _supplied, written
@@ -231,7 +285,7 @@ def run(folder: Path, *, check: bool) -> None:
     for wheel in sorted((folder / "wheels").glob("*.whl")):
         _in_wheel(wheel)
     results = []
-    for item in json.loads((folder / "chosen.json").read_text(encoding="utf-8")):
+    for item in json.loads((folder / "chosen.json").read_text(encoding="utf-8"))[skip:]:
         start = time.time()
         line: dict[str, Any] = dict(item)
         try:
@@ -312,13 +366,14 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--skip", type=int, default=0, help="leave out the first N, which an earlier run has judged")
     given = parser.parse_args()
     if given.what == "formulas":
         formulas()
     elif given.what == "harvest":
         harvest(given.folder, given.seed)
     else:
-        run(given.folder, check=given.check)
+        run(given.folder, check=given.check, skip=given.skip)
 
 
 if __name__ == "__main__":

@@ -279,7 +279,7 @@ def _part(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
     whole, at = node.args
     if whole.op == "unbind":
         dims, dim = whole.args[0].dims, int(value_of(whole.args[1])) % len(whole.args[0].dims)
-        return dims[:dim] + dims[dim + 1 :]
+        return (*dims[:dim], *dims[dim + 1 :])
     if whole.op in ("sort", "cummax", "cummin"):
         same: tuple[Dim, ...] = whole.args[0].dims
         return same
