@@ -277,7 +277,7 @@ def _looks_like_a_forward(node: ast.FunctionDef) -> bool:
 # ---- running
 
 
-def run(folder: Path, *, check: bool) -> None:
+def run(folder: Path, *, check: bool, skip: int = 0) -> None:
     from gradsmith.deriving.deriving import derived
     from gradsmith.deriving.refusal import Refused
     from gradsmith.writing.derive import _supplied, written
@@ -285,7 +285,7 @@ def run(folder: Path, *, check: bool) -> None:
     for wheel in sorted((folder / "wheels").glob("*.whl")):
         _in_wheel(wheel)
     results = []
-    for item in json.loads((folder / "chosen.json").read_text(encoding="utf-8")):
+    for item in json.loads((folder / "chosen.json").read_text(encoding="utf-8"))[skip:]:
         start = time.time()
         line: dict[str, Any] = dict(item)
         try:
@@ -366,13 +366,14 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--skip", type=int, default=0, help="leave out the first N, which an earlier run has judged")
     given = parser.parse_args()
     if given.what == "formulas":
         formulas()
     elif given.what == "harvest":
         harvest(given.folder, given.seed)
     else:
-        run(given.folder, check=given.check)
+        run(given.folder, check=given.check, skip=given.skip)
 
 
 if __name__ == "__main__":

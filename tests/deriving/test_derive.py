@@ -211,3 +211,31 @@ def test_a_formula_without_a_tensor_is_refused() -> None:
 
     with pytest.raises(GradsmithError, match="has no tensor"):
         formula("two", "sin(2.0)")
+
+
+def test_assignments_to_indices_of_a_local_are_understood() -> None:
+    def rotation(angle: Any) -> Any:
+        matrix = torch.zeros(angle.shape[0], 2, 2, dtype=angle.dtype, device=angle.device)
+        matrix[:, 0, 0] = torch.cos(angle)
+        matrix[..., 0, 1] = -torch.sin(angle)
+        matrix[:, 1] = torch.stack((torch.sin(angle), torch.cos(angle)), -1)
+        return matrix
+
+    made = derived(rotation, (r(3),), {})
+    assert compared(rotation, made.wrapper, {"angle": r(5).detach()}, {"angle"}) == "same"
+
+
+def test_a_list_as_index_is_not_two_indices() -> None:
+    def swapped(x: Any) -> Any:
+        return x[[1, 0]] * x
+
+    made = derived(swapped, (r(2, 2),), {})
+    assert compared(swapped, made.wrapper, {"x": r(2, 2).detach()}, {"x"}) == "same"
+
+
+def test_a_product_inside_a_product_keeps_its_parentheses() -> None:
+    def f(x: Any, a: Any, b: Any) -> Any:
+        return x * (a @ b) + (x % 3) * torch.floor(a)
+
+    made = derived(f, (r(3, 3), r(3, 3), r(3, 3)), {})
+    assert compared(f, made.wrapper, {n: r(3, 3).detach() + i for i, n in enumerate("xab")}, {"x", "a", "b"}) == "same"

@@ -51,6 +51,7 @@ _SAME = {
     "bitwise_xor": "xor",
     "bitwise_not": "invert",
     "fix": "trunc",
+    "ravel": "flatten",
     "log_sigmoid": "logsigmoid",
     "ger": "outer",
     "inverse": "inv",

@@ -53,7 +53,7 @@ def derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
                 continue
             return made
         if wrong == "":
-            refusal = Refused("the derived gradient is not autograd's at the example.", "Please send us this forward.")
+            refusal = _at_example(made)
         else:
             told = f"the derived gradient would be wrong with {wrong}, and forward cannot tell."
             refusal = Refused(told, "Derive it with an example of that kind.")
@@ -122,6 +122,17 @@ def _first_wrong(made: Derived) -> str | None:
         return None
     finally:
         torch.set_rng_state(state)
+
+
+def _at_example(made: Derived) -> Refused:
+    """Why the derived Function does not agree with autograd where it was derived."""
+    outcome = compared(made.reading.fn, made.wrapper, made.example, set(made.wanted))
+    if outcome == "not judged":
+        told = "autograd itself raises at the example, or what it gives is not finite."
+        return Refused(told, "Give an example on which forward has a derivative.")
+    return Refused(
+        "the derived gradient is not autograd's at the example, so it is not shown.", "Please send us this forward."
+    )
 
 
 def _sums_inside(made: Derived) -> bool:

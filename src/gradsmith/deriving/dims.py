@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from gradsmith.deriving.node import Dim, Node, value_of
+from gradsmith.deriving.node import Dim, Node, is_number, value_of
 
 if TYPE_CHECKING:
     from gradsmith.deriving.graph import Graph
@@ -185,18 +185,23 @@ def _index(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
 
 
 def _sliced(graph: Graph, dim: Dim, part: slice) -> Dim | None:
-    start, stop, step = part.start, part.stop, part.step
-    if isinstance(dim, frozenset) or step not in (None, 1):
+    """The size of x[start:stop:step]; None where it cannot be told. `dims_of` compares it with the real one."""
+    if isinstance(dim, frozenset) or not (part.step is None or is_number(part.step)):
         return None
-    plain = [v for v in (start, stop) if not isinstance(v, Node) and v is not None]
-    if any(v < 0 for v in plain) or value_of(stop if stop is not None else 0) > value_of(dim):
+    start, stop = (_end(graph, dim, end) for end in (part.start, part.stop))
+    length = dim if stop is None else stop
+    if start is not None and not is_number(start, 0):
+        length = graph.arith("sub", length, start)
+    step = part.step or 1
+    if step < 1:
         return None
-    end = dim if stop is None else stop
-    return (
-        end
-        if start is None or (value_of(start) == 0 and not isinstance(start, Node))
-        else graph.arith("sub", end, start)
-    )
+    return length if step == 1 else graph.arith("floor_divide", graph.arith("add", length, step - 1), step)
+
+
+def _end(graph: Graph, dim: Dim, end: Any) -> Any:
+    if end is None or value_of(end) > value_of(dim):
+        return None if end is None else dim
+    return graph.arith("add", dim, end) if is_number(end) and end < 0 else end
 
 
 def _like_index(graph: Graph, node: Node) -> tuple[Dim, ...]:
@@ -269,7 +274,29 @@ def _first(graph: Graph, node: Node) -> tuple[Dim, ...]:
     return dims
 
 
+def _part(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
+    """One of the equal pieces that chunk and unbind make."""
+    whole, at = node.args
+    if whole.op == "unbind":
+        dims, dim = whole.args[0].dims, int(value_of(whole.args[1])) % len(whole.args[0].dims)
+        return (*dims[:dim], *dims[dim + 1 :])
+    if whole.op in ("sort", "cummax", "cummin"):
+        same: tuple[Dim, ...] = whole.args[0].dims
+        return same
+    if whole.op not in ("chunk", "split"):
+        return None
+    dims, dim = whole.args[0].dims, int(value_of(whole.args[2])) % len(whole.args[0].dims)
+    if whole.op == "split":
+        piece = whole.args[1][at] if isinstance(whole.args[1], tuple) else whole.args[1]
+    elif isinstance(dims[dim], frozenset):
+        return None
+    else:
+        piece = graph.arith("floor_divide", dims[dim], whole.args[1])
+    return (*dims[:dim], piece, *dims[dim + 1 :])
+
+
 _SHAPES: dict[str, Any] = {
+    "item": _part,
     "matmul": _matmul,
     "linear": _linear,
     "permute": _permute,

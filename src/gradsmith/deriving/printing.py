@@ -163,6 +163,8 @@ class Printer:
                     return f"{name}.shape[{-1 if i == len(other.dims) - 1 else i}]"
         if x.op == "input":
             return self._of_input(x, "shape") + f"[{-1 if dim == len(x.dims) - 1 else dim}]"
+        if x.op in x.graph.operations and x.graph.operations[x.op].kind == "v":  # moves elements: cheap to do again
+            return f"{self.text(x, _ATOM)}.shape[{dim}]"
         raise Refused(f"the size of a value in line {x.line} cannot be written down.")
 
     def _of_input(self, x: Node, what: str) -> str:

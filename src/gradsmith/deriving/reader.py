@@ -350,20 +350,30 @@ class Reader(TorchFunctionMode):
             return made
         if value.value.shape != part.value.shape:
             value = self.graph.make("expand", value, self.graph.shape_of(part))
-        hard = [
-            (k, i)
-            for k, i in enumerate(single)
-            if i is not Ellipsis and not (isinstance(i, slice) and i == slice(None))
-        ]
-        if len(hard) != 1 or None in single or (isinstance(hard[0][1], Node) and hard[0][1].is_tensor):
-            raise Refused(
-                "this assignment to an index has no rule.", "Write one index per assignment, or use torch.cat."
-            )
-        k, i = hard[0]
-        dim = k - len(single) if Ellipsis in single[:k] else k
-        if isinstance(i, slice):
-            return self.graph.make("slice_scatter", node, value, dim, i.start, i.stop, i.step or 1)  # type: ignore[no-any-return]
-        return self.graph.make("select_scatter", node, value, dim, i)  # type: ignore[no-any-return]
+        return self._scattered(node, single, value)
+
+    def _scattered(self, node: Node, index: tuple[Any, ...], value: Any) -> Node:
+        """One integer or slice at a time, the rest inside it: y[:, 0, 1:] = v is y[:, 0] written at [:, 1:]."""
+        if None in index or any(isinstance(i, bool) or (isinstance(i, Node) and i.is_tensor) for i in index):
+            raise Refused("this assignment to an index has no rule.", "Use torch.where or torch.cat.")
+        used = sum(i is not Ellipsis for i in index)
+        spread: list[Any] = []
+        for i in index:
+            spread += [slice(None)] * (node.value.ndim - used) if i is Ellipsis else [i]
+        dim = next((d for d, i in enumerate(spread) if not (isinstance(i, slice) and i == slice(None))), None)
+        if dim is None:
+            made: Node = self.graph.make("expand", value, self.graph.shape_of(node))
+            return made
+        here, rest = spread[dim], tuple(spread[dim + 1 :])
+        part = self.graph.make("getitem", node, (slice(None),) * dim + (here,))
+        inner = (slice(None),) * (dim + isinstance(here, slice)) + rest
+        if any(not (isinstance(i, slice) and i == slice(None)) for i in rest):
+            value = self._scattered(part, inner, value)
+        if isinstance(here, slice):
+            made = self.graph.make("slice_scatter", node, value, dim, here.start, here.stop, here.step or 1)
+        else:
+            made = self.graph.make("select_scatter", node, value, dim, here)
+        return made
 
 
 _VIEWS = (

@@ -52,7 +52,7 @@ def formula(name: str, text: str) -> Formula:
         if word in ("pi", "e"):
             scope[word] = getattr(math, word)
         elif found is not None and word not in ("t", "e"):
-            scope[word] = found
+            scope[word] = _of_either(found, getattr(math, word, None))
         elif word not in scope:
             names.append(word)
     if not names:
@@ -63,6 +63,18 @@ def formula(name: str, text: str) -> Formula:
     exec(compile(source, path, "exec"), scope)
     function: Callable[..., Any] = scope[name]  # type: ignore[assignment]
     return Formula(function, tuple(names), _inputs(function, names))
+
+
+def _of_either(of_tensors: Any, of_numbers: Any) -> Any:
+    """`sqrt(2)` is a number, `sqrt(x)` a tensor."""
+    if not callable(of_numbers) or of_tensors is of_numbers:
+        return of_tensors
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        numbers = all(isinstance(a, (int, float)) for a in args) and not kwargs
+        return of_numbers(*args) if numbers else of_tensors(*args, **kwargs)
+
+    return call
 
 
 def named(name: str) -> None:
