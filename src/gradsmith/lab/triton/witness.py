@@ -65,12 +65,15 @@ def witness(lab: Lab) -> Witness:
 
 
 def events(lab: Lab, *kinds: str) -> list[tuple[Event, bool]]:
-    """Events of these kinds, and whether they happened on the example itself; the others on what gradsmith made of it."""
+    """Events of these kinds, and whether they happened on the example itself; the others on what gradsmith made of it.
+
+    Of those, tensors with other strides are left out: what becomes of the numbers there is the matter of layouts.
+    """
     if not interprets(lab):
         return []
     here = witness(lab).seen.events
     own = [(e, True) for e in here.values() if e.kind in kinds]
-    return own + [(e, False) for key, e in SEEN[0].events.items() if e.kind in kinds and key not in here]
+    return own + [(e, False) for key, e in SEEN[0].events.items() if e.kind in kinds and e.whole and key not in here]
 
 
 def filled_by(lab: Lab, name: str) -> list[Store]:
@@ -131,7 +134,11 @@ def _run(lab: Lab) -> tuple[dict[str, Tensor], Seen]:
     positions = list(run.leaves)
     outputs, leaves = [run.outputs[o] for o in v], [run.leaves[p] for p in positions]
     grads: Any = ()
-    with listening() as seen, filled(), contextlib.suppress(Exception):  # a backward that raises is told by its own rule
+    with (
+        listening() as seen,
+        filled(),
+        contextlib.suppress(Exception),
+    ):  # a backward that raises is told by its own rule
         grads = gradients(outputs, leaves, list(v.values()))
     names = {leaf.position: leaf.name for leaf in lab.precise[1].differentiable}
     found |= {names[p]: g for p, g in zip(positions, grads) if g is not None and p in names}
