@@ -151,7 +151,8 @@ def mistakes(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         if (bare := _without(node, "other")) is not None:
             yield "other removed", bare
     if isinstance(node, ast.Call) and called == "tl.atomic_add" and len(node.args) > 1:
-        yield "missing atomic", ast.Call(ast.parse("tl.store", mode="eval").body, node.args, node.keywords)
+        masks = [k for k in node.keywords if k.arg == "mask"]
+        yield "missing atomic", ast.Call(ast.parse("tl.store", mode="eval").body, node.args, masks)
     if isinstance(node, ast.Call) and called == "triton.cdiv" and len(node.args) == 2:
         yield "grid short", ast.BinOp(node.args[0], ast.FloorDiv(), node.args[1])
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.Lt):

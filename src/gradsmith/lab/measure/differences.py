@@ -58,7 +58,8 @@ class Probe:
         if eps <= _NARROW or self.claimed is None:
             return False
         nothing = slope.value == 0 == self.claimed  # numbers on a grid stay where they are, or move
-        return nothing or (off <= 3 * slope.error <= 3 * _OF_NARROW * eps * self.scale)
+        agrees = off <= 3 * slope.error <= 3 * _OF_NARROW * eps * self.scale
+        return nothing or agrees or slope.error <= _STANDS_OUT * off
 
 
 def precision(evaluate: Evaluate, dtype: torch.dtype) -> float:

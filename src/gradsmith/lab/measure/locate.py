@@ -117,13 +117,14 @@ def _largest(pair: Pair, truth: Tensor, live: Tensor) -> int | None:
 def _bisect(target: Target, arguments: Arguments, settings: Settings, pair: Pair, u: Tensor) -> int | None:
     """Halve the set of perturbed elements, always keeping the half that disagrees more."""
 
-    def disagreement(low: int, high: int) -> Slope:
+    def disagreement(low: int, high: int, of: float = 0.0) -> Slope:
         part = torch.zeros_like(u)
         part.view(-1)[low:high] = u.reshape(-1)[low:high]
         claimed = dot(pair.claimed, part)
         natural = float(torch.linalg.vector_norm((pair.claimed * part).abs().double()))
         evaluate = moved(target, arguments, pair.leaf, part, settings)
-        (slope,) = slopes(evaluate, [Probe(pair.output, pair.v, max(natural, 1e-300), claimed)], pair.dtype)
+        # What matters is how much of the whole disagreement lies here.
+        (slope,) = slopes(evaluate, [Probe(pair.output, pair.v, max(natural, of, 1e-300), claimed)], pair.dtype)
         return Slope(slope.value - claimed, slope.error)
 
     u = u.contiguous()
@@ -134,7 +135,7 @@ def _bisect(target: Target, arguments: Arguments, settings: Settings, pair: Pair
     total = whole.value
     while high - low > 1:
         middle = (low + high) // 2
-        left = disagreement(low, middle).value
+        left = disagreement(low, middle, abs(total)).value
         right = total - left
         if not math.isfinite(left):
             return None
@@ -153,8 +154,9 @@ def look_at(
         e.view(-1)[index] = torch.tensor(unit * size, dtype=e.dtype)
         claimed = dot(pair.claimed, e) / size
         evaluate = moved(target, arguments, pair.leaf, e, settings)
-        probe = Probe(pair.output, pair.v, max(abs(claimed) * size, 1e-300))
         eps = precision(evaluate, pair.dtype)
+        said = claimed * size if eps > 1e-12 else None  # of few digits, a plain disagreement needs no more
+        probe = Probe(pair.output, pair.v, max(abs(claimed) * size, 1e-300), said)
         (slope,) = slopes(evaluate, [probe], pair.dtype)
         true, error = slope.value / size, slope.error / size
         step = 1e-6 if eps < 1e-12 else 3e-2

@@ -19,6 +19,7 @@ class Event:
     argument: str
     shape: tuple[int, ...]
     words: str  # element and program ids
+    whole: bool = True  # the tensor is contiguous, and all of its storage
     count: int = 1
 
 

@@ -76,7 +76,7 @@ def _ids() -> str:
 
 def _tell(kind: str, region: Region, words: str) -> None:
     path, line = _place()
-    SEEN[-1].report(Event(kind, _running[-1].kernel, path, line, region.name, region.shape, words))
+    SEEN[-1].report(Event(kind, _running[-1].kernel, path, line, region.name, region.shape, words, region.whole))
 
 
 def _inside(kind: str, pointers: Numbers, mask: Numbers, item: int) -> tuple[Numbers, list[Part]]:

@@ -65,12 +65,15 @@ def witness(lab: Lab) -> Witness:
 
 
 def events(lab: Lab, *kinds: str) -> list[tuple[Event, bool]]:
-    """Events of these kinds, and whether they happened on the example itself; the others on what gradsmith made of it."""
+    """Events of these kinds, and whether they happened on the example itself; the others on what gradsmith made of it.
+
+    Of those, tensors with other strides are left out: what becomes of the numbers there is the matter of layouts.
+    """
     if not interprets(lab):
         return []
     here = witness(lab).seen.events
     own = [(e, True) for e in here.values() if e.kind in kinds]
-    return own + [(e, False) for key, e in SEEN[0].events.items() if e.kind in kinds and key not in here]
+    return own + [(e, False) for key, e in SEEN[0].events.items() if e.kind in kinds and e.whole and key not in here]
 
 
 def filled_by(lab: Lab, name: str) -> list[Store]:
