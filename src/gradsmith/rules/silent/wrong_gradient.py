@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
+    from gradsmith.diagnosis.case import Case
     from gradsmith.lab import Lab, Mismatch, Pair
 
 CODE = "GS201"
@@ -115,8 +116,11 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
     from gradsmith.lab.explore.budget import within
     from gradsmith.lab.measure.writes import ruled_out
 
+    cases: list[Case] = []
+
     def cause() -> Fit | None:
         case = case_of(lab, pair)
+        cases.extend([case] if case is not None else [])
         return diagnose(case) if case is not None else None
 
     fit = within(lab.budget.for_diagnosis(), cause)
@@ -151,16 +155,17 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
             "error": m.error,
             "ratio": m.ratio,
             "not caused by writes in": within(lab.budget.for_diagnosis(), lambda: ruled_out(lab, pair)) or (),
-            **_side_by_side(pair, m),
+            **(_side_by_side(cases[0], m) if cases else {}),
         },
     )
 
 
-def _side_by_side(pair: Pair, m: Mismatch) -> dict[str, object]:
-    """Both gradients around the element, as matrices: for a report that draws them. Nothing where the truth is not dense."""
-    truth, claimed = pair.truth, pair.claimed
-    if truth is None or truth.shape != claimed.shape or truth.is_complex() or not truth.dim() or not truth.numel():
+def _side_by_side(case: Case, m: Mismatch) -> dict[str, object]:
+    """Both gradients around the element, as matrices, for a report that draws them; what was not measured is nan."""
+    truth, claimed = case.truth.detach().clone(), case.claimed.detach()
+    if truth.shape != claimed.shape or truth.is_complex() or not truth.dim() or not truth.numel():
         return {}
+    truth[~case.known] = float("nan")
     columns = truth.shape[-1]
     index = 0
     for size, at in zip(truth.shape, m.element or (0,) * truth.dim()):
@@ -169,8 +174,8 @@ def _side_by_side(pair: Pair, m: Mismatch) -> dict[str, object]:
     window = (slice(top, top + _SHOWN), slice(left, left + _SHOWN))
     return {
         "gradients": {
-            "claimed": claimed.detach().reshape(-1, columns)[window].tolist(),
-            "true": truth.detach().reshape(-1, columns)[window].tolist(),
+            "claimed": claimed.reshape(-1, columns)[window].tolist(),
+            "true": truth.reshape(-1, columns)[window].tolist(),
             "top": top,
             "left": left,
             "wrong": [index // columns, index % columns] if m.element is not None else None,
