@@ -57,6 +57,8 @@ class _LogSumExp(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
+        x: Tensor
+        y: Tensor
         x, y = ctx.saved_tensors
         if not torch.is_grad_enabled() and in_memory(x, grad) and KERNELS.ready(x.dtype):
             dx = torch.empty_like(x, memory_format=torch.contiguous_format)

@@ -30,8 +30,8 @@ class Noise(torch.autograd.Function):  # gradsmith: surrogate[noise]
         if ctx.generator is None:
             noise = torch.randn_like(grad_output)
         else:
-            like = {"dtype": grad_output.dtype, "device": grad_output.device}
-            noise = torch.randn(grad_output.shape, generator=ctx.generator, **like)
+            shape, generator = grad_output.shape, ctx.generator
+            noise = torch.randn(shape, generator=generator, dtype=grad_output.dtype, device=grad_output.device)
         return grad_output + ctx.std * noise, None, None
 
 
