@@ -178,6 +178,11 @@ def measure(folder: Path, only: str, level: str, jobs: int) -> list[Compared]:
     with ThreadPoolExecutor(jobs) as pool:
         for number, found in enumerate(pool.map(lambda path: _in_process(path, level), files), 1):
             compared += found
+            if number % 10 == 0:
+                print(
+                    f"[{number}/{len(files)}] {sum(one.same for one in compared)} of {len(compared)} the same",
+                    flush=True,
+                )
             for one in found:
                 if not one.same:
                     said = one.trouble or f"lost {one.lost}, new {one.new}"

@@ -126,7 +126,7 @@ class _Watch:
     def _with_ctx(self, cls: type, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def forward(ctx: Any, *args: Any, **kwargs: Any) -> Any:
-            if torch_says.forward_class(type(ctx)) is cls and torch_says.is_differentiated(ctx):
+            if torch_says.forward_class(type(ctx)) is cls and _counts(ctx, args):
                 self._note(cls, _kept(args, {}))
             return original(ctx, *args, **kwargs)
 
@@ -152,7 +152,7 @@ class _Watch:
             if torch_says.forward_class(type(ctx)) is cls and self.begun:
                 given = next((call for owner, call in reversed(self.begun) if owner is cls), None)
                 self.begun.clear()
-                if torch_says.is_differentiated(ctx):
+                if _counts(ctx, given[0] if given is not None else ()):
                     self._note(cls, given)
             return original(ctx, *args, **kwargs)
 
@@ -198,6 +198,14 @@ def _kept(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Call | None:
     with torch.no_grad():
         kept: Call = pytree.tree_map(copy, (tuple(args), dict(kwargs)))
     return kept
+
+
+def _counts(ctx: Any, args: tuple[Any, ...]) -> bool:
+    """Whether a gradient is asked of a call: by autograd, or by whoever hides the tensors that need one in a container."""
+    if torch_says.is_differentiated(ctx):
+        return True
+    direct = any(isinstance(value, Tensor) and value.requires_grad for value in args)
+    return not direct and any(isinstance(v, Tensor) and v.requires_grad for v in pytree.tree_leaves(list(args)))
 
 
 def _has_values(tensor: Tensor) -> bool:
