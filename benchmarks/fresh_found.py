@@ -90,6 +90,12 @@ def relu_like() -> None:
     print("relu_like with alpha learned and x frozen:", outcome(lambda: torch.autograd.grad(spikes.sum(), alpha)))
 
 
+def coba() -> None:
+    file = next((PLACE / "norse-1.1.0").rglob("adjoint/coba_lif_adjoint.py"))
+    (line,) = [line for line in file.read_text().splitlines() if line.startswith("class CobaLIFAdjointFunction")]
+    print(f"{line}", outcome(lambda: exec(f"{line} pass", {"torch": torch})))
+
+
 def updates_op() -> None:
     """The derivative with respect to new_nu where eps_root is not 0."""
     new_mu, new_nu = (torch.tensor([v], dtype=torch.float64) for v in (0.3, 0.5))
@@ -103,7 +109,7 @@ def updates_op() -> None:
 
 
 if __name__ == "__main__":
-    for show in (apl, lower_bound, clamp_min, sparsemax_changes_its_input, sparsemax_loss, relu_like, updates_op):
+    for show in (apl, lower_bound, clamp_min, sparsemax_changes_its_input, sparsemax_loss, relu_like, updates_op, coba):
         try:
             show()
         except Exception as error:

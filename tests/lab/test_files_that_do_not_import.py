@@ -161,3 +161,9 @@ def test_what_a_failed_import_loaded_of_others_is_not_loaded_twice(tmp_path: Pat
     (path.parent / "__init__.py").write_text("import sympy.core.numbers\nimport a_package_for_the_cluster\n")
     report = gs.check_paths(f"{path}::Double", inputs="torch.randn(3, requires_grad=True)")
     assert report.subjects[0].verdict == "verified"
+
+
+def test_where_nothing_helps_both_reasons_are_told(tmp_path: Path) -> None:
+    path = package(tmp_path, ops=HEAD + double().replace("torch.autograd.Function", "torch.nn.Function"))
+    reason = gs.check_paths(path, level="quick").subjects
+    assert not reason or "has no attribute 'Function'" in reason[0].reason

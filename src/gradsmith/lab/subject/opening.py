@@ -47,15 +47,17 @@ def open_file(path: Path, stubs: Sequence[str] = (), subjects: Sequence[str] = (
     except ImportFailed as error:
         first = error
     _forget(before, home)
+    last = ""
     names = {name.partition(".")[0] for name in subjects}
     for attempt in (_with_stand_ins, _with_needed_names):
         try:
             module, instead = attempt(path.resolve(), names)
-        except ImportFailed:
+        except ImportFailed as error:
+            last = str(error)
             _forget(before, home)
             continue
         return Opening(module, str(first), instead)
-    raise first
+    raise ImportFailed(f"{first}; and without its package: {last}") if names and last != str(first) else first
 
 
 def _with_stand_ins(path: Path, names: set[str]) -> tuple[ModuleType, str]:
