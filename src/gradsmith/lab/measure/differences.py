@@ -59,7 +59,7 @@ class Probe:
             return False
         nothing = slope.value == 0 == self.claimed  # numbers on a grid stay where they are, or move
         agrees = off <= 3 * slope.error <= 3 * _OF_NARROW * eps * self.scale
-        return nothing or agrees or slope.error <= _STANDS_OUT * off
+        return nothing or agrees or (_stands_out(slope) and slope.error <= _STANDS_OUT * off)
 
 
 def precision(evaluate: Evaluate, dtype: torch.dtype) -> float:
