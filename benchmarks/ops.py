@@ -193,14 +193,20 @@ def measured(case: Case, threads: int, divide: int, chosen: argparse.Namespace) 
     print(f"{case.name:21} {threads} thread(s)  ours {own:8.2f} ms = {rest}", flush=True)
     if threads != 1:
         return []
-    goals = [Goal(f"{case.name} time over {other}", ratio(taken, other), most) for (name, other), most in TIME_GOALS.items() if name == case.name]
+    goals = [
+        Goal(f"{case.name} time over {other}", ratio(taken, other), most)
+        for (name, other), most in TIME_GOALS.items()
+        if name == case.name
+    ]
     peaks = {way: peak(case.name, way, divide) for way in case.ways()}
     shown = "  ".join(f"{way} {size / 1e6:.0f} MB" for way, size in peaks.items())
     inputs = case.make(divide)
     saved = {name: saved_bytes(way, inputs) for name, way in (("ours", case.ours), ("eager", case.eager))}
     print(f"{'':21} peak: {shown}; saved: {saved['ours'] / 1e6:.1f} of {saved['eager'] / 1e6:.1f} MB", flush=True)
     if case.name in PEAK_GOALS:
-        goals.append(Goal(f"{case.name} peak over eager", peaks["ours"] / max(peaks["eager"], 1), PEAK_GOALS[case.name]))
+        goals.append(
+            Goal(f"{case.name} peak over eager", peaks["ours"] / max(peaks["eager"], 1), PEAK_GOALS[case.name])
+        )
     if case.name == "swish":
         goals.append(Goal("swish saved over eager", saved["ours"] / saved["eager"], 0.5))
     return goals
@@ -264,7 +270,9 @@ def overhead() -> list[Goal]:
                 pair.append((time.perf_counter() - started) / 200 * 1e6)
             rounds.append((pair[0], pair[1]))
         found = statistics.median(b / a for a, b in rounds)
-        print(f"overhead {name}: bare {statistics.median(a for a, _ in rounds):.1f} us, ours {statistics.median(b for _, b in rounds):.1f} us")
+        print(
+            f"overhead {name}: bare {statistics.median(a for a, _ in rounds):.1f} us, ours {statistics.median(b for _, b in rounds):.1f} us"
+        )
         goals.append(Goal(f"call overhead of {name}", found, 1.2))
     return goals
 
@@ -297,7 +305,9 @@ def hvp_peak(what: str) -> int:
 
 def hvp() -> list[Goal]:
     one, product = peak("hvp", "gradient", 1), peak("hvp", "hvp", 1)
-    print(f"hvp of {sum(p.numel() for p in model().parameters())} parameters: one gradient {one / 1e6:.1f} MB, hvp {product / 1e6:.1f} MB")
+    print(
+        f"hvp of {sum(p.numel() for p in model().parameters())} parameters: one gradient {one / 1e6:.1f} MB, hvp {product / 1e6:.1f} MB"
+    )
     return [Goal("hvp memory over one gradient", product / max(one, 1), 4.0)]
 
 
@@ -314,7 +324,9 @@ def main() -> int:
     torch.set_num_threads(1)
     if chosen.peak:
         name, way, divide = chosen.peak
-        found = hvp_peak(way) if name == "hvp" else peak_of(next(c for c in cases() if c.name == name), way, int(divide))
+        found = (
+            hvp_peak(way) if name == "hvp" else peak_of(next(c for c in cases() if c.name == name), way, int(divide))
+        )
         print(json.dumps(found))
         return 0
     wanted = chosen.only or [*names, "masks", "overhead", "hvp"]

@@ -1,6 +1,6 @@
 """A character model with layer-normalised LSTM and a chunked loss learns a short text by heart. A few seconds.
 
-    python examples/train_characters.py         # saves train_characters.png (needs gradsmith[plots])
+python examples/train_characters.py         # saves train_characters.png (needs gradsmith[plots])
 """
 
 import math

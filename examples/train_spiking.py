@@ -1,6 +1,6 @@
 """A spiking network learns to tell two rhythms apart: LIF neurons, a surrogate gradient, gs.Recurrent. A few seconds.
 
-    python examples/train_spiking.py            # saves train_spiking.png (needs gradsmith[plots])
+python examples/train_spiking.py            # saves train_spiking.png (needs gradsmith[plots])
 """
 
 import sys

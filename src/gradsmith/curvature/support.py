@@ -55,7 +55,9 @@ def second_order(fn: Any, *inputs: Any) -> SecondOrder:
     """
     if not callable(fn):
         raise TypeError(f"second_order: expected a function or a module, not {type(fn).__name__}.")
-    leaves = [x.detach().requires_grad_() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs]
+    leaves = [
+        x.detach().requires_grad_() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs
+    ]
     with record() as tape, torch.enable_grad():
         fn(*leaves)
     return SecondOrder(tuple(_examined(tape.of(cls)) for cls in tape.functions))
