@@ -177,9 +177,9 @@ def test_noise_is_what_was_asked_for() -> None:
     assert ops.GradNoise(1.0).eval()(x) is x
 
 
-IDS = torch.tensor([1, 2])
+WHOLE = torch.tensor([1, 2])
 BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
-    (lambda: ops.grad_scale(IDS, 1.0), TypeError, "grad_scale: x has dtype torch.int64"),
+    (lambda: ops.grad_scale(WHOLE, 1.0), TypeError, "grad_scale: x has dtype torch.int64"),
     (lambda: ops.grad_scale(3.0, 1.0), TypeError, "x must be a tensor, not float"),
     (lambda: ops.grad_scale(X, "1"), TypeError, "scale must be a number, not str"),
     (lambda: ops.grad_scale(X, torch.ones(2)), ValueError, r"scale must be one number; it is a tensor of shape \(2,\)"),

@@ -42,7 +42,7 @@ def checkpoint_sequence(layers: Sequence[Callable[..., Any]] | nn.Sequential, x:
     >>> checkpoint_sequence([torch.sin, torch.cos, torch.tanh], torch.zeros(1))
     tensor([0.7616])
     """
-    steps: list[Callable[..., Any]] = list(layers)
+    steps: list[Any] = list(layers)
     if not steps:
         raise ValueError("checkpoint_sequence: there are no layers.")
     count = max(1, round(math.sqrt(len(steps)))) if segments is None else segments

@@ -124,14 +124,11 @@ def reference(x: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, cl
     z = z.float() if z.dtype in (torch.float16, torch.bfloat16) else z
     if options.softcap:
         z = options.softcap * torch.tanh(z / options.softcap)
+    kinds = None if classes is None else classes.to(z.dtype)
     loss = F.cross_entropy(
-        z,
-        target,
-        weight=None if classes is None else classes.to(z.dtype),
-        ignore_index=options.ignore_index,
-        label_smoothing=options.label_smoothing,
+        z, target, kinds, ignore_index=options.ignore_index, label_smoothing=options.label_smoothing,
         reduction=options.reduction,
-    )
+    )  # fmt: skip
     if options.z_loss:
         counts = (target != options.ignore_index).to(z.dtype)
         square = torch.logsumexp(z, 1).square() * counts

@@ -66,9 +66,8 @@ class _LogSumExp(torch.autograd.Function):
                 "lse_backward", [x.contiguous(), y, grad.contiguous(), dx], [], [x.shape[-1]], y.numel(), x.numel()
             )
             return dx
-        if torch.is_grad_enabled():
-            return grad.unsqueeze(-1) * (x - y.unsqueeze(-1)).exp()
-        return (x - y.unsqueeze(-1)).exp_().mul_(grad.unsqueeze(-1))
+        share: Tensor = (x - y.unsqueeze(-1)).exp()
+        return share * grad.unsqueeze(-1) if torch.is_grad_enabled() else share.mul_(grad.unsqueeze(-1))
 
 
 def logsumexp(x: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:

@@ -55,7 +55,7 @@ def applier(function: type[torch.autograd.Function]) -> Callable[..., Any]:
 
     torch binds the arguments to the signature of forward to fill in defaults; our callers give every argument.
     """
-    plain: Callable[..., Any] = getattr(super(torch.autograd.Function, function), "apply")  # noqa: B009
+    plain: Callable[..., Any] = super(torch.autograd.Function, function).apply  # type: ignore[misc]
 
     def apply(*args: Any) -> Any:
         if is_compiling() or _transforms_active():

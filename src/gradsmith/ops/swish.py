@@ -50,7 +50,7 @@ class _Swish(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, beta: Tensor) -> Tensor:
         ctx.save_for_backward(x, beta)
-        if beta.numel() == 1 and in_memory(x, beta) and KERNELS.ready(x.dtype):
+        if in_memory(x, beta) and beta.numel() == 1 and KERNELS.ready(x.dtype):
             ready = x.contiguous()
             y = torch.empty_like(ready)
             KERNELS.run("swish_forward", [ready, beta, y], [], [x.numel()], -(-x.numel() // _BLOCK), x.numel())
@@ -63,18 +63,24 @@ class _Swish(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, beta = ctx.saved_tensors
-        if not torch.is_grad_enabled() and beta.numel() == 1 and in_memory(x, beta, grad) and KERNELS.ready(x.dtype):
+        if in_memory(x, beta, grad) and beta.numel() == 1 and not torch.is_grad_enabled() and KERNELS.ready(x.dtype):
             dx = torch.empty_like(x, memory_format=torch.contiguous_format)
             blocks = -(-x.numel() // _BLOCK)
             db = x.new_zeros(KERNELS.threads(blocks, x.numel()))
             tensors = [x.contiguous(), beta, grad.contiguous(), dx, db]
             KERNELS.run("swish_backward", tensors, [], [x.numel()], blocks, x.numel())
             return dx, db.sum().reshape(beta.shape)
-        a, b, g = wide(x, beta, grad)
-        s = torch.sigmoid(b * a)
-        slope = a * s * (1 - s)
-        db = (g * a * slope).sum_to_size(beta.shape).to(beta.dtype) if ctx.needs_input_grad[1] else None
-        return (g * (s + b * slope)).to(x.dtype), db
+        if x.dtype not in (torch.float32, torch.float64):
+            dx, db = _gradients(*wide(x, beta, grad))
+            return dx.to(x.dtype), db.to(beta.dtype)
+        return _gradients(x, beta, grad)
+
+
+def _gradients(x: Tensor, beta: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    s = torch.sigmoid(beta * x)
+    slope = x * s * (1 - s)
+    db = grad * x * slope
+    return grad * (s + beta * slope), db.sum() if beta.dim() == 0 else db.sum_to_size(beta.shape)
 
 
 def swish(x: Tensor, beta: Tensor | float = 1.0) -> Tensor:

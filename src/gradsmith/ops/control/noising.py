@@ -30,8 +30,7 @@ class Noise(torch.autograd.Function):  # gradsmith: surrogate[noise]
         if ctx.generator is None:
             noise = torch.randn_like(grad_output)
         else:
-            shape, generator = grad_output.shape, ctx.generator
-            noise = torch.randn(shape, generator=generator, dtype=grad_output.dtype, device=grad_output.device)
+            noise = torch.empty_like(grad_output).normal_(generator=ctx.generator)
         return grad_output + ctx.std * noise, None, None
 
 
