@@ -111,7 +111,15 @@ def _inline(text: str, label: str, key: str) -> str:
 
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
-    text = re.sub(r'\bid="', f'id="{key}-', text)
+    seen: set[str] = set()
+
+    def own(found: re.Match[str]) -> str:
+        """Matplotlib gives the same id to parts that are alike: the first keeps it."""
+        first = found[1] not in seen
+        seen.add(found[1])
+        return f' id="{key}-{found[1]}"' if first else ""
+
+    text = re.sub(r'\sid="([^"]*)"', own, text)
     text = re.sub(r'(url\(#|href="#)', rf"\1{key}-", text)
     text = text.replace(_INK, "currentColor")
     size = re.search(r'width="([\d.]+)pt"', text)
