@@ -79,6 +79,8 @@ def growth(exponents: Sequence[tuple[str, str, float]], key: str) -> str:
             axes.plot(factors, [f**exponent for f in factors], marker="o", markersize=3, label=f"{name}, {dimension}")
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=2)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter("{x:g}")  # plain numbers: powers would be written as formulas
         axes.set_xlabel("times the size", fontsize=8)
         axes.set_ylabel("times as much", fontsize=8)
         axes.legend(fontsize=7, framealpha=0, labelcolor=_INK, loc="upper left", bbox_to_anchor=(1, 1))
