@@ -79,6 +79,8 @@ def growth(exponents: Sequence[tuple[str, str, float]], key: str) -> str:
             axes.plot(factors, [f**exponent for f in factors], marker="o", markersize=3, label=f"{name}, {dimension}")
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=2)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter("{x:g}")  # plain numbers: powers would be written as formulas
         axes.set_xlabel("times the size", fontsize=8)
         axes.set_ylabel("times as much", fontsize=8)
         axes.legend(fontsize=7, framealpha=0, labelcolor=_INK, loc="upper left", bbox_to_anchor=(1, 1))
@@ -111,7 +113,15 @@ def _inline(text: str, label: str, key: str) -> str:
 
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
-    text = re.sub(r'\bid="', f'id="{key}-', text)
+    seen: set[str] = set()
+
+    def own(found: re.Match[str]) -> str:
+        """Matplotlib gives the same id to parts that are alike: the first keeps it."""
+        first = found[1] not in seen
+        seen.add(found[1])
+        return f' id="{key}-{found[1]}"' if first else ""
+
+    text = re.sub(r'\sid="([^"]*)"', own, text)
     text = re.sub(r'(url\(#|href="#)', rf"\1{key}-", text)
     text = text.replace(_INK, "currentColor")
     size = re.search(r'width="([\d.]+)pt"', text)
