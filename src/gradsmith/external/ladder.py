@@ -24,7 +24,7 @@ _EXPONENTS = (-7, -10, -13, -17, -20, -23, -27, -3)
 _GOOD = 1e-10  # of the largest derivative: more digits would not be seen in any error that is stated
 _SURE = 2.0  # standard deviations, of the largest noise that any step showed
 _UNLIKE_NOISE = 10.0  # no accident of a few values
-_EPS = float(np.finfo(np.float64).eps)
+EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass
@@ -63,14 +63,15 @@ def slopes(
     size: Array,
     enough: float = _GOOD,
     reach: Sequence[int] = (),
+    eps: float = EPS,
 ) -> list[Slope]:
     """The derivative of phi along each direction. `weights` turns a derivative into one of the input's own units;
     `size` is the size of the terms that phi sums, which rounding goes with; an error below `enough` of the largest
     derivative ends the search. `reach` is, for each direction, the power of two up to which a step may be lengthened where
-    noise asks for it: an element near 0 among large ones needs a step of their size.
+    noise asks for it: an element near 0 among large ones needs a step of their size. `eps` is the precision that the outputs really have.
     """
     with np.errstate(all="ignore"):  # a long step may overflow; then it is not the one that is taken
-        return _searched(phi, directions, weights, base, size, enough, list(reach) or [0] * len(directions))
+        return _searched(phi, directions, weights, base, size, enough, list(reach) or [0] * len(directions), eps)
 
 
 def _searched(
@@ -81,6 +82,7 @@ def _searched(
     size: Array,
     enough: float,
     reach: Sequence[int],
+    eps: float,
 ) -> list[Slope]:
     levels: list[dict[float, Level]] = [{} for _ in directions]
     done = [False] * len(directions)
@@ -90,16 +92,16 @@ def _searched(
         if not open_:
             break
         if exponent >= 0:
-            open_ = [k for k in open_ if exponent <= reach[k] and _noisy(_best(levels[k], base, size))]
+            open_ = [k for k in open_ if exponent <= reach[k] and _noisy(_best(levels[k], base, size, eps))]
         for k, level in zip(open_, _level(phi, [directions[k] for k in open_], step, base)):
             if level is not None:
                 levels[k][step] = level
-        best = [_best(of_one, base, size) for of_one in levels]
+        best = [_best(of_one, base, size, eps) for of_one in levels]
         scale = max((w * float(np.abs(s.value).max()) for w, s in zip(weights, best) if s.found), default=0.0)
         for k in open_:
             good = best[k].found and weights[k] * float(best[k].error.max()) <= enough * scale
             done[k] = good and not _suddenly_quiet(levels[k], step)
-    return [_best(of_one, base, size) for of_one in levels]
+    return [_best(of_one, base, size, eps) for of_one in levels]
 
 
 def _suddenly_quiet(levels: dict[float, Level], step: float) -> bool:
@@ -152,7 +154,7 @@ def _inner(nodes: tuple[int, ...], values: Array, inner: tuple[int, ...]) -> Arr
     return derivative(inner, values[[nodes.index(n) for n in inner]])
 
 
-def _best(levels: dict[float, Level], base: Array, size: Array) -> Slope:
+def _best(levels: dict[float, Level], base: Array, size: Array, eps: float) -> Slope:
     """Of every row, the step with the smallest error."""
     nothing = np.full(base.shape, np.nan)
     moving = {h: level for h, level in levels.items() if not level.still}
@@ -161,7 +163,7 @@ def _best(levels: dict[float, Level], base: Array, size: Array) -> Slope:
             return Slope(nothing, np.full(base.shape, np.inf), nothing, 0, levels)
         # It never moved: the derivative is 0, as far as the longest step can tell.
         longest = max(levels)
-        return Slope(np.zeros_like(base), _EPS * size / longest, np.zeros_like(base), levels[longest].side, levels)
+        return Slope(np.zeros_like(base), eps * size / longest, np.zeros_like(base), levels[longest].side, levels)
     value, error, noise = nothing.copy(), np.full(base.shape, np.inf), nothing.copy()
     # Over this length the outputs did not move at all: a grid as wide as what the slope says they should have moved.
     unmoved = max((3 * h for h, level in levels.items() if level.still), default=0.0)
@@ -169,7 +171,7 @@ def _best(levels: dict[float, Level], base: Array, size: Array) -> Slope:
     for number, h in enumerate(sorted(moving)):
         level = moving[h]
         grid = (unmoved if unmoved < h else 0.0) * np.abs(level.value)
-        floor = np.maximum(_EPS * (size + np.abs(level.value)) / 2, grid)
+        floor = np.maximum(eps * (size + np.abs(level.value)) / 2, grid)
         finer = np.maximum(finer, floor)
         # What is far above the noise of finer steps is the shape of the function: it bends within this step.
         unresolved = level.noise > _UNLIKE_NOISE * finer if number else np.zeros(base.shape, dtype=bool)

@@ -11,7 +11,7 @@ import numpy as np
 from gradsmith.external import ladder
 from gradsmith.external.field import Block, Field
 from gradsmith.external.gradients import COMPLEX_STEP, Steps, columns_of, evaluations
-from gradsmith.external.repeats import rows_apart, state_or_noise, still_the_same
+from gradsmith.external.repeats import precision, rows_apart, state_or_noise, still_the_same
 from gradsmith.external.stencil import Array, stencil
 
 GOOD, NOTICEABLE = 1e-3, 1e-2
@@ -139,6 +139,7 @@ def measure(
             of.base(block),
             of.size(block),
             reach=[_reach(block, g) for g in groups],
+            eps=precision(of, block),
         )
         for group, slope in zip(groups, found):
             group.slope = slope

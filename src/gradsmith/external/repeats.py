@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
 from gradsmith.external.errors import ExternalError
-from gradsmith.external.field import Field
+from gradsmith.external.field import Block, Field
 from gradsmith.external.foreign import AnyArray, Failure
+from gradsmith.lab.measure.differences import eps_of
 
 _TIMES = 6
 
@@ -85,6 +87,27 @@ def _numbers(of: Field, outputs: list[AnyArray]) -> AnyArray:
         [np.ravel(o).astype(np.float64) for o, w in zip(outputs, of.v) if w is not None and o.dtype.kind != "c"]
         or [np.zeros(1)]
     )
+
+
+def precision(of: Field, block: Block) -> float:
+    """The precision of the outputs: a function may compute in float32, whatever it is given. Then its values lie on a grid.
+
+    Asked a generic step away from x, where no float64 function returns round numbers by accident.
+    """
+    point = list(of.arrays)
+    for k, (begin, end) in zip(block.positions, block.spans):
+        moved = block.x[:, begin:end] + block.scale()[:, begin:end] * np.pi / 4096
+        point[k] = moved.reshape(of.arrays[k].shape).astype(of.arrays[k].dtype)
+    outputs = of.outputs_at([point])[0]
+    least = float(np.finfo(np.float64).eps)
+    if isinstance(outputs, Failure):
+        return least
+    values = [
+        torch.from_numpy(np.asarray(o, dtype=np.float64))
+        for o, w in zip(outputs, of.v)
+        if w is not None and o.dtype.kind == "f"
+    ]
+    return eps_of(values, least) if values else least
 
 
 def rows_apart(of: Field) -> None:

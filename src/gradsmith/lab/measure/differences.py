@@ -115,7 +115,7 @@ def _measure(
             ahead, behind = plus[probe.output], minus[probe.output]
             differences[k].append(dot(probe.v, ahead - behind) / (2 * step))
             rounding[k] = _rounding(probe, ahead, step)
-            coarsest[k] = min(coarsest[k], _eps_of((ahead, behind), eps))
+            coarsest[k] = min(coarsest[k], eps_of((ahead, behind), eps))
             still[k] = still[k] and torch.equal(ahead, behind)
     for k, (d1, d2, d4) in enumerate(differences):
         coarse, fine = (4 * d2 - d1) / 3, (4 * d4 - d2) / 3
@@ -181,7 +181,7 @@ def one_sided(evaluate: Evaluate, probe: Probe, h: float, eps: float) -> tuple[S
     return sides[0], sides[1]
 
 
-def _eps_of(outputs: Sequence[Tensor], eps: float) -> float:
+def eps_of(outputs: Sequence[Tensor], eps: float) -> float:
     """The precision the outputs really have: a forward may compute in float32 whatever it is given.
 
     Such numbers lie on a grid: a small step does not move them, and differences agree exactly that are all equally off.
