@@ -61,15 +61,11 @@ def fold(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _demonstrated(root: Finding, symptom: Finding) -> Severity | Literal[""]:
-    """What the source only suggests, and running shows to do harm, has the full weight of its rule."""
+    """What the source only suggests, and running shows to do harm, is an error: no verdict stands without one."""
     if "check" not in symptom.lenses or symptom.severity != "error":
         return root.severity
-    outcome = find(symptom.rule).outcome
-    if outcome == "second order":
-        return "error"  # which it is only where a right second derivative was asked for
-    if root.lenses != ("lint",):
-        return root.severity
-    return "error" if outcome == "wrong" else find(root.rule).severity
+    second = find(symptom.rule).outcome == "second order"  # an error only where a right second derivative was asked for
+    return "error" if second or root.lenses == ("lint",) else root.severity
 
 
 def _explains(root: Finding, symptom: Finding) -> bool:
