@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from gradsmith.lab.run import Allowance, Spent, runs_left
@@ -33,7 +33,7 @@ class Budget:
     cost: float
     runs: int
     examples: int
-    gradient: int = _GRADIENT
+    gradient: int = field(default=_GRADIENT, repr=False)  # runs for its judgement, at least
 
     def for_kernels(self) -> Budget:
         """The same where kernels are interpreted, which is slow whatever they are: the gradient gets more runs."""
