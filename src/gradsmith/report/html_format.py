@@ -41,7 +41,14 @@ def _page(cards: Sequence[Card], closing: str, notes: Sequence[str], skipped: Se
     except ModuleNotFoundError:
         raise GradsmithError(MISSING) from None
     loader = FileSystemLoader(f"{FOLDER}/report/page")
-    made = Environment(autoescape=True, loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made = Environment(
+        autoescape=True,
+        loader=loader,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
     findings = [finding for card in cards for finding in card.findings]
     text: str = made.get_template("page.html.j2").render(
         cards=cards,
