@@ -239,3 +239,13 @@ def test_a_product_inside_a_product_keeps_its_parentheses() -> None:
 
     made = derived(f, (r(3, 3), r(3, 3), r(3, 3)), {})
     assert compared(f, made.wrapper, {n: r(3, 3).detach() + i for i, n in enumerate("xab")}, {"x", "a", "b"}) == "same"
+
+
+def test_a_function_called_f_does_not_take_the_name_of_the_functional_module() -> None:
+    def f(table: Any, index: Any) -> Any:
+        return F.softplus(table[index.view(-1)]).view(index.shape[0], index.shape[1], -1)
+
+    made = derived(f, (r(5, 2), torch.randint(5, (3, 4))), {})
+    assert "class FFunction(" in made.source
+    example = {"table": r(6, 3).detach(), "index": torch.randint(6, (2, 4))}
+    assert compared(f, made.wrapper, example, {"table"}) == "same"

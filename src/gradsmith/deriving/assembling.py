@@ -38,7 +38,8 @@ class Text:
     @property
     def class_name(self) -> str:
         words = self.reading.name.strip("_").split("_")
-        return "".join(word[:1].upper() + word[1:] for word in words if word) or "Derived"
+        name = "".join(word[:1].upper() + word[1:] for word in words if word) or "Derived"
+        return f"{name}Function" if name in ("F", self.reading.name) else name
 
     def _output_names(self) -> dict[Node, str]:
         names: dict[Node, str] = {}

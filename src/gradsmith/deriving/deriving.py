@@ -13,6 +13,7 @@ import torch
 from gradsmith.deriving.assembling import Text
 from gradsmith.deriving.guarding import conditions
 from gradsmith.deriving.node import Node
+from gradsmith.deriving.printing import NotAtHand
 from gradsmith.deriving.reading import Reading, read
 from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.saving import Plan, planned
@@ -75,9 +76,17 @@ def _once(fn: Any, args: Any, kwargs: Any, *, trusting: bool, level: int, fast: 
         raise Refused("forward returns the same tensor twice.", "Return it once.")
     inputs = [n for n in reading.tensors if n.needs_grad]
     gradients = swept(graph, reading.outputs, grads, inputs)
-    plan = planned(list(gradients.values()), reading.outputs, fast=fast)
-    text = Text(reading, plan, gradients, grads, conditions(reading, level))
-    source = text.source()
+    also: frozenset[Node] = frozenset()
+    while True:
+        plan = planned(list(gradients.values()), reading.outputs, fast=fast, also=also)
+        text = Text(reading, plan, gradients, grads, conditions(reading, level))
+        try:
+            source = text.source()
+            break
+        except NotAtHand as missing:
+            if missing.node in also:
+                raise
+            also |= {missing.node}
     scope = executed(source)
     example = _example(reading, args, kwargs)
     wanted = frozenset(str(n.name) for n in inputs)

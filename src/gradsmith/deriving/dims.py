@@ -164,6 +164,13 @@ def _flatten(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
 def _index(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
     """x[...] with integers, None and whole or open slices."""
     dims, index = node.args[0].dims, node.args[1]
+    if (
+        isinstance(index, Node)
+        and index.is_tensor
+        and not index.value.dtype.is_floating_point
+        and index.value.dtype.itemsize > 1
+    ):
+        return (*index.dims, *dims[1:])
     index = index if isinstance(index, tuple) else (index,)
     if any((isinstance(i, Node) and i.is_tensor) or isinstance(i, (list, bool)) for i in index):
         return None

@@ -19,6 +19,14 @@ _POSITIONAL = ("dim", "dims", "diagonal", "start_dim", "ord", "approximate")
 _ATOM = 12
 
 
+class NotAtHand(Refused):
+    """Backward has to write down an input that is not saved, if only for a size: it must be saved, too."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(f"internal: {node.name} is not at hand.")
+        self.node = node
+
+
 @dataclass(frozen=True)
 class Statement:
     name: str
@@ -65,7 +73,7 @@ class Printer:
             return args[0], _ATOM
         if op == "input":
             if node.is_tensor:
-                raise Refused(f"internal: {node.name} is not at hand.")
+                raise NotAtHand(node)
             self.numbers.add(node)
             return str(node.name), _ATOM
         if op in OUTSIDE:

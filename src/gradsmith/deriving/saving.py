@@ -24,9 +24,9 @@ class Plan:
         return sum(n.nbytes for n in self.saved)
 
 
-def planned(gradients: list[Node], outputs: list[Node], *, fast: bool) -> Plan:
+def planned(gradients: list[Node], outputs: list[Node], *, fast: bool, also: frozenset[Node] = frozenset()) -> Plan:
     """The plan of least bytes; at equal bytes the one that can be differentiated again."""
-    needed = _needed(gradients)
+    needed = _needed(gradients) | also
     plans = []
     for twice in (True, False):
         try:
