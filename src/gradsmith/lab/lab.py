@@ -125,7 +125,8 @@ class Lab:
     def tolerance(self) -> Tolerance:
         """What counts as equal: rounding in the coarsest precision at hand, and what cancellation leaves of nothing."""
         target, arguments = self.precise
-        run = forward(target, arguments, seed=self.settings.seed)
+        judged = "gradient" in vars(self)  # then there is a run to look at
+        run = self.gradient.run if judged else forward(target, arguments, seed=self.settings.seed)
         tensors = [x.tensor for x in arguments.differentiable] + [run.outputs[o] for o in run.differentiable]
         eps = max(torch.finfo(t.dtype).eps for t in tensors)
         reach = max((float(t.detach().abs().nan_to_num(0, 0, 0).max()) for t in tensors if t.numel()), default=0.0)

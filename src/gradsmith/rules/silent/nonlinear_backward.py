@@ -84,7 +84,6 @@ def probe(lab: Lab) -> Iterator[Finding]:
     of_a, of_b = lab.baseline.gradients, lab.gradients(b)
     mixed = lab.gradients({o: 2 * a[o] - 3 * b[o] for o in a})
     zero = lab.gradients({o: a[o] * 0 for o in a})
-    shaken = lab.gradients({o: a[o] * _SHAKE for o in a})
     for leaf in run.arguments.differentiable:
         ga, gb, gm, g0 = (g[leaf.position] for g in (of_a, of_b, mixed, zero))
         if ga is None or gb is None or gm is None:
@@ -93,7 +92,8 @@ def probe(lab: Lab) -> Iterator[Finding]:
         rtol, floor = max(1e-6, lab.tolerance.rtol, 1e3 * lost.get(leaf.name, 0.0)), lab.tolerance.floor
         if same(2 * ga - 3 * gb, gm, rtol, floor) and (g0 is None or same(g0, g0 * 0, rtol, floor)):
             continue
-        if lab.is_rounding(leaf, ga, gb, gm) or _is_noise(2 * ga - 3 * gb - gm, ga, shaken[leaf.position]):
+        shaken = lab.gradients({o: a[o] * _SHAKE for o in a})[leaf.position]
+        if lab.is_rounding(leaf, ga, gb, gm) or _is_noise(2 * ga - 3 * gb - gm, ga, shaken):
             continue
         wanted, got = 2 * ga - 3 * gb, gm
         at = int((wanted - got).abs().argmax())

@@ -66,15 +66,18 @@ def _rows(
         mine = code in known or code.co_filename == path
         return mine and (only is None or code not in met or not shape_of(code).numbers.isdisjoint(only))
 
+    chosen = frozenset(code for code in known if own(code)) if lines else frozenset()
+    trace: Trace | None = None
     with Allowance(4, reserved=True):
+        with tracing(own, set(chosen)) if lines else contextlib.nullcontext() as trace:
+            if operations:
+                tape = recorded(lab.precise[0], arguments, lab.settings.seed, backward=True, aten_only=True)
+            if lines and (not operations or len(lab.gradient.run.differentiable) > 1):
+                _run(lab, arguments)
         if operations:
-            tape = recorded(lab.precise[0], arguments, lab.settings.seed, backward=True, aten_only=True)
             read = _read(tape)
             yield _of_operations(tape, path)
-        if lines:
-            chosen = frozenset(code for code in known if own(code))
-            with tracing(own, set(chosen)) as trace:
-                _run(lab, arguments)
+        if trace is not None:
             met.update(chosen, trace.lines)
             yield _of_python(trace, chosen, read)
 
