@@ -17,12 +17,12 @@ import triton.language as tl
 from triton.runtime import interpreter
 from triton.runtime.jit import TensorWrapper
 
-import gradsmith
+from gradsmith.about import FOLDER
 from gradsmith.lab.triton import bfloat16, races
 from gradsmith.lab.triton.events import SEEN, Event, Fill, Filled, Store, Traffic
 from gradsmith.lab.triton.memory import GUARD, Launch, Numbers, Part, Region, guarded
 
-_OURS = (os.path.dirname(triton.__file__), os.path.dirname(gradsmith.__file__), "<")
+_OURS = (os.path.dirname(triton.__file__), FOLDER, "<")
 _running: list[Launch] = []
 _has_other: list[bool] = []  # the interpreter takes a scalar `other=0` for none, so semantic.load tells
 
