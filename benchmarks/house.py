@@ -22,6 +22,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent / "src" / "gradsmith"
 # Those whose job is to watch every operation: one tape; the profiler's, the recurrent engine's and the deriver's own.
+# Tables whose rows are operations: the generated one, the emitter's, derivatives by operation, what the interpreter lacks, and
+# which operations choose between sides.
+_TABLES = (
+    *("source/", "recurrent/", "deriving/", "lab/triton/", "lab/explore/coverage/choices.py"),
+    "lab/process/torch_says.py",
+)
 OWN_MODES = ("profiling/", "recurrent/", "deriving/")
 
 
@@ -177,7 +183,7 @@ class House:
             Place(path, line, " ".join(words))
             for path, line, words, pattern in self._word_lists()
             if not pattern
-            and not path.startswith(("source/", "recurrent/", "lab/process/torch_says.py"))
+            and not path.startswith(_TABLES)
             and 3 * sum(word.rstrip("_") in _operations() for word in words) >= 2 * len(words) > 6
         ]
 

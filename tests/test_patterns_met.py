@@ -145,8 +145,8 @@ def reverse(x, strength=1.0):
         errors = [f for f in gs.check(module.Reverse, X).findings if f.severity == "error"]
     finally:
         del sys.modules["reversal"]
-    assert [f.rule for f in errors] == ["missing-apply"]
-    assert [s.rule for s in errors[0].symptoms] == ["backward-raised"]
+    assert [f.rule for f in errors] == ["legacy-function"]
+    assert {"missing-apply", "backward-raised"} <= {s.rule for s in errors[0].symptoms}
 
 
 class Wrong(torch.autograd.Function):

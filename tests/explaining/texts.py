@@ -50,7 +50,7 @@ IN_OTHER_WORDS: list[tuple[str, str]] = [
         "vmap over my Function: it has no vmap support, implement the vmap staticmethod or generate_vmap_rule",
     ),
     ("numpy-of-grad", "cannot call .numpy() on a tensor requiring grad, use detach"),
-    ("legacy-function", "legacy autograd functions with a non-static forward are deprecated, use static forward"),
+    ("legacy-style", "legacy autograd functions with a non-static forward are deprecated, use static forward"),
     (
         "gradient-for-non-tensor",
         "function returned a gradient that is not None at position 1 but forward input wasn't a Variable",

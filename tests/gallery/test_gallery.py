@@ -231,5 +231,5 @@ def test_every_group_of_the_plan_is_there() -> None:
     groups = {p.name for p in GALLERY.iterdir() if p.is_dir() and not p.name.startswith("__")}
     assert groups == {
         *("elementwise", "matrix", "several", "broadcasting", "reductions", "convolution"),
-        *("memory", "second_order", "control", "modern", "foreign", "recurrent"),
+        *("memory", "second_order", "control", "modern", "foreign", "recurrent", "kernels"),
     }

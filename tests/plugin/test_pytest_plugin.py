@@ -79,6 +79,12 @@ LIGHT = {
     *("gradsmith.inputs", "gradsmith.inputs.latest", "gradsmith.inputs.scaling"),
     *("gradsmith.lab", "gradsmith.lab.process", "gradsmith.lab.process.torch_says"),
     *("gradsmith.lab.subject", "gradsmith.lab.subject.cells"),
+    *("gradsmith.lab.subject.defined", "gradsmith.lab.subject.signature"),
+    *(
+        "gradsmith.errors",
+        "gradsmith.errors.incorrect_number_of_gradients",
+    ),  # wordings that torch_says knows from there
+    *("gradsmith.errors.invalid_gradient_shape", "gradsmith.errors.leaf_in_place"),
 }
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from gradsmith import catalog
 from gradsmith.checking import verdict
+from gradsmith.checking.accepting import accepted_for
 from gradsmith.checking.options import Options
 from gradsmith.checking.run import examine
 from gradsmith.findings import RANK, Finding, Report, Subject
@@ -74,6 +75,9 @@ def _judged(inside: Inside, whole: Target, given: Supply, options: Options) -> _
         )
     # What the caller says of the whole (a reference, a slope, a projection) is not said of its parts.
     own = replace(options, gradient=None, kind=None, like=None, reference=None, project=None)
+    # But what the whole accepts as always holding, holds for what runs in it.
+    said_of = (*options.assumes.get(target.name, ()), *accepted_for(whole, options))
+    own = replace(own, assumes={**own.assumes, target.name: said_of})
     report = _examined(target, supply, own)
     if options.gradient in ("surrogate", "approximate") and report.subjects[0].verdict != "verified":
         said = replace(own, gradient=options.gradient)

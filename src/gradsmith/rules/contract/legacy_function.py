@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 CODE = "GS124"
 SEVERITY = "error"
-EXPLAINS = ("not-static", "forward-raised", "backward-raised", "unused-save", "none-for-tensor", "return-count")
+EXPLAINS = (
+    *("not-static", "forward-raised", "backward-raised", "unused-save", "none-for-tensor", "return-count"),
+    "missing-apply",  # `Fn(2.0)(x)` is how the style is called
+)
 BAD = """
 import torch
 
