@@ -13,6 +13,7 @@ from gradsmith.lab.measure.memory import kept, readable
 from gradsmith.lab.measure.seeding import gradients
 from gradsmith.lab.measure.values import widened
 from gradsmith.lab.once import once
+from gradsmith.lab.process import torch_says
 from gradsmith.lab.process.state import seed_all
 from gradsmith.lab.run import counted, flat_outputs
 from gradsmith.lab.subject.copies import copied
@@ -117,6 +118,8 @@ def compared(lab: Lab, run: Callable[[], Results], refuses: Callable[[BaseExcept
         got = run()
     except Exception as error:  # the user's code and torch's machinery under a condition it may not bear
         said = words(error)
+        if torch_says.lost_its_threads(error):
+            return Outcome("not tried", f"PyTorch's own threads failed here ({said})")
         return Outcome("not supported" if refuses is not None and refuses(error) else "fails", said)
     differs = difference(lab, plain(lab), got)
     return Outcome("fails", f"another result: {differs}", differs) if differs else Outcome("works")

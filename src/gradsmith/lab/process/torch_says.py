@@ -296,6 +296,11 @@ def _comparison(expr: Any) -> Comparison | None:
 _IN_SIZES = {"max": max, "min": min, "abs": abs, "float": float, "int": int, "round": round}
 
 
+def lost_its_threads(error: BaseException) -> bool:
+    """The pool of threads that PyTorch computes with is not there, as may happen in a process that was forked; nobody's code did it."""
+    return "Invalid thread pool" in str(error)
+
+
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """PyTorch logs every operation that fails on stand-ins, and every value that it looks up."""
