@@ -88,9 +88,15 @@ def budget_of(level: str, cost: float) -> Budget:
 
 
 def cost_of(run: Callable[[], object]) -> float:
-    """The CPU time of one run: where it is not short, the shorter of two, since the first may load something."""
+    """The CPU time of one run: where it is more than a unit, the shortest of three, since the first may load something.
+
+    Two are enough for a run that is expensive: loading does not decide its budget.
+    """
     first = _seconds(run)
-    return first if first < _EXPENSIVE / 2 else min(first, _seconds(run))
+    if first <= _UNIT:
+        return first
+    second = min(first, _seconds(run))
+    return second if second <= _UNIT or second > _EXPENSIVE else min(second, _seconds(run))
 
 
 def within(allowance: Allowance, question: Callable[[], T]) -> T | None:
