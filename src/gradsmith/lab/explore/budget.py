@@ -22,7 +22,9 @@ _OF_UNIT = {"quick": 4096, "standard": 8192, "deep": 65536}  # runs of one check
 _GRADIENT = 64  # runs that the judgement of the gradient gets at least, beside all others
 _INTERPRETED = 20.0  # s of CPU time for it, before rounding, where kernels are interpreted
 _EXAMPLES = {"quick": 0, "standard": 128, "deep": 512}  # explored ones, at most
-_EXPLORING = {"quick": 0.0, "standard": 2.0, "deep": 16.0}  # s of CPU time for them, before rounding
+# s of CPU time for them, before rounding: so much that runs of one and of four units get all examples, since what a first run
+# loads may be the difference.
+_EXPLORING = {"quick": 0.0, "standard": 2.56, "deep": 16.0}
 _RUNS = 5  # of the subject, for an explored example that is right
 
 
@@ -88,15 +90,9 @@ def budget_of(level: str, cost: float) -> Budget:
 
 
 def cost_of(run: Callable[[], object]) -> float:
-    """The CPU time of one run: where it is more than a unit, the shortest of three, since the first may load something.
-
-    Two are enough for a run that is expensive: loading does not decide its budget.
-    """
+    """The CPU time of one run: where it is not short, the shorter of two, since the first may load something."""
     first = _seconds(run)
-    if first <= _UNIT:
-        return first
-    second = min(first, _seconds(run))
-    return second if second <= _UNIT or second > _EXPENSIVE else min(second, _seconds(run))
+    return first if first < _EXPENSIVE / 2 else min(first, _seconds(run))
 
 
 def within(allowance: Allowance, question: Callable[[], T]) -> T | None:
