@@ -6,7 +6,6 @@
     python benchmarks/coverage.py cost [--rounds 3]   CPU time of a check with coverage, against one without
 
 Code of others is kept in a folder outside the repository (`--folder`, /tmp/cover); names, versions and hashes are kept here.
-Libraries that they import come from the same folder or are stubbed.
 A Function counts where guessed inputs run its forward and its backward: one that needs a GPU, a missing library or inputs that
 are not found is listed with its reason. Of those that count, every line and every side that a run which returns can take is in
 the denominator, those of lines that never ran included. The goals: 85 % reached at level standard, at most 1.5x the time.
@@ -17,9 +16,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import random
-import re
 import statistics
 import subprocess
 import sys
@@ -36,7 +33,6 @@ PACKAGES, DRAWN, RESULTS = HERE / "packages.json", HERE / "drawn.json", HERE / "
 GALLERY = Path(__file__).parent.parent / "examples" / "gallery"
 OF_ONE_PACKAGE = 6
 BATCH = 10
-STUBS = 5  # rounds in which missing libraries are replaced
 
 
 def collect(folder: Path, names: list[str]) -> None:
@@ -107,21 +103,18 @@ def run(folder: Path, most: int, level: str) -> None:
 
 
 def _checked(folder: Path, places: list[str], level: str) -> Iterator[dict[str, Any]]:
-    """A library that is not installed is found among the packages, or replaced by a stand-in, as the report advises."""
-    stubs: list[str] = []
-    found: dict[str, dict[str, Any]] = {}
-    waiting = places
-    for _ in range(STUBS):
-        found |= _subjects(folder, waiting, level, stubs)
-        advised = {
-            place: re.search(r"try --stub (\S+?)\)", found.get(place, {}).get("reason", "")) for place in waiting
-        }
-        waiting = [place for place, stub in advised.items() if stub and stub[1] not in stubs]
-        stubs = list(dict.fromkeys([*stubs, *(stub[1] for stub in advised.values() if stub)]))
-        if not waiting:
-            break
-    for place in places:
-        subject = found.get(place, {})
+    targets = [str(folder / "packages" / place) for place in places]
+    call = [sys.executable, "-m", "gradsmith", "check", *targets, "--coverage", "--level", level, "--format", "json"]
+    done = subprocess.run([*call, "--timeout", "40", "--exit-zero"], capture_output=True, text=True)
+    try:
+        report = json.loads(done.stdout)
+    except json.JSONDecodeError:
+        print(done.stderr[-500:])
+        report = {"subjects": []}
+    subjects = {(s["path"], s["name"].rpartition(".")[2]): s for s in report["subjects"]}
+    for place, target in zip(places, targets):
+        path, _, name = target.partition("::")
+        subject = subjects.get((path, name.rpartition(".")[2]), {})
         found = subject.get("coverage") or {}
         yield {
             "function": place,
@@ -134,25 +127,6 @@ def _checked(folder: Path, places: list[str], level: str) -> Iterator[dict[str, 
             "not reached": found.get("not reached", []),
             "missed": [f"{p['sort']} {p['side']}" for p in found.get("points", ()) if p["state"] == "never"],
         }
-
-
-def _subjects(folder: Path, places: list[str], level: str, stubs: list[str]) -> dict[str, dict[str, Any]]:
-    targets = [str(folder / "packages" / place) for place in places]
-    call = [sys.executable, "-m", "gradsmith", "check", *targets, "--coverage", "--level", level, "--format", "json"]
-    call += ["--timeout", "40", "--exit-zero", *(word for stub in stubs for word in ("--stub", stub))]
-    path = os.pathsep.join([os.environ.get("PYTHONPATH", ""), *map(str, sorted((folder / "packages").iterdir()))])
-    done = subprocess.run(call, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
-    try:
-        subjects = json.loads(done.stdout)["subjects"]
-    except json.JSONDecodeError:
-        print(done.stderr[-500:])
-        return {}
-    named = {(s["path"], s["name"].rpartition(".")[2]): s for s in subjects}
-    keys = {
-        place: (target.partition("::")[0], target.rpartition("::")[2].rpartition(".")[2])
-        for place, target in zip(places, targets)
-    }
-    return {place: named[key] for place, key in keys.items() if key in named}
 
 
 def _told(rows: list[dict[str, Any]]) -> None:
