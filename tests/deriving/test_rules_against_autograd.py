@@ -72,6 +72,8 @@ def test_the_rule_gives_the_gradient_of_autograd(name: str) -> None:
         judged += outcome == "same"
         if judged >= MOST:
             break
+    if not judged:
+        pytest.skip("no sample of the operator database could be compared with autograd")
 
 
 def test_the_table_has_150_operations_with_a_derivative_or_a_zero() -> None:
