@@ -26,20 +26,15 @@ test: lint
 test-deep: lint
 	$(PY) -m pytest -n 2
 
-# A benchmark that misses its goal exits with 1; the others are run all the same.
+# Hours: every benchmark once, and docs/evidence.md from what they print. One alone: python benchmarks/evidence.py run NAME
 bench: $(STAMP)
-	-$(PY) benchmarks/verify.py
-	-$(PY) benchmarks/first_verdict.py
-	-$(PY) benchmarks/levels.py
-	-$(PY) benchmarks/lint_speed.py
-	-$(PY) benchmarks/survey.py
-	-$(PY) benchmarks/guess.py
-	-$(PY) benchmarks/profile_cases.py
-	-$(PY) benchmarks/recurrent.py
-	-$(PY) benchmarks/engine_faults.py
+	-$(PY) benchmarks/evidence.py run
 
 docs: $(STAMP)
 	$(PY) docs/generate.py
+	$(PY) benchmarks/evidence.py
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet
+	@echo "open site/index.html"
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache site

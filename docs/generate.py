@@ -1,12 +1,15 @@
-"""Write the rule pages from the catalogue: rules.md (the list) and rules/*.md (one page each); and the list in errors.md.
+"""Pages that are made from the code: the list of rules and a page for each, the list of errors, the commands, the Python API.
 
-make docs                                            our own, into docs/
-python docs/generate.py --of acme --into FOLDER      those of an installed package, by the name of its entry point
+make docs                                            the list of rules and of errors in docs/, then the site (docs/hooks.py)
+python docs/generate.py --of acme --into FOLDER      the rules of an installed package, by the name of its entry point
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import json
+from functools import cache
 from pathlib import Path
 
 from gradsmith.catalog import HEADINGS, Rule, families, rules, status
@@ -71,13 +74,10 @@ def page(rule: Rule) -> str:
     ]
     for heading in HEADINGS:
         lines += ["", f"## {heading}", "", rule.section(heading)]
+    lines += ["", "## Example", "", "```python", rule.bad.strip(), "```"]
+    if said := outputs().get(rule.name):
+        lines += ["", "## What gradsmith says", "", "```", f"$ {said['command']}", said["output"].strip(), "```"]
     lines += [
-        "",
-        "## Example",
-        "",
-        "```python",
-        rule.bad.strip(),
-        "```",
         "",
         "## Use instead",
         "",
@@ -86,6 +86,71 @@ def page(rule: Rule) -> str:
         "```",
     ]
     return "\n".join(lines) + "\n"
+
+
+@cache
+def outputs() -> dict[str, dict[str, str]]:
+    """Rule -> what the command really prints for its example (docs/rule_outputs.py writes the file)."""
+    kept = HERE / "rule_outputs.json"
+    return dict(json.loads(kept.read_text(encoding="utf-8"))) if kept.is_file() else {}
+
+
+def command_pages() -> dict[str, str]:
+    """commands/NAME.md -> the help of the command, as it prints it; commands/index.md lists them."""
+    import click
+
+    from gradsmith.cli import COMMANDS, cli
+
+    group = click.Context(cli, info_name="gradsmith", max_content_width=100, terminal_width=100)
+    index = ["# Commands", "", "| command | what it does |", "| --- | --- |"]
+    pages = {}
+    for name, what in COMMANDS.items():
+        index.append(f"| [`gradsmith {name}`]({name}.md) | {what} |")
+        command = cli.get_command(group, name)
+        assert command is not None
+        context = click.Context(command, info_name=name, parent=group, max_content_width=100, terminal_width=100)
+        told = command.get_help(context)
+        more = MORE.get(name, ())
+        links = ["", "More: " + ", ".join(f"[{text}](../{page})" for text, page in more) + "."] if more else []
+        pages[f"commands/{name}.md"] = "\n".join([f"# gradsmith {name}", "", what, *links, "", "```", f"$ gradsmith {name} --help", told, "```", ""])  # fmt: skip
+    index += ["", "`python -m gradsmith` is the same. Exit status: 0 clean; 1 findings, subjects that are not verified, or files that could", "not be read; 2 the call was wrong, or gradsmith failed.", ""]  # fmt: skip
+    return {"commands/index.md": "\n".join(index), **pages}
+
+
+# Pages that tell more about a command than its help does.
+MORE = {
+    "check": (("checking a gradient", "check.md"), ("steps and conditions", "conditions.md")),
+    "lint": (("linting", "lint.md"), ("all rules", "rules.md")),
+    "profile": (("profiling", "profile.md"),),
+    "derive": (("deriving", "derive.md"),),
+    "new": (("deriving", "derive.md"),),
+    "record": (("where inputs come from", "inputs.md"),),
+    "explain": (("error messages", "errors.md"), ("all rules", "rules.md")),
+    "rules": (("all rules", "rules.md"),),
+}
+
+
+def api_pages() -> dict[str, str]:
+    """api/PART.md -> directives from which mkdocstrings makes the page, for every public name."""
+    import gradsmith as gs
+
+    index = ["# Python API", "", "`import gradsmith as gs`. Names load torch only when they are first used.", ""]
+    pages = {}
+    for name in (n for n in gs.__all__ if not n.startswith("_")):
+        package = importlib.import_module(f"gradsmith.{name}") if name in ("ops", "recurrent") else None
+        if package is None:
+            index += [f"::: {_defined(gs, name)}", ""]
+        else:
+            public = getattr(package, "__all__", None) or [n for n in vars(package) if not n.startswith("_")]
+            lines = [f"# gs.{name}", "", (package.__doc__ or "").strip(), ""]
+            pages[f"api/{name}.md"] = "\n".join(lines + [f"::: {_defined(package, n)}\n" for n in public])
+    return {"api/index.md": "\n".join(index), **pages}
+
+
+def _defined(holder: object, name: str) -> str:
+    """The dotted name under which mkdocstrings finds what `holder.name` is."""
+    thing = getattr(holder, name)
+    return f"{thing.__module__}.{thing.__qualname__}"
 
 
 def main() -> None:

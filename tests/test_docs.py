@@ -14,7 +14,7 @@ import pytest
 from gradsmith.cli import COMMANDS
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 
 
 def test_the_list_of_rules_is_generated_from_the_catalogue() -> None:
@@ -42,13 +42,13 @@ def test_the_readme_shows_what_gradsmith_says() -> None:
     assert "1 verified, 2 refuted" in done.stdout
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(((?!https?:|#)[^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_in_the_documents_exist(page: Path) -> None:
     text = page.read_text()
     for command in re.findall(r"`gradsmith ([a-z]+)", text):

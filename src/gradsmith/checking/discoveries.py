@@ -14,6 +14,7 @@ from gradsmith.findings import Finding
 from gradsmith.lab.explore.budget import within
 from gradsmith.lab.explore.explorer import Discovery, explored
 from gradsmith.lab.explore.move import Kind, as_json, told
+from gradsmith.lab.explore.moves.options import InventedOption
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.snippet import demonstration
 
@@ -39,7 +40,28 @@ def assumed(lab: Lab) -> list[Discovery]:
     everything = explored(lab).found
     accused = {key for d in everything if weight_of(d) == "error" for key in _about(d)}
     stated = [d for d in everything if weight_of(d) == "assumption" and not _overflows(d)]
-    return list({sentence_of(d): d for d in stated if not accused.intersection(_about(d))}.values())
+    stated = _options_together([d for d in stated if not accused.intersection(_about(d))])
+    return list({sentence_of(d): d for d in stated}.values())
+
+
+def _options_together(stated: Sequence[Discovery]) -> list[Discovery]:
+    """Several values of one option that spoil the same gradient are one assumption: "`shift` is not -1, 1 or 3"."""
+    by_option: dict[tuple[str, str | None], list[Discovery]] = {}
+    others: list[Discovery] = []
+    for discovery in stated:
+        (move, *more) = discovery.trial.moves
+        if isinstance(move, InventedOption) and not more:
+            by_option.setdefault((move.argument, _argument(discovery)), []).append(discovery)
+        else:
+            others.append(discovery)
+    together = []
+    for (option, _), several in by_option.items():
+        values = sorted(
+            {repr(move.value) for d in several for move in d.trial.moves if isinstance(move, InventedOption)}
+        )
+        told_values = " or ".join(filter(None, (", ".join(values[:-1]), values[-1])))
+        together.append(replace(several[0], assumption=f"`{option}` is not {told_values}"))
+    return [*others, *together]
 
 
 def _about(discovery: Discovery) -> set[tuple[str, str | None]]:
@@ -51,8 +73,10 @@ def assumption_finding(lab: Lab, discovery: Discovery) -> Finding:
     """The assumption in one sentence, and the step that shows what happens without it."""
     m, moves = discovery.trial.mismatch, discovery.trial.moves
     sentence = sentence_of(discovery)
-    where = f" {_numbers(discovery)}" if m is not None else f" {discovery.trial.detail}."
-    message = f"{lab.target.name}.backward assumes that {sentence}: {told(moves)} the gradient is wrong.{where}"
+    harm = f"the gradient is wrong. {_numbers(discovery)}" if m is not None else f"{discovery.trial.detail}."
+    # A broken structure is the sentence itself, turned round: to say it twice helps nobody.
+    where = "elsewhere" if all(move.assumes for move in moves) else told(moves)
+    message = f"{lab.target.name}.backward assumes that {sentence}: {where}, {harm}"
     line = "class" if lab.target.function is not None or lab.target.module is not None else "def"
     finding = lab.finding(
         message,

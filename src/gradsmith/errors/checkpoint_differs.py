@@ -2,7 +2,7 @@
 
 Cause
 -----
-Activation checkpointing runs forward again during backward. The second run saved other tensors than the first: it
+Activation checkpointing runs forward again during backward. The second run saved tensors that differ from those of the first: it
 depends on a counter, on a global, on random numbers drawn by NumPy or Python, or on autocast being off.
 
 Remedy

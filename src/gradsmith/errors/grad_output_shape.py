@@ -1,4 +1,4 @@
-"""The gradient given to backward has another shape than the output
+"""The gradient given to backward does not have the shape of the output
 
 Cause
 -----

@@ -1,8 +1,8 @@
-"""gradcheck measured another derivative than backward returns
+"""gradcheck measured a derivative that differs from what backward returns
 
 Cause
 -----
-Backward is wrong for the input and output that are named, or the comparison is: inputs in float32, a kink at the
+Backward is wrong for the input and output that are named, or the comparison is: inputs in float32, a corner at the
 tested values, a surrogate gradient that is meant to differ.
 
 Remedy

@@ -1,4 +1,4 @@
-"""backward returned a gradient on another device than its input
+"""backward returned a gradient that is not on the device of its input
 
 Cause
 -----

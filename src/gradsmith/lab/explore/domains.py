@@ -30,15 +30,20 @@ class Domain:
     special_of: tuple[str, ...] = ()
 
 
-def domains_of(tensor: Tensor, *, differentiable: bool = True) -> list[Domain]:
+def domains_of(tensor: Tensor, *, differentiable: bool = True, known: Sequence[str] | None = None) -> list[Domain]:
     """The domains in which this tensor lies and not by accident, the most special first.
 
     A constant is poverty, not structure: ones and zeros are not "symmetric". Nobody differentiates with respect to a
-    mask: zeros and ones are a domain of inputs without a gradient only.
+    mask: zeros and ones are a domain of inputs without a gradient only. Of a tensor that was made from the user's example,
+    `known` are the domains of that example: twelve positive numbers are no accident, and four of them do not become one.
     """
-    if not tensor.is_floating_point() or tensor.numel() < 2 or not bool(torch.isfinite(tensor).all()):
+    if not tensor.is_floating_point() or not bool(torch.isfinite(tensor).all()):
         return []
     x = tensor.detach().double()
+    if known is not None:
+        return [d for d in _rows(x.ndim) if d.name in known and (not x.numel() or d.contains(x))]
+    if tensor.numel() < 2:
+        return []
     rows = [d for d in _rows(x.ndim) if not (differentiable and d.name.partition(" ")[0] in _WITHOUT_GRADIENT)]
     held = [d for d in rows if d.contains(x) and d.chance(x) < UNLIKELY]
     # Of a few different numbers, some add up to 0 or are the same in both directions by accident.
@@ -58,7 +63,14 @@ def drawn_from(domain: Domain, tensor: Tensor, generator: torch.Generator) -> Te
     return domain.project(generic(tensor, tensor.shape, generator)).to(tensor)
 
 
-def redrawn(tensor: Tensor, shape: Sequence[int], generator: torch.Generator, *, differentiable: bool = True) -> Tensor:
+def redrawn(
+    tensor: Tensor,
+    shape: Sequence[int],
+    generator: torch.Generator,
+    *,
+    differentiable: bool = True,
+    known: Sequence[str] | None = None,
+) -> Tensor:
     """Other values of the same structure, in this shape."""
     if tensor.dtype == torch.bool:
         return _mask(tensor, shape, generator)
@@ -67,13 +79,12 @@ def redrawn(tensor: Tensor, shape: Sequence[int], generator: torch.Generator, *,
     if tensor.is_complex():
         parts = [redrawn(p, shape, generator) for p in (tensor.real, tensor.imag)]
         return torch.complex(*parts).to(tensor.dtype)
-    held = domains_of(tensor, differentiable=differentiable)
+    held = domains_of(tensor, differentiable=differentiable, known=known)
     return within(held, generic(tensor, shape, generator)).to(tensor)
 
 
-def broken(tensor: Tensor, domain: Domain, generator: torch.Generator, *, differentiable: bool = True) -> Tensor | None:
-    """Values outside this domain which keep what else holds of the tensor; None where it cannot be left alone."""
-    held = domains_of(tensor, differentiable=differentiable)
+def broken(tensor: Tensor, domain: Domain, held: Sequence[Domain], generator: torch.Generator) -> Tensor | None:
+    """Values outside this domain which keep what else of `held` holds of the tensor; None where it cannot be left alone."""
     kept = [d for d in held if domain.name not in (d.name, *_closure(d, held))]
     drawn = generic(tensor, tensor.shape, generator)
     # Out of an interval it takes larger numbers, and to both signs numbers around 0.

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gradsmith.lab.explore import database
 from gradsmith.lab.explore.budget import within
 from gradsmith.lab.explore.coverage.steering import Steering
 from gradsmith.lab.explore.defaults import with_defaults
+from gradsmith.lab.explore.domains import Domain, domains_of
 from gradsmith.lab.explore.move import Kind, Move
 from gradsmith.lab.explore.moves import dtypes, indices, optional, options, ranks, sizes, structure, values
 from gradsmith.lab.explore.questions import cuts, overwritten_by, uneven
@@ -297,8 +298,15 @@ def _key(move: Move) -> tuple[object, ...]:
 
 
 def _with_defaults(lab: Lab) -> Arguments:
+    """The example with the defaults that were left out of the call, and what holds of each tensor and is not an accident."""
     target, arguments = lab.precise
-    return with_defaults(target, arguments)
+    whole = with_defaults(target, arguments)
+    leaves = [replace(x, domains=_names(domains_of(x.tensor, differentiable=x.differentiable))) for x in whole.leaves]
+    return replace(whole, leaves=leaves)
+
+
+def _names(domains: Iterable[Domain]) -> tuple[str, ...]:
+    return tuple(domain.name for domain in domains)
 
 
 def classified(lab: Lab, base: Arguments, trial: Trial) -> tuple[Kind, str]:

@@ -38,7 +38,7 @@ def resized(arguments: Arguments, size: Size, to: int, seed: int) -> Arguments:
         tensor, shape = leaf.tensor.detach(), shapes[leaf.position]
         changed = tensor
         if list(tensor.shape) != shape:
-            changed = redrawn(tensor, shape, generator, differentiable=leaf.differentiable)
+            changed = redrawn(tensor, shape, generator, differentiable=leaf.differentiable, known=leaf.domains)
         if leaf.position in size.ends:
             changed = _ending(changed, to)
         elif not tensor.is_floating_point() and not tensor.is_complex() and tensor.dtype != torch.bool:

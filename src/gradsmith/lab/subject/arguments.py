@@ -20,7 +20,8 @@ from gradsmith.lab.subject.strides import cloned
 class Leaf:
     """One tensor among the inputs. `differentiable` means: its gradient is asked for.
 
-    `held` are the tensors in it that another argument holds (parameters of a module that is passed, too).
+    `held` are the tensors in it that another argument holds (parameters of a module that is passed, too). `domains` are the
+    names of the domains that the user's own example lies in; None where nobody has asked.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Leaf:
     tensor: Tensor
     differentiable: bool
     held: tuple[Held, ...] = ()
+    domains: tuple[str, ...] | None = None
 
     def twins(self, given: Tensor) -> dict[int, Tensor]:
         """What the holders are to hold where this tensor is given instead."""

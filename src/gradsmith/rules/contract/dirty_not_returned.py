@@ -3,7 +3,7 @@
 What it finds
 -------------
 `ctx.mark_dirty(x)` in a forward none of whose returns gives back `x` itself: something else is returned, a view or a copy of
-it, or what was marked is no input.
+it, or what was marked is not an input.
 
 Why it matters
 --------------

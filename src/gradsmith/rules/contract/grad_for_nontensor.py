@@ -1,4 +1,4 @@
-"""backward returns a gradient for an argument that is no tensor
+"""backward returns a gradient for an argument that is not a tensor
 
 What it finds
 -------------
@@ -93,7 +93,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             yield function.at(
                 gradient,
                 f"{function.name}.{backward.name} returns a gradient for '{param.name}', which is annotated as "
-                f"{param.declared.kind}: PyTorch raises for inputs that are no tensors.",
+                f"{param.declared.kind}: PyTorch raises for inputs that are not tensors.",
                 advice=f"Return None for '{param.name}', or pass it as a tensor.",
                 argument=param.name,
                 edits=[replace(backward.file, gradient, "None")] if gradient in _literal(found.node) else (),

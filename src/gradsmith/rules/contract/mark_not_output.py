@@ -1,4 +1,4 @@
-"""something is marked non-differentiable that is no output
+"""something is marked non-differentiable that is not an output
 
 What it finds
 -------------

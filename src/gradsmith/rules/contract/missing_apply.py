@@ -8,7 +8,7 @@ and `Fn.forward(None, x)` outside of Functions and of code that runs without gra
 Why it matters
 --------------
 Calling an instance raises "Legacy autograd function with non-static forward method is deprecated". `Fn(x)` only makes an object,
-which is no tensor. `Fn.forward(None, x)` works, and is differentiated by autograd as if backward had never been written.
+which is not a tensor. `Fn.forward(None, x)` works, and is differentiated by autograd as if backward had never been written.
 
 Known problems
 --------------
@@ -17,7 +17,7 @@ Only the file that defines the Function is searched.
 References
 ----------
 https://docs.pytorch.org/docs/stable/notes/extending.html
-Measured on torch 2.13: Fn()(x) raises; Fn.forward(None, x) gives the derivative of forward, not what backward says.
+Measured on torch 2.13: Fn()(x) raises; Fn.forward(None, x) gives the derivative of forward, not what backward returns.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""save_for_backward is given something that is no tensor
+"""save_for_backward is given something that is not a tensor
 
 What it finds
 -------------

@@ -7,7 +7,7 @@ into backward. Operations that PyTorch itself lacks in this precision do not cou
 
 The same is tried with complex numbers: for them PyTorch wants the conjugate of the derivative (`grad_output * x.conj()`
 for x * y), and a backward that was written for real numbers lacks it. What came out stands in the compatibility matrix,
-column complex. It is a warning where the source speaks of complex numbers (`conj`, `fft`, `is_complex`), and at level
+column complex. It is a warning where the source mentions complex numbers (`conj`, `fft`, `is_complex`), and at level
 deep `info` elsewhere.
 
 Why it matters

@@ -16,7 +16,7 @@ Why it matters
 --------------
 What was run is not what your users import. Where none of the three works, nothing of the file was verified, and the
 subject says so. Lint results are not affected: they need no import. A package that is missing here is a remark, not a
-warning: it is no fault of the file.
+warning: the file is not at fault.
 
 Known problems
 --------------

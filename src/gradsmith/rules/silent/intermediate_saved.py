@@ -19,7 +19,7 @@ Known problems
 --------------
 Functions that are never differentiated twice are not harmed; say so with `@once_differentiable`. It raises for most
 such uses, though not when grad_output itself needs no gradient. A kernel's backward gives a gradient without a graph,
-which raises when it is differentiated alone and counts as zero in a sum; that is the matter of opaque-backward.
+which raises when it is differentiated alone and counts as zero in a sum; opaque-backward reports that.
 
 References
 ----------

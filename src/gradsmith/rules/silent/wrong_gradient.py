@@ -16,7 +16,7 @@ Known problems
 --------------
 A function whose noise is wider than 1 % of its gradient cannot be judged; the verdict is then "unverified".
 Gradients that are meant to differ from the derivative have to be declared (`# gradsmith: surrogate[kind]`): a name or a
-docstring that speaks of a surrogate adds a sentence to the advice, and changes nothing else.
+docstring that mentions a surrogate adds a sentence to the advice, and changes nothing else.
 An output in a type that torch does not compute in (float8) is not judged, and a note says so.
 Where forward saves a tensor as float8 and the gradient is off by no more than that costs, it is a warning.
 
@@ -93,7 +93,7 @@ def _imprecise(lab: Lab, pair: Pair) -> Iterator[Finding]:
     fit = fits(case) if case is not None else None
     if fit is not None:
         yield lab.finding(
-            f"{lab.target.name}.backward: gradient of '{pair.leaf.name}' {fit.words}.",
+            f"{lab.target.name}.backward: the gradient of '{pair.leaf.name}' {fit.words}.",
             argument=pair.leaf.name,
             severity="warning",
             cause="low-precision",
@@ -127,7 +127,6 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
     at = f"[{', '.join(map(str, m.element))}]" if m.element else ""
     several = len(lab.gradient.run.differentiable) > 1
     of = f" through {m.output_name}" if several else ""
-    ratio = f", {m.ratio:.4g}x" if m.true else ""
     kind = fit.words if fit is not None else "is wrong"
     kept = fit is not None and fit.cause == "output-ignored" and _kept_for_backward(lab, m.output)
     if fit is not None and kept:
@@ -136,8 +135,8 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
         )
         fit = replace(fit, advice=advice)
     return lab.finding(
-        f"{lab.target.name}.backward: gradient of '{m.argument}'{of} {kind}; at {m.argument}{at} backward says "
-        f"{m.claimed:.6g}, the derivative of forward is {m.true:.6g}{ratio}.",
+        f"{lab.target.name}.backward: the gradient of '{m.argument}'{of} {kind}. At {m.argument}{at}: backward returned "
+        f"{m.claimed:.6g}, the true derivative is {m.true:.6g}.",
         argument=m.argument,
         severity="warning" if kept or _compressed(lab, pair) else None,
         cause=fit.cause if fit is not None else None,

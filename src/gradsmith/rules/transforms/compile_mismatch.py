@@ -1,4 +1,4 @@
-"""torch.compile gives another result than eager mode.
+"""torch.compile gives a different result from eager mode.
 
 What it finds
 -------------
@@ -72,7 +72,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
         if outcome.state == "fails" and outcome.differs:
             dirty = any(call.dirty for call in lab.baseline.run.trace.forwards)
             found = lab.finding(
-                f"{lab.target.name} compiled ({backend}) gives another result than eager: {outcome.differs}."
+                f"{lab.target.name} compiled ({backend}) gives a different result from eager mode: {outcome.differs}."
                 + (" PyTorch drops mark_dirty here (pytorch#133491; measured on 2.13)." if dirty else ""),
                 severity="info" if dirty else None,  # a Function that is right can do nothing about it
                 advice="Clone the input inside the compiled function before the in-place Function."

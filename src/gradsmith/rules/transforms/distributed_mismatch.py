@@ -1,4 +1,4 @@
-"""On two processes the gradient is another one than on the joined batch.
+"""On two processes the gradient differs from that of the joined batch.
 
 What it finds
 -------------

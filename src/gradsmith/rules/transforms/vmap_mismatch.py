@@ -1,4 +1,4 @@
-"""torch.func (vmap, jacrev, grad) gives another result than autograd.
+"""torch.func (vmap, jacrev, grad) gives a different result from autograd.
 
 What it finds
 -------------
@@ -78,7 +78,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
         other = condition(lab)
         if other.state == "fails" and other.differs:
             found = lab.finding(
-                f"{lab.target.name} under {name} gives another result than autograd: {other.differs}.",
+                f"{lab.target.name} under {name} gives a different result from autograd: {other.differs}.",
                 advice="Keep backward free of sizes and values that torch.func cannot see: shapes of the example, "
                 "state outside ctx, `.data`.",
             )
@@ -87,7 +87,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
     outcome = vmap(lab)
     if outcome.state == "fails" and outcome.differs:
         yield lab.finding(
-            f"{lab.target.name} under vmap gives another result than a loop: {outcome.differs}.",
+            f"{lab.target.name} under vmap gives a different result from a loop: {outcome.differs}.",
             advice="Move the batch dimension to the front with movedim, apply to shifted dimensions, or set "
             "generate_vmap_rule = True instead of writing vmap.",
         )

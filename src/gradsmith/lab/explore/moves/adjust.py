@@ -29,7 +29,7 @@ class Adjust(Move):
         if leaf is None:
             return None
         before = leaf.tensor.detach()
-        held = domains_of(before, differentiable=leaf.differentiable)
+        held = domains_of(before, differentiable=leaf.differentiable, known=leaf.domains)
         after = before * self.factor + self.shift
         after = within(held, after).to(before) if held else after.to(before)
         return None if torch.equal(after, before) else arguments.replaced({self.position: after})

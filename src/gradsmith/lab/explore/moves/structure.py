@@ -29,16 +29,16 @@ class Break(Move):
         leaf = leaf_at(arguments, self.position)
         if leaf is None:
             return None
-        held = domains_of(leaf.tensor, differentiable=leaf.differentiable)
+        held = domains_of(leaf.tensor, differentiable=leaf.differentiable, known=leaf.domains)
         domain = next((d for d in held if d.name == self.domain), None)
         if domain is None:
             return None
         generator = torch.Generator().manual_seed(seed)
-        other = broken(leaf.tensor.detach(), domain, generator, differentiable=leaf.differentiable)
+        other = broken(leaf.tensor.detach(), domain, held, generator)
         return None if other is None else arguments.replaced({self.position: other})
 
     def words(self) -> str:
-        return f"where '{self.argument}' no longer {self.says}"
+        return f"where it is not true that '{self.argument}' {self.says}"
 
     @property
     def assumes(self) -> str:
@@ -48,5 +48,5 @@ class Break(Move):
 def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
     for leaf in arguments.leaves:
         if movable(leaf) and not leaf.tensor.is_complex():
-            for domain in domains_of(leaf.tensor, differentiable=leaf.differentiable):
+            for domain in domains_of(leaf.tensor, differentiable=leaf.differentiable, known=leaf.domains):
                 yield Break(leaf.name, leaf.position, domain.name, domain.words)

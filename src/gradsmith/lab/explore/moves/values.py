@@ -32,7 +32,8 @@ class Redraw(Move):
         leaf = leaf_at(arguments, self.position)
         if leaf is None:
             return None
-        other = redrawn(leaf.tensor.detach(), leaf.tensor.shape, _generator(seed), differentiable=leaf.differentiable)
+        x = leaf.tensor.detach()
+        other = redrawn(x, x.shape, _generator(seed), differentiable=leaf.differentiable, known=leaf.domains)
         return arguments.replaced({self.position: other})
 
     def words(self) -> str:
@@ -57,7 +58,7 @@ class Transform(Move):
         if after is None:
             return None
         if before.is_floating_point():
-            held = domains_of(before, differentiable=leaf.differentiable)
+            held = domains_of(before, differentiable=leaf.differentiable, known=leaf.domains)
             after = within(held, after).to(before) if held else after.to(before)
         if torch.equal(after, before):
             return None
