@@ -163,10 +163,13 @@ def main() -> None:
     chosen = members_of(given.of)
     if not chosen:
         asked.error(f"no installed package has the entry point {given.of!r} in the group gradsmith.rules")
-    (given.into / "rules").mkdir(parents=True, exist_ok=True)
+    given.into.mkdir(parents=True, exist_ok=True)
     (given.into / "rules.md").write_text(listing(given.of), encoding="utf-8")
     if not given.of:
         (given.into / "errors.md").write_text(errors(), encoding="utf-8")
+    if given.into == HERE:  # the site makes the pages of our own rules by itself (hooks.py)
+        return
+    (given.into / "rules").mkdir(exist_ok=True)
     for rule in chosen:
         (given.into / "rules" / f"{rule.name}.md").write_text(page(rule), encoding="utf-8")
     print(f"{len(chosen)} pages in {given.into / 'rules'}")
