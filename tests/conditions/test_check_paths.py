@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import json
 import os
@@ -19,6 +18,7 @@ import gradsmith as gs
 from gradsmith.checking.isolated import WORKER
 from gradsmith.checking.options import Options
 from gradsmith.cli.check_command import command
+from gradsmith.lab.process.channel import Channel, Listener
 from gradsmith.lab.process.isolation import Limits, Zygote
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -104,16 +104,14 @@ def test_inputs_limits_and_stubs(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def pair() -> Iterator[tuple[Zygote, int]]:
-    """A zygote without a process, and the end of the pipe into which its process would write."""
+def pair(tmp_path: Path) -> Iterator[tuple[Zygote, Channel]]:
+    """A zygote with a process that says nothing, and the end of the channel into which it would write."""
     zygote = Zygote(Limits(), WORKER)
-    zygote.replies, other_end = os.pipe()
-    zygote.buffer, zygote.unread = b"", []
-    yield zygote, other_end
-    for end in (other_end, zygote.replies):
-        with contextlib.suppress(OSError):  # closed by the test
-            os.close(end)
-    zygote.folder.cleanup()
+    zygote.replies = Listener(tmp_path / "replies", "nonce")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as silent:
+        zygote.process = silent
+        yield zygote, Channel(tmp_path / "replies", "nonce")
+    zygote.replies.close()
 
 
 # It needs 0.15 s of a processor that it gets a tenth of.
@@ -138,14 +136,15 @@ told = pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the
 
 
 @told
-def test_a_subject_that_others_keep_from_running_has_not_timed_out(pair: tuple[Zygote, int]) -> None:
+def test_a_subject_that_others_keep_from_running_has_not_timed_out(pair: tuple[Zygote, Channel]) -> None:
     zygote, other_end = pair
     zygote.limits = Limits(seconds=0.5)
-    code = KEPT_WAITING + "print('ready', flush=True); work(); os.write(int(sys.argv[1]), b'{\"worker_exit\": 0}\\n')\n"
-    command = [sys.executable, "-c", code + "os.kill(other, signal.SIGKILL)", str(other_end)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, pass_fds=[other_end], start_new_session=True) as process:
+    code = "from gradsmith.lab.process.channel import Channel; from pathlib import Path\n" + KEPT_WAITING
+    code += "print('ready', flush=True); work()\n"
+    code += "Channel(Path(sys.argv[1]), 'nonce').send(worker_exit=0)\n"
+    command = [sys.executable, "-c", code + "os.kill(other, signal.SIGKILL)", str(other_end.pipe)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:
         assert process.stdout is not None and process.stdout.readline() == b"ready\n"
-        os.close(other_end)
         answer = zygote._reply(["worker_exit"], process.pid)
     assert answer["killed"] == ""
 
@@ -157,11 +156,20 @@ def test_patience_does_not_end_while_others_have_the_processor() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_replies_that_overtake_each_other_are_not_lost(pair: tuple[Zygote, int]) -> None:
+def test_replies_that_overtake_each_other_are_not_lost(pair: tuple[Zygote, Channel]) -> None:
     """A keeper can be done importing before the zygote has said that it forked it; that once cost two minutes."""
     zygote, other_end = pair
-    os.write(other_end, b'{"imported": true}\n{"keeper": 17}\n{"worker"')
+    other_end.send(imported=True)
+    other_end.send(keeper=17)
     assert zygote._reply(["keeper"], None)["keeper"] == 17
     assert zygote._reply(["imported"], None)["imported"]
-    os.write(other_end, b": 18}\n")
+
+
+def test_a_line_without_the_nonce_and_a_flood_are_dropped(pair: tuple[Zygote, Channel]) -> None:
+    zygote, other_end = pair
+    Channel(other_end.pipe, "another").send(worker=1)
+    descriptor = os.open(other_end.pipe, os.O_WRONLY)
+    os.write(descriptor, b"nonce ../../etc/passwd\n" + b"x" * 9000 + b"\n")
+    os.close(descriptor)
+    other_end.send(worker=18)
     assert zygote._reply(["worker"], None)["worker"] == 18

@@ -10,8 +10,9 @@ from typing import Any
 from gradsmith.catalog import for_event
 from gradsmith.checking import verdict
 from gradsmith.checking.options import Options
-from gradsmith.findings import Finding, GradsmithError, Report, Severity
-from gradsmith.lab.process.isolation import Limits, Opened, Zygote
+from gradsmith.findings import Finding, GradsmithError, Report, Severity, Skipped
+from gradsmith.lab.process import run_folder
+from gradsmith.lab.process.isolation import Ended, Limits, Opened, Zygote
 
 WORKER = "gradsmith.checking.worker"
 
@@ -43,6 +44,8 @@ def reports(zygote: Zygote, job: Job, options: dict[str, Any]) -> Iterator[Repor
         return
     known = {name.rpartition(".")[2] for name, _ in subjects}
     subjects += [(name, None) for name in opened.declared if job.whole and name.rpartition(".")[2] not in known]
+    if opened.malformed and not subjects:
+        yield Report(skipped=[Skipped(job.where, opened.malformed)])
     for name, line in subjects:
         report = _report(zygote, job, name, line, options)
         yield _opened_otherwise(report, opened) if opened.instead else report
@@ -58,10 +61,10 @@ def check_isolated(fn: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], opt
     if target.path is None or not Path(target.path).is_file() or not isinstance(subject, type):
         raise GradsmithError(f"isolate=True needs a class in a file; {target.name} cannot be found by name elsewhere")
     chosen = options.as_json()
-    with Zygote(Limits(), WORKER) as zygote:
+    with run_folder.part() as folder, Zygote(Limits(), WORKER) as zygote:
         job = Job(target.path, None, [(subject.__qualname__, target.line)])
         if inputs or kwargs:
-            job.tensors = str(Path(zygote.folder.name) / "inputs.pt")
+            job.tensors = str(folder / "inputs.pt")
             _store([list(inputs), kwargs], job.tensors)
         return next(iter(reports(zygote, job, chosen)))
 
@@ -91,7 +94,10 @@ def _report(zygote: Zygote, job: Job, name: str, line: int | None, options: dict
         options=options,
     )
     if ended.result is not None:
-        return Report.from_dict(ended.result)
+        try:
+            return Report.from_dict(ended.result)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            ended = Ended(None, "crash", "what it sent is not a report")
     if ended.event == "crash" and options.get("level") != "quick":
         if options.get("empty", True):
             gentle, without = {**options, "empty": False}, "of size 0"

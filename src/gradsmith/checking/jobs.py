@@ -14,12 +14,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gradsmith.about import MISSING_TORCH
+from gradsmith.checking import verdict
 from gradsmith.checking.subjects import Wanted
 from gradsmith.findings import GradsmithError, Report
 from gradsmith.folding import together
+from gradsmith.lab.process.stopping import Stopped, undisturbed
 
 if TYPE_CHECKING:
     from gradsmith.lab.process.isolation import Zygote
+
+Queue = queue.SimpleQueue[tuple[int, Wanted]]
 
 
 @dataclass(frozen=True)
@@ -59,38 +63,80 @@ def run(
     for item in enumerate(work):
         waiting.put(item)
     done: dict[int, list[Report]] = {}
+    try:
+        _run(waiting, how, done, advance, first, max(1, min(how.jobs, len(work))))
+    except Stopped as stopped:
+        found = [report for number in sorted(done) for report in list(done[number])]
+        stopped.report = together(*found, _unreached(work, found, stopped.words))
+        raise
+    return together(*(report for number in sorted(done) for report in done[number]))
+
+
+def _run(
+    waiting: Queue,
+    how: Running,
+    done: dict[int, list[Report]],
+    advance: Callable[[Report], None] | None,
+    first: Zygote | None,
+    count: int,
+) -> None:
+    if count == 1:
+        _serve(waiting, how, done, advance, first)
+        return
     troubles: list[BaseException] = []
+    running: list[Zygote] = []
 
     def serve(zygote: Zygote | None) -> None:
         try:
-            _serve(waiting, how, done, advance, zygote)
+            _serve(waiting, how, done, advance, zygote, running)
         except BaseException as error:  # raised again in the caller's thread
             troubles.append(error)
 
-    count = max(1, min(how.jobs, len(work)))
-    if count == 1:
-        _serve(waiting, how, done, advance, first)
-    else:
-        threads = [threading.Thread(target=serve, args=(first if i == 0 else None,), daemon=True) for i in range(count)]
+    threads = [threading.Thread(target=serve, args=(first if i == 0 else None,), daemon=True) for i in range(count)]
+    try:
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+    except BaseException:
+        with undisturbed():
+            while not waiting.empty():
+                with contextlib.suppress(queue.Empty):
+                    waiting.get_nowait()
+            for zygote in [*running, *([first] if first is not None else [])]:
+                zygote.interrupt()
+            for thread in threads:
+                thread.join()
+        raise
     if troubles:
         raise troubles[0]
-    return together(*(report for number in sorted(done) for report in done[number]))
+
+
+def _unreached(work: Sequence[Wanted], found: Sequence[Report], words: str) -> Report:
+    """A verdict for each subject that was still to be checked."""
+    known = {(subject.path, subject.name) for report in found for subject in report.subjects}
+    left = [
+        verdict.unverified(name, f"not checked: {words}", item.path, line)
+        for item in work
+        for name, line in item.subjects
+        if (item.path, name) not in known
+    ]
+    return Report(subjects=left, functions=len(left))
 
 
 def _serve(
-    waiting: queue.SimpleQueue[tuple[int, Wanted]],
+    waiting: Queue,
     how: Running,
     done: dict[int, list[Report]],
     advance: Callable[[Report], None] | None,
-    running: Zygote | None,
+    given: Zygote | None,
+    running: list[Zygote] | None = None,
 ) -> None:
     from gradsmith.checking.isolated import Job, reports
 
-    with contextlib.nullcontext(running) if running is not None else started(how) as zygote:
+    with contextlib.nullcontext(given) if given is not None else started(how) as zygote:
+        if running is not None:
+            running.append(zygote)
         while True:
             try:
                 number, item = waiting.get_nowait()

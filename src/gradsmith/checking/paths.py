@@ -16,6 +16,7 @@ from gradsmith.checking.verdict import once_each, waiting
 from gradsmith.config import Config
 from gradsmith.findings import Report, plural
 from gradsmith.folding import together
+from gradsmith.lab.process.stopping import Stopped
 from gradsmith.linting import lint
 from gradsmith.source import notebook
 
@@ -75,9 +76,17 @@ def linted_and_run(
     chosen = {name: options[name] for name in ("select", "ignore", "preview", "debug")}
     how = replace(how, options=options)
     # Reading the source takes less time than importing torch, and both can be done at once.
-    with started(how) if work else contextlib.nullcontext() as zygote:
-        source = lint(files_of(targets), config=config, **chosen)
-        report = _in_cells(run(work, how, advance, zygote)) if work else Report()
+    source = Report()
+    try:
+        with started(how) if work else contextlib.nullcontext() as zygote:
+            source = lint(files_of(targets), config=config, **chosen)
+            report = _in_cells(run(work, how, advance, zygote)) if work else Report()
+    except Stopped as stopped:
+        found = together(_narrowed(source, work), _in_cells(stopped.report or Report()))
+        stopped.report = replace(
+            once_each(found), notes=[*found.notes, f"{stopped.words}: this is what was found so far"]
+        )
+        raise
     return _with_note(waiting(once_each(together(_narrowed(source, work), report)), calls_of(work)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
@@ -14,6 +15,7 @@ import click
 from gradsmith.about import VERSION
 from gradsmith.catalog import nearest
 from gradsmith.findings import GradsmithError
+from gradsmith.lab.process.stopping import Stopped, orderly
 
 COMMANDS = {
     "check": "Is the gradient right? Runs it and names what is wrong.",
@@ -82,12 +84,16 @@ def cli(context: click.Context) -> None:
 def main() -> None:
     """Entry point: every foreseeable trouble is one sentence and exit status 2, never a traceback."""
     debug = "--debug" in sys.argv
+    # A recorded script answers signals itself.
+    signals = contextlib.nullcontext() if "record" in sys.argv[1:2] else orderly()
     try:
-        status = cli.main(standalone_mode=False)
-        _end(status if isinstance(status, int) else 0)
-    except click.Abort:
-        _say("interrupted")
-        sys.exit(130)
+        with signals:
+            status = cli.main(standalone_mode=False)
+            _end(status if isinstance(status, int) else 0)
+    except (click.Abort, Stopped) as abort:
+        stopped = abort if isinstance(abort, Stopped) else abort.__cause__
+        _say(stopped.words if isinstance(stopped, Stopped) else "interrupted")
+        sys.exit(stopped.status if isinstance(stopped, Stopped) else 130)
     except click.UsageError as error:
         _say(_usage(error))
         sys.exit(2)

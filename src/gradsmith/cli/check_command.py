@@ -10,9 +10,11 @@ from gradsmith.checking.jobs import Running
 from gradsmith.checking.options import Options
 from gradsmith.checking.paths import linted_and_run, recorded_file, with_config
 from gradsmith.checking.subjects import files_of, wanted
-from gradsmith.cli.options import Output, check_options, configured, finish, report_options, split
+from gradsmith.cli.options import Output, check_options, configured, finish, finish_early, report_options, split
 from gradsmith.cli.progress import Progress
 from gradsmith.findings import GradsmithError
+from gradsmith.lab.process.household import household
+from gradsmith.lab.process.stopping import Stopped
 
 
 @click.command(
@@ -70,8 +72,11 @@ def command(
         format, output, fail_on, config, exit_zero=exit_zero, verbose=verbose, allow_unverified=allow_unverified
     )
     total = sum(len(item.subjects) for item in work)
-    with Progress(total) as progress:
-        report = linted_and_run(targets, work, how, config, progress.advance)
+    try:
+        with household(), Progress(total) as progress:
+            report = linted_and_run(targets, work, how, config, progress.advance)
+    except Stopped as stopped:
+        finish_early(stopped, shown)
     finish(report, shown)
 
 

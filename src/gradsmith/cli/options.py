@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import click
 
 from gradsmith.config import Config, load
 from gradsmith.findings import GradsmithError, Report, Severity
+from gradsmith.lab.process.stopping import Stopped, leave_at_once
 from gradsmith.report import FORMATS, format_for, render
 from gradsmith.report.layout import terminal_width
 
@@ -93,8 +94,22 @@ def configured(isolated: bool, target: str | None) -> Config:
     return load(Path(target) if target and os.path.exists(target) else None)
 
 
-def finish(report: Report, output: Output) -> None:
+def finish(report: Report, output: Output) -> NoReturn:
     """Print or write the report and exit with the status it deserves."""
+    _show(report, output)
+    raise click.exceptions.Exit(0 if output.exit_zero else status(report, output))
+
+
+def finish_early(stopped: Stopped, output: Output) -> NoReturn:
+    """What was found until a signal came, and the status by which shells tell that one did."""
+    if stopped.report is None:
+        raise stopped
+    leave_at_once()
+    _show(stopped.report, output)
+    raise click.exceptions.Exit(stopped.status)
+
+
+def _show(report: Report, output: Output) -> None:
     if output.file:
         text = render(report, output.format, verbose=output.verbose)
         try:
@@ -105,7 +120,6 @@ def finish(report: Report, output: Output) -> None:
     else:
         layout = {"width": terminal_width(), "verbose": output.verbose}
         click.echo(render(report, output.format, color=_color(), **layout), nl=False, color=_color())
-    raise click.exceptions.Exit(0 if output.exit_zero else status(report, output))
 
 
 def status(report: Report, output: Output) -> int:

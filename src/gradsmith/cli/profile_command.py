@@ -14,6 +14,8 @@ from gradsmith.checking.subjects import wanted
 from gradsmith.cli.options import _color, split
 from gradsmith.cli.profile_process import profiled, status
 from gradsmith.findings import GradsmithError
+from gradsmith.lab.process.household import household
+from gradsmith.lab.process.stopping import Stopped, leave_at_once
 from gradsmith.report.html_format import render_profiles
 from gradsmith.report.profile_table import render
 
@@ -76,8 +78,18 @@ def command(
         for job in wanted(targets)
         for name in [name for name, _ in job.subjects] or _declared(job.path)
     ]
-    with status() as say:
-        results = [profiled(task, timeout, say) for task in tasks]
+    results: list[dict[str, Any]] = []
+    stopped: Stopped | None = None
+    try:
+        with household(), status() as say:
+            for task in tasks:
+                results.append(profiled(task, timeout, say))
+    except Stopped as error:
+        if not results:
+            raise
+        stopped = error
+        leave_at_once()
+        results[-1]["profile"]["notes"].append(f"{error.words}: {len(results)} of {len(tasks)} were profiled")
     if not results:
         raise GradsmithError(f"nothing to profile in {' '.join(targets)}: no custom gradient found")
     as_json = format == "json" or (format is None and bool(output) and str(output).endswith(".json"))
@@ -95,6 +107,8 @@ def command(
         click.echo(text, nl=False)
     levels = {"error"} if fail_on == "error" else {"error", "warning"}
     failing = any(f["severity"] in levels for r in results for f in r["profile"]["findings"])
+    if stopped is not None:
+        raise click.exceptions.Exit(stopped.status)
     raise click.exceptions.Exit(1 if failing and not exit_zero else 0)
 
 
