@@ -291,7 +291,7 @@ class Zygote:
 def _death(answer: Message) -> str:
     if answer.get("killed"):
         return "it did not finish in time" if answer["killed"] == "time" else "it took more memory than it may"
-    status = answer.get("worker_exit", answer.get("keeper_exit", 0))
+    status = int(answer.get("worker_exit", answer.get("keeper_exit")) or 0)
     return (
         f"the process died by {_name(-status)}" if status < 0 else f"the process ended itself with exit status {status}"
     )
