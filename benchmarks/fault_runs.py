@@ -37,7 +37,11 @@ class Outcome:
 
     def words(self) -> str:
         parts = [self.trouble] if self.trouble else []
-        parts += [f"{n} {what}" for n, what in ((self.orphans, "orphans"), (self.folders, "folders"), (self.lost, "lost")) if n]
+        parts += [
+            f"{n} {what}"
+            for n, what in ((self.orphans, "orphans"), (self.folders, "folders"), (self.lost, "lost"))
+            if n
+        ]
         return f"{self.name}: {'; '.join(parts) or 'survived'}"
 
 

@@ -83,7 +83,7 @@ class Finding:
 
         name = os.path.basename(self.path) if self.path else ""
         parts = (self.rule, name, self.function or "", self.argument or "", " ".join(self.snippet.split()))
-        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able; numbers that JSON lacks (nan, inf) become strings."""
@@ -202,9 +202,7 @@ class Report:
         }
 
     def to_json(self) -> str:
-        import json
-
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
+        return showing.render(self, "json", "").removesuffix("\n")
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Report:

@@ -5,6 +5,7 @@ Reads source only; the modules are imported later, in a process of their own.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -127,8 +128,10 @@ def _offer(name: str, known: Iterable[str]) -> str:
 
 
 def _existing(path: str) -> str:
-    if not Path(path).exists():
+    if not os.path.lexists(path):
         raise GradsmithError(f"no such file or folder: {path}")
+    if not os.path.isdir(path) and isinstance(found := scan.read(scan.Unread(path)), scan.Unreadable):
+        raise GradsmithError(f"{path} {found.reason}")
     return path
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import io
 import os
 import sys
 import threading
@@ -84,6 +85,9 @@ def cli(context: click.Context) -> None:
 def main() -> None:
     """Entry point: every foreseeable trouble is one sentence and exit status 2, never a traceback."""
     debug = "--debug" in sys.argv
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what a terminal's encoding lacks is shown by its number
+            stream.reconfigure(errors="backslashreplace")
     # A recorded script answers signals itself.
     signals = contextlib.nullcontext() if "record" in sys.argv[1:2] else orderly()
     try:
@@ -134,4 +138,6 @@ def _usage(error: click.UsageError) -> str:
 
 
 def _say(text: str) -> None:
-    click.echo(f"gradsmith: {text}", err=True)
+    from gradsmith.report.escaping import escaped, without_commands
+
+    click.echo(without_commands(f"gradsmith: {escaped(text)}"), err=True)

@@ -18,6 +18,7 @@ from gradsmith.lab.process.channel import read_message
 from gradsmith.lab.process.household import environment
 from gradsmith.lab.process.stopping import undisturbed
 from gradsmith.lab.process.waiting import kept_waiting
+from gradsmith.report.escaping import escaped
 
 _MARK = "\x1egradsmith: "  # in front of progress; what user code writes to stderr is not ours to show
 _LONGEST_LINE = 1 << 16
@@ -35,7 +36,7 @@ def status() -> Iterator[Callable[[str], None]]:
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("profiling", total=None)
-        yield lambda text: bar.update(task, description=text)
+        yield lambda text: bar.update(task, description=escaped(text))
 
 
 def profiled(task: dict[str, Any], timeout: float, say: Callable[[str], None]) -> dict[str, Any]:
@@ -79,7 +80,7 @@ def _ends(process: subprocess.Popen[str], timeout: float) -> bool:
 def _run(words: list[str], environment: Mapping[str, str], timeout: float, say: Callable[[str], None]) -> str:
     """Why the process did not end well, or nothing. All that it started ends with it."""
     last_words: list[str] = []
-    with undisturbed():
+    with undisturbed():  # `household` ends it if a signal came meanwhile
         process = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from gradsmith.findings import Report
+from gradsmith.report.escaping import escaped
 
 
 class Progress:
@@ -27,7 +28,7 @@ class Progress:
                 BarColumn(),
                 MofNCompleteColumn(),
                 TimeElapsedColumn(),
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
             )
             self.bar = Bar(*columns, console=Console(stderr=True), transient=True)
             self.bar.start()
@@ -37,7 +38,7 @@ class Progress:
     def advance(self, report: Report) -> None:
         """One subject is done."""
         for subject in report.subjects if self.bar is not None else ():
-            self.bar.update(self.task, advance=1, description=f"{subject.name}: {subject.verdict}")
+            self.bar.update(self.task, advance=1, description=escaped(f"{subject.name}: {subject.verdict}"))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

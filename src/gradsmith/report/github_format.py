@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gradsmith.findings import Finding, Report
+from gradsmith.report.escaping import escaped, without_commands
 from gradsmith.report.place import place, shown_path
 
 _COMMAND = {"error": "error", "warning": "warning", "info": "notice"}
@@ -19,7 +20,7 @@ def render(report: Report, *, color: bool = False) -> str:
             lines.append(
                 f"::warning {_properties(where)}::{_data(f'{subject.name} is not verified: {subject.reason}')}"
             )
-    return "\n".join([*lines, report.closing_line()]) + "\n"
+    return "\n".join([*lines, without_commands(escaped(report.closing_line()))]) + "\n"
 
 
 def _finding(finding: Finding) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gradsmith.report.escaping import escaped_in, without_commands
 from gradsmith.report.place import shown_path
 from gradsmith.report.style import Style
 
@@ -18,10 +19,10 @@ _MARK = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 
 def render(profile: Mapping[str, Any], *, color: bool = False) -> str:
-    style = Style(color)
+    style, profile = Style(color), escaped_in(profile)
     blocks = [_head(profile, style), _findings(profile, style), _by_line(profile, style), _by_op(profile, style)]
     blocks += [_memory(profile, style), _growth(profile, style), _remedies(profile, style), _notes(profile)]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    return without_commands("\n\n".join(block for block in blocks if block) + "\n")
 
 
 def duration(seconds: float) -> str:

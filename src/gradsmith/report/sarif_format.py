@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,14 +12,15 @@ from urllib.parse import quote
 
 from gradsmith.catalog import Rule, families, rules
 from gradsmith.findings import Edit, Finding, Report
-from gradsmith.report.place import shown_path
+from gradsmith.report.escaping import strict_unicode
+from gradsmith.report.place import relative_path
 
 SCHEMA_URI = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVEL = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def render(report: Report, *, color: bool = False) -> str:
-    return json.dumps(as_dict(report), indent=2, allow_nan=False) + "\n"
+    return json.dumps(strict_unicode(as_dict(report)), indent=2, allow_nan=False) + "\n"
 
 
 def as_dict(report: Report) -> dict[str, Any]:
@@ -92,10 +94,10 @@ def _result(finding: Finding, index: dict[str, int], seen: Counter[str]) -> dict
 
 
 def _artifact(path: str) -> dict[str, str]:
-    shown = shown_path(path).replace("\\", "/")
+    shown = relative_path(path).replace("\\", "/")
     if Path(shown).is_absolute():
         return {"uri": Path(shown).as_uri()}
-    return {"uri": quote(shown), "uriBaseId": "SRCROOT"}
+    return {"uri": quote(os.fsencode(shown)), "uriBaseId": "SRCROOT"}
 
 
 def _region(finding: Finding) -> dict[str, Any]:

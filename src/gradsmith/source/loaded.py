@@ -13,7 +13,7 @@ import inspect
 import linecache
 import sys
 from collections.abc import Iterator
-from os.path import isfile
+from os.path import exists, isfile
 from types import CodeType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -43,6 +43,8 @@ def file_named(path: str) -> FileModel | None:
 def _text(path: str) -> str:
     if isfile(path):
         linecache.checkcache(path)
+    elif exists(path):  # a pipe or a device: opening it would wait, or never end
+        return ""
     _remember(path)
     return "".join(linecache.getlines(path))
 

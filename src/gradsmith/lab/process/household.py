@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gradsmith.lab.process import bond, tree
+from gradsmith.lab.process import bond, run_folder, tree
 from gradsmith.lab.process.stopping import undisturbed
 
 
@@ -21,6 +21,7 @@ def household() -> Iterator[None]:
     finally:
         with undisturbed():
             tree.end_below(os.getpid(), spared)
+            run_folder.clear()
 
 
 def environment(folder: Path) -> Mapping[str, str]:

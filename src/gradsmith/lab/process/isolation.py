@@ -80,8 +80,12 @@ class Zygote:
         self.interrupted = False
 
     def __enter__(self) -> Zygote:
-        with undisturbed():
-            self._start()
+        try:
+            with undisturbed():
+                self._start()
+        except BaseException:  # also a signal that came meanwhile: nobody will leave a block that was never entered
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

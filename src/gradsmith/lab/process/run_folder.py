@@ -37,13 +37,15 @@ class _Owned:
 @contextlib.contextmanager
 def part() -> Iterator[Path]:
     """A new folder, private to the user and to this block; it goes with the block, and with the process at the latest."""
-    with undisturbed():
-        made = new_part()
+    made: Path | None = None
     try:
+        with undisturbed():
+            made = new_part()
         yield made
     finally:
         with undisturbed():
-            drop(made)
+            if made is not None:
+                drop(made)
 
 
 def new_part() -> Path:
@@ -103,9 +105,10 @@ def _lives(pid: int, start: int) -> bool:
 def _machine() -> str:
     """This machine since it started, and the numbers of its processes as seen here: elsewhere number 17 is somebody else."""
     parts = []
-    for path in ("/proc/sys/kernel/random/boot_id", "/proc/self/ns/pid"):
-        with contextlib.suppress(OSError):
-            parts.append(os.readlink(path) if os.path.islink(path) else Path(path).read_text().strip())
+    with contextlib.suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+    with contextlib.suppress(OSError):
+        parts.append(os.readlink("/proc/self/ns/pid"))
     return hashlib.sha256("\0".join(parts or [os.uname().nodename]).encode()).hexdigest()[:8]
 
 

@@ -16,6 +16,7 @@ import contextlib
 import gc
 import importlib
 import itertools
+import json
 import os
 import resource
 import shutil
@@ -164,7 +165,7 @@ def _work(module: Any, task: Message, report_on: Callable[[Any, Message], Any]) 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (_fewer(soft, hard), hard))
-    text = report_on(module, task).to_json()
+    text = json.dumps(report_on(module, task).to_dict(), allow_nan=False)
     if os.getpid() != pid:
         return  # a fork of the subject that ran on to the end: the report is its parent's
     with contextlib.suppress(ValueError, OSError):

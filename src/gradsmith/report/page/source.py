@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gradsmith.findings import Finding
+from gradsmith.report.escaping import PROSE, escaped
 from gradsmith.report.place import shown_path
 from gradsmith.source import edits
 from gradsmith.source.file import FileModel
@@ -26,10 +27,10 @@ def excerpt_of(finding: Finding) -> list[Line]:
         return []
     file = _file(finding)
     if file is None:
-        return [Line(finding.line, finding.snippet.rstrip(), True)] if finding.snippet else []
+        return [Line(finding.line, escaped(finding.snippet.rstrip(), PROSE), True)] if finding.snippet else []
     last = finding.end_line or finding.line
     first, end = max(1, finding.line - _AROUND), min(len(file.lines), last + _AROUND)
-    return [Line(n, file.lines[n - 1], finding.line <= n <= last) for n in range(first, end + 1)]
+    return [Line(n, escaped(file.lines[n - 1], "\t"), finding.line <= n <= last) for n in range(first, end + 1)]
 
 
 def diff_of(finding: Finding) -> list[str]:
@@ -38,7 +39,8 @@ def diff_of(finding: Finding) -> list[str]:
     if file is None or not finding.edits:
         return []
     changed = edits.apply(file.text, finding.edits)
-    return edits.unified_diff(file.text, changed, shown_path(file.path)).splitlines()
+    diff = edits.unified_diff(file.text, changed, shown_path(file.path))
+    return [escaped(line, "\t") for line in diff.split("\n")[:-1]]
 
 
 def _file(finding: Finding) -> FileModel | None:
