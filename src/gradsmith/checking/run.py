@@ -233,6 +233,7 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
             if failing and rule.family not in ("contract", "kernels"):
                 continue
             before = len(findings)
+            lab.forget_runs()
             try:
                 with lab.budget.share(whole):
                     for found in rule.probe(lab) if rule.probe is not None else ():

@@ -9,7 +9,17 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from gradsmith.lab.measure.differences import GOOD_ENOUGH, Evaluate, Probe, at_step, central, dot, precision, slopes
+from gradsmith.lab.measure.differences import (
+    BLOCK,
+    GOOD_ENOUGH,
+    Evaluate,
+    Probe,
+    at_step,
+    central,
+    dot,
+    precision,
+    slopes,
+)
 from gradsmith.lab.measure.gradient import (
     FLOOR,
     Judgement,
@@ -101,7 +111,7 @@ def _agreement(
     evaluate = moved_together(run.target, run.arguments, [(x, directions[x.position]) for x in leaves], settings)
     expected = {o: sum(dot(grads[p], u) for p, u in directions.items()) for o, grads in claims.items()}
     probes = [Probe(o, v[o], _size(claims[o], directions)) for o in claims]
-    oracle = own_forward(run.target, run, settings.seed, settings.reference)
+    oracle = own_forward(run.target, run, settings.seed, settings.reference) if not settings.noise else None
     try:
         # Without a graph, forward has left torch: autograd then knows nothing of it.
         if settings.noise:
@@ -165,7 +175,12 @@ def _balanced(leaves: list[Leaf], claims: Claims, generator: torch.Generator) ->
 
 def _size(gradients: dict[int, Tensor], directions: dict[int, Tensor]) -> float:
     """How far the outputs move if every element does so by chance."""
-    return math.sqrt(sum(float((g * directions[k]).abs().double().square().sum()) for k, g in gradients.items()))
+    return math.sqrt(sum(_squares(g, directions[k]) for k, g in gradients.items()))
+
+
+def _squares(a: Tensor, b: Tensor) -> float:
+    pieces = zip(a.reshape(-1).split(BLOCK), b.reshape(-1).split(BLOCK)) if a.shape == b.shape else [(a, b)]
+    return sum(float((p * q).abs().double().square().sum()) for p, q in pieces)
 
 
 def _same(oracle: OwnForward, v: dict[int, Tensor], claims: Claims, alike: Callable[[Tensor, Tensor], bool]) -> bool:
