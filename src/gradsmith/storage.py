@@ -15,19 +15,24 @@ def cache_folder(name: str) -> Path | None:
 
     GRADSMITH_CACHE_DIR wins, then XDG_CACHE_HOME, then ~/.cache.
     """
-    chosen = os.environ.get("GRADSMITH_CACHE_DIR")
-    base = os.environ.get("XDG_CACHE_HOME")
     try:
-        root = Path(chosen) if chosen else (Path(base) if base else Path.home() / ".cache") / "gradsmith"
-        folder = root / name
+        above = root()
+        folder = above / name
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for made in (root, folder):
+        for made in (above, folder):
             if made.stat().st_mode & 0o777 != 0o700:
                 made.chmod(0o700)
         mine = not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid()
         return folder if mine and os.access(folder, os.W_OK) else None
     except (OSError, RuntimeError):  # RuntimeError: the user has no home
         return None
+
+
+def root() -> Path:
+    """Where all our folders are, whether or not it exists; raises RuntimeError for a user without a home."""
+    chosen = os.environ.get("GRADSMITH_CACHE_DIR")
+    base = os.environ.get("XDG_CACHE_HOME")
+    return Path(chosen) if chosen else (Path(base) if base else Path.home() / ".cache") / "gradsmith"
 
 
 def write_whole(path: Path, data: bytes) -> None:

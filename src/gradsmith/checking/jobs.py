@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gradsmith.about import MISSING_TORCH
-from gradsmith.checking.subjects import Wanted
+from gradsmith.checking.remembered import Memory
+from gradsmith.checking.subjects import Named, Wanted
 from gradsmith.findings import GradsmithError, Report
 from gradsmith.folding import together
 
@@ -35,6 +36,29 @@ class Running:
     jobs: int = 1
 
 
+@dataclass
+class Recalled:
+    """A file with its subjects in their order, and the reports on those that are known already."""
+
+    item: Wanted
+    names: list[Named]
+    known: dict[str, Report]
+
+    @property
+    def new(self) -> list[Named]:
+        return [(name, line) for name, line in self.names if name not in self.known]
+
+    @property
+    def complete(self) -> bool:
+        """Nothing has to be run. Whether a file declares inputs for more than its Functions shows when it is imported."""
+        return bool(self.known) and not self.new
+
+
+def recalled(work: Sequence[Wanted], memory: Memory) -> list[Recalled]:
+    """The work, with what is remembered of it."""
+    return [Recalled(item, *memory.recall(item)) for item in work]
+
+
 def started(how: Running) -> Zygote:
     """A zygote that is importing torch while the caller does something else. Hand it to `run`."""
     from gradsmith.checking.isolated import WORKER
@@ -46,30 +70,38 @@ def started(how: Running) -> Zygote:
 
 
 def run(
-    work: Sequence[Wanted],
+    work: Sequence[Recalled],
     how: Running,
+    memory: Memory,
     advance: Callable[[Report], None] | None = None,
     first: Zygote | None = None,
 ) -> Report:
-    """Check every subject of every file; `advance` gets the report of each one that is done.
+    """Check every subject of every file that is not known; `advance` gets the report of each one that is done.
 
     `first` is a zygote that was started before; with several jobs the others start their own.
     """
-    waiting: queue.SimpleQueue[tuple[int, Wanted]] = queue.SimpleQueue()
-    for item in enumerate(work):
-        waiting.put(item)
+    waiting: queue.SimpleQueue[tuple[int, Recalled]] = queue.SimpleQueue()
     done: dict[int, list[Report]] = {}
+    for number, one in enumerate(work):
+        if one.complete:
+            done[number] = [one.known[name] for name, _ in one.names]
+            for report in done[number] if advance is not None else ():
+                advance(report)  # type: ignore[misc]
+        else:
+            waiting.put((number, one))
     troubles: list[BaseException] = []
 
     def serve(zygote: Zygote | None) -> None:
         try:
-            _serve(waiting, how, done, advance, zygote)
+            _serve(waiting, how, memory, done, advance, zygote)
         except BaseException as error:  # raised again in the caller's thread
             troubles.append(error)
 
-    count = max(1, min(how.jobs, len(work)))
-    if count == 1:
-        _serve(waiting, how, done, advance, first)
+    count = max(1, min(how.jobs, waiting.qsize()))
+    if waiting.empty():
+        pass
+    elif count == 1:
+        _serve(waiting, how, memory, done, advance, first)
     else:
         threads = [threading.Thread(target=serve, args=(first if i == 0 else None,), daemon=True) for i in range(count)]
         for thread in threads:
@@ -82,23 +114,38 @@ def run(
 
 
 def _serve(
-    waiting: queue.SimpleQueue[tuple[int, Wanted]],
+    waiting: queue.SimpleQueue[tuple[int, Recalled]],
     how: Running,
+    memory: Memory,
     done: dict[int, list[Report]],
     advance: Callable[[Report], None] | None,
     running: Zygote | None,
 ) -> None:
-    from gradsmith.checking.isolated import Job, reports
-
     with contextlib.nullcontext(running) if running is not None else started(how) as zygote:
         while True:
             try:
-                number, item = waiting.get_nowait()
+                number, one = waiting.get_nowait()
             except queue.Empty:
                 return
-            subjects = list(item.subjects)
-            task = Job(item.path, item.module, subjects, list(how.stubs), how.inputs, None, how.device, item.whole)
-            for report in reports(zygote, task, how.options):
-                done.setdefault(number, []).append(report)
-                if advance is not None:
-                    advance(report)
+            done[number] = _checked(zygote, one, how, memory, advance)
+
+
+def _checked(
+    zygote: Zygote, one: Recalled, how: Running, memory: Memory, advance: Callable[[Report], None] | None
+) -> list[Report]:
+    """The reports on all subjects of a file: those that are known, and those of a run."""
+    from gradsmith.checking.isolated import Job, reports
+
+    item = one.item
+    whole = item.whole and not one.known  # what it declares inputs for is remembered with its names
+    task = Job(item.path, item.module, one.new, list(how.stubs), how.inputs, None, how.device, whole)
+    names, found, new = list(one.names), dict(one.known), {}
+    for done in reports(zygote, task, how.options):
+        found[done.name] = done.report
+        new[done.name] = (done.report, done.seen)
+        if (done.name, done.line) not in names:
+            names.append((done.name, done.line))
+        if advance is not None:
+            advance(done.report)
+    memory.keep(item, names, new)
+    return [found[name] for name, _ in names if name in found]

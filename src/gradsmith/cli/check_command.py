@@ -30,6 +30,7 @@ from gradsmith.findings import GradsmithError
 @click.option("--stub", multiple=True, metavar="MODULE", help="Replace a missing module by a stand-in.")
 @click.option("--timeout", type=float, default=120.0, metavar="SECONDS", help="Limit for one subject. [120]")
 @click.option("--memory-limit", type=float, default=8.0, metavar="GIB", help="Limit for one subject. [8]")
+@click.option("--no-cache", is_flag=True, help="Run what was verified before, too, and remember nothing.")
 @click.option("--allow-unverified", is_flag=True, help="Exit 0 although some subjects could not be verified.")
 @check_options
 @report_options
@@ -41,6 +42,7 @@ def command(
     stub: tuple[str, ...],
     timeout: float,
     memory_limit: float,
+    no_cache: bool,
     allow_unverified: bool,
     format: str | None,
     output: str | None,
@@ -71,7 +73,7 @@ def command(
     )
     total = sum(len(item.subjects) for item in work)
     with Progress(total) as progress:
-        report = linted_and_run(targets, work, how, config, progress.advance)
+        report = linted_and_run(targets, work, how, config, progress.advance, cache=not no_cache, verbose=verbose)
     finish(report, shown)
 
 

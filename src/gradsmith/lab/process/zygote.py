@@ -21,6 +21,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from gradsmith.lab.process import witness
+
 Message = dict[str, Any]
 
 
@@ -45,6 +47,7 @@ class Line:
 
 
 def main() -> None:
+    witness.watch()
     gc.disable()  # while half a million objects are made to stay: a sixth of the import's time
     import torch
 
@@ -112,6 +115,7 @@ def _keep(request: Message, line: Line, report_on: Callable[[Any, Message], Any]
     from gradsmith.lab.subject.opening import Opening, open_file
     from gradsmith.lab.triton.importing import watch
 
+    witness.from_now()
     watch(request.get("path"))
     try:
         if request.get("module"):
@@ -134,9 +138,9 @@ def _keep(request: Message, line: Line, report_on: Callable[[Any, Message], Any]
 
 
 def _work(module: Any, task: Message, report_on: Callable[[Any, Message], Any]) -> None:
-    text = report_on(module, task).to_json()
+    result = {**report_on(module, task).to_dict(), "seen": witness.told()}
     partial = Path(task["result"] + ".part")
-    partial.write_text(text, encoding="utf-8")
+    partial.write_text(json.dumps(result, allow_nan=False), encoding="utf-8")
     partial.rename(task["result"])
 
 
