@@ -34,6 +34,7 @@ class Running:
     inputs: str | None = None
     device: str | None = None
     jobs: int = 1
+    hears: Callable[[str], None] | None = None  # is told which subject is tried for what
 
 
 @dataclass
@@ -122,6 +123,7 @@ def _serve(
     running: Zygote | None,
 ) -> None:
     with contextlib.nullcontext(running) if running is not None else started(how) as zygote:
+        zygote.hears = how.hears
         while True:
             try:
                 number, one = waiting.get_nowait()

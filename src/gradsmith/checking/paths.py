@@ -50,7 +50,7 @@ def check_paths(
     named = [str(target) for target in targets]
     chosen = Options.of({**options, "recorded": recorded_file(recorded)})
     how = Running(with_config(chosen, config).as_json(), timeout, int(memory * 2**30), stubs, inputs, device, jobs)
-    return linted_and_run(named, wanted(named), how, config, cache=cache)
+    return linted_and_run(named, wanted(named, config), how, config, cache=cache)
 
 
 def with_config(options: Options, config: Config | None) -> Options:
@@ -63,6 +63,7 @@ def with_config(options: Options, config: Config | None) -> Options:
         ignore=(*options.ignore, *config.ignore),
         preview=options.preview or config.preview,
         assumes={**config.assumes, **options.assumes},
+        surrogates=(*config.surrogates, *options.surrogates),
     )
 
 

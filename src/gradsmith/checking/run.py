@@ -20,17 +20,20 @@ from gradsmith.inputs.supply import on_instance, supply
 from gradsmith.lab import Arguments, Lab, Settings, Target, resolve
 from gradsmith.lab.measure.gradient import NotNearby
 from gradsmith.lab.measure.values import widened
+from gradsmith.lab.process import stages
 from gradsmith.lab.process.eager import uncompiled
 from gradsmith.lab.process.state import preserved
 from gradsmith.lab.run import Spent
 from gradsmith.lab.subject.binding import bound, unusable
 from gradsmith.lab.subject.cells import cell_number
 from gradsmith.lab.subject.code import as_code
-from gradsmith.lab.subject.declarations import Declaration, declaration_of
+from gradsmith.lab.subject.declarations import Declaration, declaration_of, parts
 from gradsmith.lab.subject.foreign import interpreter_cell, interpreter_note, needs_interpreter
 from gradsmith.lab.subject.holders import modules_held
 from gradsmith.rule_shape import LEVELS
-from gradsmith.surrogate_kinds import SURROGATE, frees, known
+from gradsmith.source.loaded import file_of
+from gradsmith.source.module_names import dotted_name
+from gradsmith.surrogate_kinds import SURROGATE, frees, kind_in, known
 
 
 def check(
@@ -233,6 +236,7 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
             if failing and rule.family not in ("contract", "kernels"):
                 continue
             before = len(findings)
+            stages.trying(f"{lab.target.name}: {rule.name}")
             try:
                 with lab.budget.share(whole):
                     for found in rule.probe(lab) if rule.probe is not None else ():
@@ -303,10 +307,19 @@ def _inconclusive(lab: Lab) -> str:
 def _declared(target: Target, options: Options) -> Declaration:
     """What the gradient is meant to be: what the caller says, else what the source says."""
     stated = declaration_of(target)
+    if options.surrogates and stated == Declaration():
+        stated = replace(stated, surrogate=_named_by_project(target, options.surrogates))
     if options.gradient is None:
         return replace(stated, like=options.like or stated.like)
     surrogate = (stated.surrogate or options.kind or SURROGATE) if options.gradient == "surrogate" else None
     return Declaration(surrogate, options.gradient == "approximate", options.like or stated.like)
+
+
+def _named_by_project(target: Target, patterns: Sequence[str]) -> str | None:
+    """The kind of surrogate that the project's patterns make of this subject, or of a class that it derives from."""
+    found = ((part, file_of(part)) for part in parts(target) if hasattr(part, "__qualname__"))
+    names = (dotted_name(file.path, part.__qualname__) for part, file in found if file is not None)
+    return next((kind for name in names if (kind := kind_in(patterns, name)) is not None), None)
 
 
 def _lab(target: Target, arguments: Arguments, options: Options) -> Lab:

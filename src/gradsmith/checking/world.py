@@ -18,7 +18,20 @@ _SESSION = frozenset(
     ("_", "COLUMNS", "LINES", "OLDPWD", "SHLVL", "TERM", "TERM_PROGRAM", "COLORTERM", "FORCE_COLOR", "NO_COLOR")
 )
 # Variables that libraries read without Python: they count whether or not anybody was seen reading them.
-_IN_C: tuple[str, ...] = ("OMP_", "MKL_", "KMP_", "GOMP_", "OPENBLAS", "DNNL", "ONEDNN", "ATEN_", "TORCH", "PYTORCH", "CUDA", "CUBLAS")
+_IN_C: tuple[str, ...] = (
+    "OMP_",
+    "MKL_",
+    "KMP_",
+    "GOMP_",
+    "OPENBLAS",
+    "DNNL",
+    "ONEDNN",
+    "ATEN_",
+    "TORCH",
+    "PYTORCH",
+    "CUDA",
+    "CUBLAS",
+)
 _IN_C += ("NVIDIA", "HIP", "ROCR", "TRITON", "PYTHON", "LD_", "DYLD_", "LC_", "LANG", "TZ")
 _LAG = 0.05  # file systems tell time a little late
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
+from gradsmith.baseline import Baseline
 from gradsmith.config import Config, load
 from gradsmith.findings import GradsmithError, Report, Severity
 from gradsmith.report import FORMATS, format_for, render
@@ -26,6 +27,7 @@ class Output(NamedTuple):
     allow_unverified: bool = False
     exit_zero: bool = False
     verbose: bool = False
+    baseline: Baseline | None = None
 
     @staticmethod
     def of(
@@ -35,20 +37,27 @@ class Output(NamedTuple):
         config: Config,
         *,
         exit_zero: bool,
-        allow_unverified: bool = False,
         verbose: bool = False,
     ) -> Output:
         """The command line's wishes over the project's: a file's ending chooses the format where none is given."""
         chosen = format or (format_for(file) if file else "full")
         limit: Severity = "warning" if (fail_on or config.fail_on) == "warning" else "error"
-        return Output(chosen, file, limit, allow_unverified, exit_zero, verbose)
+        return Output(chosen, file, limit, False, exit_zero, verbose)
+
+    def known_from(self, file: str | None, config: Config) -> Output:
+        """With the baseline that the command line or the project names; nothing that it knows counts."""
+        chosen = file or config.baseline
+        return self if chosen is None else self._replace(baseline=Baseline.read(chosen))
 
 
 def report_options(command: F) -> F:
-    """--format, --output, --verbose, --select, --ignore, --preview, --fail-on, --exit-zero, --isolated, --debug."""
+    """--format, --output, --baseline, --verbose, --select, --ignore, --preview, --fail-on, --exit-zero, --isolated, --debug."""
     options = [
         click.option("--format", "format", type=click.Choice(FORMATS), default=None, help="How to print. [full]"),
         click.option("--output", type=click.Path(dir_okay=False), help="Write the report to a file instead."),
+        click.option(
+            "--baseline", metavar="FILE", help="What is known, as `gradsmith baseline` wrote it: not counted."
+        ),
         click.option("--verbose", "-v", is_flag=True, help="Show every remark and every condition in full."),
         click.option("--select", multiple=True, metavar="RULES", help="Only these rules, codes or families."),
         click.option("--ignore", multiple=True, metavar="RULES", help="Leave these rules out."),
@@ -95,6 +104,8 @@ def configured(isolated: bool, target: str | None) -> Config:
 
 def finish(report: Report, output: Output) -> None:
     """Print or write the report and exit with the status it deserves."""
+    if output.baseline is not None:
+        report = output.baseline.without_known(report)
     if output.file:
         text = render(report, output.format, verbose=output.verbose)
         try:
@@ -103,13 +114,14 @@ def finish(report: Report, output: Output) -> None:
         except OSError as error:
             raise GradsmithError(f"cannot write {output.file}: {error.strerror}") from None
     else:
-        layout = {"width": terminal_width(), "verbose": output.verbose}
+        links = sys.stdout.isatty() and _color() and os.environ.get("TERM") != "dumb"
+        layout = {"width": terminal_width(), "verbose": output.verbose, "links": links}
         click.echo(render(report, output.format, color=_color(), **layout), nl=False, color=_color())
     raise click.exceptions.Exit(0 if output.exit_zero else status(report, output))
 
 
 def status(report: Report, output: Output) -> int:
-    open_ends = [s for s in report.subjects if s.verdict != "verified"]
+    open_ends = [s for s in report.subjects if s.verdict != "verified" and not s.known]
     if output.allow_unverified:
         open_ends = [s for s in open_ends if s.verdict == "refuted"]
         failing = [f for f in report.at_least(output.fail_on) if f.code[:3] != "GS0"]

@@ -9,6 +9,7 @@ import sys
 import click
 
 from gradsmith.about import MISSING_TORCH
+from gradsmith.cli.adoption import from_config
 from gradsmith.cli.options import Output, configured, finish, report_options, split
 from gradsmith.findings import GradsmithError
 
@@ -35,6 +36,7 @@ def command(
     script: tuple[str, ...],
     format: str | None,
     output: str | None,
+    baseline: str | None,
     verbose: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
@@ -59,18 +61,18 @@ def command(
         if save:
             played.tape.save(_ranked(save, rank()))
         report = played.tape.check(
-            level=level,
-            seed=seed,
+            **from_config({"level": level, "seed": seed}, config),
             select=split(select) or config.select,
             ignore=(*split(ignore), *config.ignore),
             preview=preview or config.preview,
             assumes=config.assumes,
+            surrogates=config.surrogates,
             debug=debug,
         )
     report.notes[:] = [f"{rank()}: {note}" if rank() else note for note in report.notes]
     chosen = Output.of(
         format, _ranked(output, rank()) if output else None, fail_on, config, exit_zero=exit_zero, verbose=verbose
-    )
+    ).known_from(baseline, config)
     try:
         finish(report, chosen)
     except click.exceptions.Exit as leaving:

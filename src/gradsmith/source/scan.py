@@ -7,7 +7,7 @@ bytes mention a custom gradient, a loop in a layer, or a word that a file rule a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from gradsmith.findings import GradsmithError
@@ -53,13 +53,14 @@ class Unread(NamedTuple):
 
 
 Seen = SourceFile | Unreadable | Unpromising | Unread
+Excluded = Callable[[str], bool]
 
 
 def read_all(
-    paths: Iterable[str | os.PathLike[str]], endings: tuple[str, ...] = ENDINGS
+    paths: Iterable[str | os.PathLike[str]], endings: tuple[str, ...] = ENDINGS, excluded: Excluded | None = None
 ) -> Iterator[SourceFile | Unreadable]:
     """Every Python file at or under `paths`, once each, in a stable order."""
-    return (read(file) for file in find_all(paths, endings))
+    return (read(file) for file in find_all(paths, endings, excluded))
 
 
 def read(file: Unread) -> SourceFile | Unreadable:
@@ -84,8 +85,10 @@ def _bytes(path: str) -> bytes:
         os.close(descriptor)
 
 
-def find_all(paths: Iterable[str | os.PathLike[str]], endings: tuple[str, ...] = ENDINGS) -> Iterator[Unread]:
-    """Every such file, not yet opened."""
+def find_all(
+    paths: Iterable[str | os.PathLike[str]], endings: tuple[str, ...] = ENDINGS, excluded: Excluded | None = None
+) -> Iterator[Unread]:
+    """Every such file, not yet opened. `excluded` speaks of what is found in folders; a file that is named is wanted."""
     seen: set[str] = set()
     for given in paths:
         root = os.fspath(given)
@@ -99,6 +102,8 @@ def find_all(paths: Iterable[str | os.PathLike[str]], endings: tuple[str, ...] =
             if path in seen:
                 continue
             seen.add(path)
+            if excluded is not None and path != root and excluded(path):
+                continue
             yield Unread(path, path == root)
 
 

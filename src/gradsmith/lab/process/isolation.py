@@ -15,13 +15,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gradsmith.findings import GradsmithError
-from gradsmith.lab.process.stages import guessing_mark
+from gradsmith.lab.process.stages import guessing_mark, stage_mark
 from gradsmith.lab.process.waiting import kept_waiting
 
 _POLL = 0.02
@@ -65,6 +65,7 @@ class Zygote:
         self.log = str(Path(self.folder.name) / "output.log")
         self.process: subprocess.Popen[bytes] | None = None
         self.cpu_seconds = 0.0  # what the last subject used
+        self.hears: Callable[[str], None] | None = None  # is told what is being tried, as it changes
         self.lost = False  # what had imported the file is gone, so that nothing can be asked about it
 
     def __enter__(self) -> Zygote:
@@ -95,7 +96,8 @@ class Zygote:
             return Ended(None, "crash", "the process that had imported its file is gone")
         result = Path(self.folder.name) / "result.json"
         result.unlink(missing_ok=True)
-        guessing_mark(str(result)).unlink(missing_ok=True)
+        for mark in (guessing_mark(str(result)), stage_mark(str(result))):
+            mark.unlink(missing_ok=True)
         self._send(**task, result=str(result))
         started = self._reply(["worker", "keeper_exit"], None)
         if "worker" not in started:
@@ -192,6 +194,7 @@ class Zygote:
                     raise GradsmithError(f"the checking process died: {self._last_words()}")
                 self.buffer += piece
             elif watched and not killed:
+                self._listen()
                 if time.monotonic() - started - kept_waiting(watched) > self.limits.seconds:
                     killed = "time"
                 elif _resident(watched) > self.limits.bytes:
@@ -199,6 +202,11 @@ class Zygote:
                 if killed:
                     with contextlib.suppress(ProcessLookupError):
                         os.killpg(watched, signal.SIGKILL)
+
+    def _listen(self) -> None:
+        if self.hears is not None:
+            with contextlib.suppress(OSError):
+                self.hears(stage_mark(str(Path(self.folder.name) / "result.json")).read_text(encoding="utf-8"))
 
     def _last_words(self) -> str:
         assert self.process is not None

@@ -12,6 +12,17 @@ def guessing_mark(result: str) -> Path:
     return Path(f"{result}.guessed")
 
 
+def stage_mark(result: str) -> Path:
+    """The file that says what is being tried just now."""
+    return Path(f"{result}.stage")
+
+
+def trying(what: str) -> None:
+    """Say what this process is about to try; nothing happens where nobody watches it."""
+    for result in _result:
+        stage_mark(result).write_text(what, encoding="utf-8")
+
+
 def works_on(result: str) -> None:
     _result[:] = [result]
 
