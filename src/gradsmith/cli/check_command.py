@@ -51,6 +51,7 @@ def command(
     no_cache: bool,
     format: str | None,
     output: str | None,
+    also: tuple[str, ...],
     baseline: str | None,
     verbose: bool,
     select: tuple[str, ...],
@@ -77,7 +78,7 @@ def command(
     limit = int(memory_limit * 2**30)
     how = Running(with_config(options, config).as_json(), timeout, limit, stub, inputs, device, jobs)
     shown = Output.of(format, output, fail_on, config, exit_zero=exit_zero, verbose=verbose)
-    shown = shown._replace(allow_unverified=allow_unverified).known_from(baseline, config)
+    shown = shown._replace(allow_unverified=allow_unverified).known_from(baseline, config, also)
     total = sum(len(item.subjects) for item in work)
     with Progress(total) as progress:
         how = replace(how, hears=progress.trying)

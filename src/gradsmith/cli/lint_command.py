@@ -47,6 +47,7 @@ def command(
     no_cache: bool,
     format: str | None,
     output: str | None,
+    also: tuple[str, ...],
     baseline: str | None,
     verbose: bool,
     select: tuple[str, ...],
@@ -70,7 +71,7 @@ def command(
     rules = {"select": split(select), "ignore": split(ignore), "preview": preview}
     chosen: dict[str, Any] = {**rules, "config": config, "debug": debug}
     wanted = Output.of(format, output, fail_on, config, exit_zero=exit_zero, verbose=verbose)
-    wanted = wanted.known_from(baseline, config)
+    wanted = wanted.known_from(baseline, config, also)
     wish = _Wish(fix, unsafe_fixes, diff, statistics)
     if given == ("-",):
         _from_stdin(stdin_filename or "<stdin>", wish, chosen, wanted)

@@ -28,6 +28,7 @@ class Output(NamedTuple):
     exit_zero: bool = False
     verbose: bool = False
     baseline: Baseline | None = None
+    also: tuple[str, ...] = ()
 
     @staticmethod
     def of(
@@ -44,17 +45,20 @@ class Output(NamedTuple):
         limit: Severity = "warning" if (fail_on or config.fail_on) == "warning" else "error"
         return Output(chosen, file, limit, False, exit_zero, verbose)
 
-    def known_from(self, file: str | None, config: Config) -> Output:
-        """With the baseline that the command line or the project names; nothing that it knows counts."""
+    def known_from(self, file: str | None, config: Config, also: Sequence[str] = ()) -> Output:
+        """With more files to write, and the baseline that the command line or the project names: what it knows does not count."""
         chosen = file or config.baseline
-        return self if chosen is None else self._replace(baseline=Baseline.read(chosen))
+        return self._replace(baseline=None if chosen is None else Baseline.read(chosen), also=tuple(also))
 
 
 def report_options(command: F) -> F:
-    """--format, --output, --baseline, --verbose, --select, --ignore, --preview, --fail-on, --exit-zero, --isolated, --debug."""
+    """--format, --output, --also, --baseline, --verbose, --select, --ignore, --preview, --fail-on, --exit-zero, --isolated, --debug."""
     options = [
         click.option("--format", "format", type=click.Choice(FORMATS), default=None, help="How to print. [full]"),
         click.option("--output", type=click.Path(dir_okay=False), help="Write the report to a file instead."),
+        click.option(
+            "--also", multiple=True, metavar="FILE", help="Write it to this file, too; its ending chooses the format."
+        ),
         click.option(
             "--baseline", metavar="FILE", help="What is known, as `gradsmith baseline` wrote it: not counted."
         ),
@@ -106,18 +110,23 @@ def finish(report: Report, output: Output) -> None:
     """Print or write the report and exit with the status it deserves."""
     if output.baseline is not None:
         report = output.baseline.without_known(report)
+    for file in output.also:
+        _write(file, render(report, format_for(file), verbose=output.verbose))
     if output.file:
-        text = render(report, output.format, verbose=output.verbose)
-        try:
-            with open(output.file, "w", encoding="utf-8") as stream:
-                stream.write(text)
-        except OSError as error:
-            raise GradsmithError(f"cannot write {output.file}: {error.strerror}") from None
+        _write(output.file, render(report, output.format, verbose=output.verbose))
     else:
         links = sys.stdout.isatty() and _color() and os.environ.get("TERM") != "dumb"
         layout = {"width": terminal_width(), "verbose": output.verbose, "links": links}
         click.echo(render(report, output.format, color=_color(), **layout), nl=False, color=_color())
     raise click.exceptions.Exit(0 if output.exit_zero else status(report, output))
+
+
+def _write(file: str, text: str) -> None:
+    try:
+        with open(file, "w", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise GradsmithError(f"cannot write {file}: {error.strerror}") from None
 
 
 def status(report: Report, output: Output) -> int:

@@ -36,6 +36,7 @@ def command(
     script: tuple[str, ...],
     format: str | None,
     output: str | None,
+    also: tuple[str, ...],
     baseline: str | None,
     verbose: bool,
     select: tuple[str, ...],
@@ -72,7 +73,7 @@ def command(
     report.notes[:] = [f"{rank()}: {note}" if rank() else note for note in report.notes]
     chosen = Output.of(
         format, _ranked(output, rank()) if output else None, fail_on, config, exit_zero=exit_zero, verbose=verbose
-    ).known_from(baseline, config)
+    ).known_from(baseline, config, also)
     try:
         finish(report, chosen)
     except click.exceptions.Exit as leaving:

@@ -9,7 +9,7 @@ from gradsmith.about import FOLDER
 from gradsmith.catalog import Rule, rules
 
 # What PyTorch itself says of custom gradients: the page for a rule that cites a measurement instead of a thread.
-_CRAFT = "https://docs.pytorch.org/docs/stable/notes/extending.html"
+CRAFT = "https://docs.pytorch.org/docs/stable/notes/extending.html"
 _ADDRESS = re.compile(r"https://[^\s),>\]]+")
 
 
@@ -25,7 +25,7 @@ def page_address(name: str) -> str:
 def help_uri(rule: Rule) -> str:
     """A public page about the defect: the first that the rule cites."""
     found = _ADDRESS.search(rule.section("References"))
-    return found.group().rstrip(".,;:") if found else _CRAFT
+    return found.group().rstrip(".,;:") if found else CRAFT
 
 
 def as_markdown(rule: Rule) -> str:

@@ -205,8 +205,10 @@ class Zygote:
 
     def _listen(self) -> None:
         if self.hears is not None:
-            with contextlib.suppress(OSError):
-                self.hears(stage_mark(str(Path(self.folder.name) / "result.json")).read_text(encoding="utf-8"))
+            with contextlib.suppress(OSError, ValueError):  # not there yet, or half written
+                self.hears(
+                    json.loads(stage_mark(str(Path(self.folder.name) / "result.json")).read_text(encoding="utf-8"))
+                )
 
     def _last_words(self) -> str:
         assert self.process is not None

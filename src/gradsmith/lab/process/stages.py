@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 _result: list[str] = []  # where this process, a worker, has to write its result
@@ -20,7 +21,7 @@ def stage_mark(result: str) -> Path:
 def trying(what: str) -> None:
     """Say what this process is about to try; nothing happens where nobody watches it."""
     for result in _result:
-        stage_mark(result).write_text(what, encoding="utf-8")
+        stage_mark(result).write_text(json.dumps(what), encoding="utf-8")
 
 
 def works_on(result: str) -> None:
