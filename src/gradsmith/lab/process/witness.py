@@ -29,7 +29,7 @@ _CACHES = (  # what others keep there is made from what is watched already
     os.path.join(os.path.expanduser("~"), ".triton"),
     os.path.join(tempfile.gettempdir(), "gradsmith-"),
 )
-_OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _IMPORTLIB = os.path.join(sysconfig.get_path("stdlib"), "importlib")
 _stat = os.stat
 
@@ -157,7 +157,7 @@ def _user_asks() -> bool:
     frame: Any = sys._getframe(2)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith("<") and not name.startswith((*INSTALLED, _OURS)):
+        if not name.startswith("<") and not name.startswith((*INSTALLED, OURS)):
             return True
         frame = frame.f_back
     return False
@@ -193,7 +193,7 @@ def _source(module: Any) -> str:
 
 
 def _irrelevant(path: str) -> bool:
-    hidden = path.startswith((*_NEVER, *_CACHES, _OURS)) or f"{os.sep}__pycache__" in path
+    hidden = path.startswith((*_NEVER, *_CACHES, OURS)) or f"{os.sep}__pycache__" in path
     return hidden or path.startswith(_own_cache())
 
 
