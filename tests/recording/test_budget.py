@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 import gradsmith as gs
@@ -27,11 +28,9 @@ def test_a_limit_of_time_counts_also_where_runs_are_reserved() -> None:
 
     with TimeLimit(100.0), counted():
         pass
-    try:
-        with TimeLimit(-1.0), Allowance(5, reserved=True), counted():
-            raise AssertionError("it ran")
-    except Spent as spent:
-        assert isinstance(spent.allowance, TimeLimit)
+    with pytest.raises(Spent) as caught, TimeLimit(-1.0), Allowance(5, reserved=True), counted():
+        raise AssertionError("it ran")
+    assert isinstance(caught.value.allowance, TimeLimit)
 
 
 def test_what_no_time_is_left_for_is_not_verified() -> None:
