@@ -118,6 +118,7 @@ class Subject:
     assumptions: tuple[str, ...] = ()  # what has to hold for the gradient to be right: "'matrix' is symmetric"
     explored: Mapping[str, Any] = field(default_factory=dict)  # how many other examples were right, by kind of step
     coverage: Mapping[str, Any] = field(default_factory=dict)  # which lines ran, which sides of conditions were taken
+    known: bool = False  # it stands no worse than in the project's baseline
 
     def to_dict(self) -> dict[str, Any]:
         return {f.name: jsonable(getattr(self, f.name)) for f in fields(self)}

@@ -23,15 +23,20 @@ def cache_folder(name: str) -> Path | None:
 
     GRADSMITH_CACHE_DIR wins, then XDG_CACHE_HOME, then ~/.cache. Nothing is left behind where nothing could be kept.
     """
-    chosen = os.environ.get("GRADSMITH_CACHE_DIR")
-    base = os.environ.get("XDG_CACHE_HOME")
     try:
-        root = Path(chosen) if chosen else (Path(base) if base else Path.home() / ".cache") / "gradsmith"
-        folder = root / name
+        above = root()
+        folder = above / name
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder if is_private(folder) and os.access(folder, os.W_OK) else None
     except (OSError, RuntimeError, ValueError):  # RuntimeError: the user has no home; ValueError: a null character
         return None
+
+
+def root() -> Path:
+    """Where all our folders are, whether or not it exists; raises RuntimeError for a user without a home."""
+    chosen = os.environ.get("GRADSMITH_CACHE_DIR")
+    base = os.environ.get("XDG_CACHE_HOME")
+    return Path(chosen) if chosen else (Path(base) if base else Path.home() / ".cache") / "gradsmith"
 
 
 def is_private(folder: Path) -> bool:

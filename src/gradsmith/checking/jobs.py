@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from gradsmith.about import MISSING_TORCH
 from gradsmith.checking import verdict
-from gradsmith.checking.subjects import Wanted
+from gradsmith.checking.remembered import Memory
+from gradsmith.checking.subjects import Named, Wanted
 from gradsmith.findings import GradsmithError, Report
 from gradsmith.folding import together
 from gradsmith.lab.process.stopping import Stopped, undisturbed
 
 if TYPE_CHECKING:
     from gradsmith.lab.process.isolation import Zygote
-
-Queue = queue.SimpleQueue[tuple[int, Wanted]]
 
 
 @dataclass(frozen=True)
@@ -37,6 +36,33 @@ class Running:
     inputs: str | None = None
     device: str | None = None
     jobs: int = 1
+    hears: Callable[[str], None] | None = None  # is told which subject is tried for what
+
+
+@dataclass
+class Recalled:
+    """A file with its subjects in their order, and the reports on those that are known already."""
+
+    item: Wanted
+    names: list[Named]
+    known: dict[str, Report]
+
+    @property
+    def new(self) -> list[Named]:
+        return [(name, line) for name, line in self.names if name not in self.known]
+
+    @property
+    def complete(self) -> bool:
+        """Nothing has to be run. Whether a file declares inputs for more than its Functions shows when it is imported."""
+        return bool(self.known) and not self.new
+
+
+Queue = queue.SimpleQueue[tuple[int, Recalled]]
+
+
+def recalled(work: Sequence[Wanted], memory: Memory) -> list[Recalled]:
+    """The work, with what is remembered of it."""
+    return [Recalled(item, *memory.recall(item)) for item in work]
 
 
 def started(how: Running) -> Zygote:
@@ -50,24 +76,30 @@ def started(how: Running) -> Zygote:
 
 
 def run(
-    work: Sequence[Wanted],
+    work: Sequence[Recalled],
     how: Running,
+    memory: Memory,
     advance: Callable[[Report], None] | None = None,
     first: Zygote | None = None,
 ) -> Report:
-    """Check every subject of every file; `advance` gets the report of each one that is done.
+    """Check every subject of every file that is not known; `advance` gets the report of each one that is done.
 
     `first` is a zygote that was started before; with several jobs the others start their own.
     """
-    waiting: queue.SimpleQueue[tuple[int, Wanted]] = queue.SimpleQueue()
-    for item in enumerate(work):
-        waiting.put(item)
+    waiting: Queue = queue.SimpleQueue()
     done: dict[int, list[Report]] = {}
+    for number, one in enumerate(work):
+        if one.complete:
+            done[number] = [one.known[name] for name, _ in one.names]
+            for report in done[number] if advance is not None else ():
+                advance(report)  # type: ignore[misc]
+        else:
+            waiting.put((number, one))
     try:
-        _run(waiting, how, done, advance, first, max(1, min(how.jobs, len(work))))
+        _run(waiting, how, memory, done, advance, first, min(how.jobs, waiting.qsize()))
     except Stopped as stopped:
         found = [report for number in sorted(done) for report in list(done[number])]
-        stopped.report = together(*found, _unreached(work, found, stopped.words))
+        stopped.report = together(*found, _unreached([one.item for one in work], found, stopped.words))
         raise
     return together(*(report for number in sorted(done) for report in done[number]))
 
@@ -75,20 +107,23 @@ def run(
 def _run(
     waiting: Queue,
     how: Running,
+    memory: Memory,
     done: dict[int, list[Report]],
     advance: Callable[[Report], None] | None,
     first: Zygote | None,
     count: int,
 ) -> None:
-    if count == 1:
-        _serve(waiting, how, done, advance, first)
+    if waiting.empty():
+        return
+    if count <= 1:
+        _serve(waiting, how, memory, done, advance, first)
         return
     troubles: list[BaseException] = []
     running: list[Zygote] = []
 
     def serve(zygote: Zygote | None) -> None:
         try:
-            _serve(waiting, how, done, advance, zygote, running)
+            _serve(waiting, how, memory, done, advance, zygote, running)
         except BaseException as error:  # raised again in the caller's thread
             troubles.append(error)
 
@@ -127,24 +162,48 @@ def _unreached(work: Sequence[Wanted], found: Sequence[Report], words: str) -> R
 def _serve(
     waiting: Queue,
     how: Running,
+    memory: Memory,
     done: dict[int, list[Report]],
     advance: Callable[[Report], None] | None,
     given: Zygote | None,
     running: list[Zygote] | None = None,
 ) -> None:
-    from gradsmith.checking.isolated import Job, reports
-
     with contextlib.nullcontext(given) if given is not None else started(how) as zygote:
+        zygote.hears = how.hears
         if running is not None:
             running.append(zygote)
         while True:
             try:
-                number, item = waiting.get_nowait()
+                number, one = waiting.get_nowait()
             except queue.Empty:
                 return
-            subjects = list(item.subjects)
-            task = Job(item.path, item.module, subjects, list(how.stubs), how.inputs, None, how.device, item.whole)
-            for report in reports(zygote, task, how.options):
-                done.setdefault(number, []).append(report)
-                if advance is not None:
-                    advance(report)
+            done[number] = list(one.known.values())  # what a signal leaves, if it comes before the file is done
+            done[number] = _checked(zygote, one, how, memory, advance, done[number])
+
+
+def _checked(
+    zygote: Zygote,
+    one: Recalled,
+    how: Running,
+    memory: Memory,
+    advance: Callable[[Report], None] | None,
+    so_far: list[Report],
+) -> list[Report]:
+    """The reports on all subjects of a file: those that are known, and those of a run, which `so_far` gets as they come."""
+    from gradsmith.checking.isolated import Job, reports
+
+    item = one.item
+    whole = item.whole and not one.known  # what it declares inputs for is remembered with its names
+    task = Job(item.path, item.module, one.new, list(how.stubs), how.inputs, None, how.device, whole)
+    names, found, new = list(one.names), dict(one.known), {}
+    for done in reports(zygote, task, how.options):
+        found[done.name] = done.report
+        so_far.append(done.report)
+        if done.name:  # what is wrong with a file as a whole is found again
+            new[done.name] = (done.report, done.seen)
+        if (done.name, done.line) not in names:
+            names.append((done.name, done.line))
+        if advance is not None:
+            advance(done.report)
+    memory.keep(item, names, new)
+    return [found[name] for name, _ in names if name in found]

@@ -25,6 +25,7 @@ COMMANDS = {
     "derive": "What should backward be? Writes it for a plain forward, and proves it.",
     "new": "Start a Function: from a pattern, or from a formula.",
     "record": "Run a script, then check every custom Function that ran in it.",
+    "baseline": "Write down what is known today, so that only new findings count.",
     "explain": "Everything known about a rule, or about an error that PyTorch raised.",
     "rules": "List the rules.",
     "completion": "Print the shell completion script.",
@@ -38,7 +39,7 @@ Examples:
   gradsmith record train.py                   every Function that your script runs, on its real inputs
   gradsmith explain wrong-gradient            what a finding means and what to do
 \b
-Exit status: 0 clean, 1 findings or unverified subjects, 2 the call was wrong.
+Exit status: 0 clean, 1 findings or subjects that are not verified, 2 the call was wrong.
 """
 
 
@@ -54,8 +55,7 @@ class Commands(click.Group):
         if cmd_name == "lint":
             # The process ends with the report: collecting a million syntax nodes, now or at exit, would be a fifth of its time.
             gc.disable()
-        command: click.Command = importlib.import_module(f"gradsmith.cli.{cmd_name}_command").command
-        return command
+        return _loaded(cmd_name)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
@@ -130,11 +130,22 @@ def _end(status: int) -> NoReturn:
 
 
 def _usage(error: click.UsageError) -> str:
-    text = error.format_message()
-    if isinstance(error, click.NoSuchOption) and error.ctx is not None and "Did you mean" not in text:
-        known = [name for parameter in error.ctx.command.params for name in parameter.opts]
-        text = f"{text.rstrip('.')}; {nearest(error.option_name, known)}"
-    return text
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return error.format_message()
+    option, command = error.option_name, error.ctx.command
+    elsewhere = [name for name in COMMANDS if name != command.name and option in _options(_loaded(name))]
+    if elsewhere:
+        return f"{command.name} has no option {option}; {' and '.join(elsewhere[:3])} {'has' if len(elsewhere) == 1 else 'have'} it"
+    return f"{command.name} has no option {option}; {nearest(option, _options(command))}"
+
+
+def _options(command: click.Command) -> list[str]:
+    return [name for parameter in command.params for name in parameter.opts if name.startswith("-")]
+
+
+def _loaded(name: str) -> click.Command:
+    command: click.Command = importlib.import_module(f"gradsmith.cli.{name}_command").command
+    return command
 
 
 def _say(text: str) -> None:

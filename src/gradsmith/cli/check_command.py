@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from gradsmith.checking.jobs import Running
+from gradsmith.checking.narrowing import remember_failed
 from gradsmith.checking.options import Options
 from gradsmith.checking.paths import linted_and_run, recorded_file, with_config
 from gradsmith.checking.subjects import files_of, wanted
+from gradsmith.cli.adoption import adoption_options, from_config, narrowed, write_wanted
 from gradsmith.cli.options import Output, check_options, configured, finish, finish_early, report_options, split
 from gradsmith.cli.progress import Progress
 from gradsmith.findings import GradsmithError
@@ -33,6 +36,7 @@ from gradsmith.lab.process.stopping import Stopped
 @click.option("--timeout", type=float, default=120.0, metavar="SECONDS", help="Limit for one subject. [120]")
 @click.option("--memory-limit", type=float, default=8.0, metavar="GIB", help="Limit for one subject. [8]")
 @click.option("--allow-unverified", is_flag=True, help="Exit 0 although some subjects could not be verified.")
+@adoption_options
 @check_options
 @report_options
 def command(
@@ -44,8 +48,13 @@ def command(
     timeout: float,
     memory_limit: float,
     allow_unverified: bool,
+    declare_surrogates: bool,
+    write_inputs: bool,
+    no_cache: bool,
     format: str | None,
     output: str | None,
+    also: tuple[str, ...],
+    baseline: str | None,
     verbose: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
@@ -61,22 +70,27 @@ def command(
     TARGETS are files, folders, file.py::Class or package.module:Class. Each subject runs in a process of its own.
     """
     _read_as_python(inputs)
-    work = wanted(targets)
     config = configured(isolated, files_of(targets)[0] if files_of(targets) else None)
+    everything = wanted(targets, config)
+    work = narrowed(everything, chosen)
+    files = files_of(targets) if work == everything else [item.path for item in work if item.path is not None]
     chosen["recorded"] = recorded_file(chosen["recorded"])
     chosen |= {"select": split(select), "ignore": split(ignore), "preview": preview, "debug": debug}
-    options = Options.of(chosen)
+    options = Options.of(from_config(chosen, config))
     limit = int(memory_limit * 2**30)
     how = Running(with_config(options, config).as_json(), timeout, limit, stub, inputs, device, jobs)
-    shown = Output.of(
-        format, output, fail_on, config, exit_zero=exit_zero, verbose=verbose, allow_unverified=allow_unverified
-    )
+    shown = Output.of(format, output, fail_on, config, exit_zero=exit_zero, verbose=verbose)
+    shown = shown._replace(allow_unverified=allow_unverified).known_from(baseline, config, also)
     total = sum(len(item.subjects) for item in work)
     try:
         with household(), Progress(total) as progress:
-            report = linted_and_run(targets, work, how, config, progress.advance)
+            how = replace(how, hears=progress.trying)
+            report = linted_and_run(files, work, how, config, progress.advance, cache=not no_cache, verbose=verbose)
     except Stopped as stopped:
         finish_early(stopped, shown)
+    remember_failed(work, report)
+    if declare_surrogates or write_inputs:
+        write_wanted(report, declare=declare_surrogates, inputs=write_inputs)
     finish(report, shown)
 
 

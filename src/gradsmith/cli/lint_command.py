@@ -48,6 +48,8 @@ def command(
     no_cache: bool,
     format: str | None,
     output: str | None,
+    also: tuple[str, ...],
+    baseline: str | None,
     verbose: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
@@ -70,6 +72,7 @@ def command(
     rules = {"select": split(select), "ignore": split(ignore), "preview": preview}
     chosen: dict[str, Any] = {**rules, "config": config, "debug": debug}
     wanted = Output.of(format, output, fail_on, config, exit_zero=exit_zero, verbose=verbose)
+    wanted = wanted.known_from(baseline, config, also)
     wish = _Wish(fix, unsafe_fixes, diff, statistics)
     if given == ("-",):
         _from_stdin(stdin_filename or "<stdin>", wish, chosen, wanted)
@@ -116,6 +119,7 @@ def _show(diff: str, findings: int, files: int, wanted: Output) -> None:
 
 def _tell(report: Report, wish: _Wish, wanted: Output) -> None:
     if wish.statistics:
+        report = wanted.baseline.without_known(report) if wanted.baseline is not None else report
         from gradsmith.report import statistics
 
         click.echo(statistics.render(report, wanted.format), nl=False)

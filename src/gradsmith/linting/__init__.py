@@ -40,11 +40,12 @@ def lint(
         from gradsmith.linting import cached
 
         return cached.lint(given, select, ignore, preview, config)
+    excluded = config.excluded if config is not None else None
     # Loading the rules and finding the files take 40 ms each: both at once where there are folders to look into.
     count = pool.processors() if any(os.path.isdir(path) for path in given) and not debug else 1
     rules, found = pool.both(
         lambda: rules_for(select, ignore, preview, config),
-        lambda: list(scan.find_all(given, scan.WITH_NOTEBOOKS)),
+        lambda: list(scan.find_all(given, scan.WITH_NOTEBOOKS, excluded)),
         count,
     )
     return Run(rules, config, debug).report(found)

@@ -74,7 +74,7 @@ def lint(
         return _fresh(paths, select, ignore, preview, config, None).report
     path = folder / f"{_key(paths, select, ignore, preview, config)}.json"
     known = _Remembered.read(path)
-    if known is not None and _unchanged(paths, known):
+    if known is not None and _unchanged(paths, known, config):
         return known.report
     result = _fresh(paths, select, ignore, preview, config, known)
     _remember(path, result)
@@ -100,14 +100,16 @@ def _fresh(
 
     run = Run(rules_for(select, ignore, preview, config), config)
     looks: dict[str, _Look] = {}
-    return _Fresh(run.report(_sources(paths, known, looks)), looks, run.unpromising)
+    return _Fresh(run.report(_sources(paths, known, looks, config)), looks, run.unpromising)
 
 
-def _sources(paths: Sequence[str], known: _Remembered | None, looks: dict[str, _Look]) -> Iterator[scan.Seen]:
+def _sources(
+    paths: Sequence[str], known: _Remembered | None, looks: dict[str, _Look], config: Config | None
+) -> Iterator[scan.Seen]:
     skippable: frozenset[str] = frozenset()
     if known is not None and sum(look.size for look in known.looks.values()) > 2 * PARSE_WHOLE_BELOW:
         skippable = known.unpromising
-    for file in scan.find_all(paths, scan.WITH_NOTEBOOKS):
+    for file in scan.find_all(paths, scan.WITH_NOTEBOOKS, config.excluded if config else None):
         path = file.path
         if isinstance(file, scan.Unreadable):
             yield file
@@ -132,9 +134,9 @@ def _sources(paths: Sequence[str], known: _Remembered | None, looks: dict[str, _
         yield source
 
 
-def _unchanged(paths: Sequence[str], known: _Remembered) -> bool:
+def _unchanged(paths: Sequence[str], known: _Remembered, config: Config | None) -> bool:
     count = 0
-    for file in scan.find_all(paths, scan.WITH_NOTEBOOKS):
+    for file in scan.find_all(paths, scan.WITH_NOTEBOOKS, config.excluded if config else None):
         count += 1
         if isinstance(file, scan.Unreadable):
             return False

@@ -35,7 +35,7 @@ def fix(
     >>> fix([]).count
     0
     """
-    sources = list(scan.read_all(as_list(paths), scan.WITH_NOTEBOOKS))
+    sources = list(scan.read_all(as_list(paths), scan.WITH_NOTEBOOKS, config.excluded if config else None))
     changes = _fixed(sources, unsafe, Workbench(rules_for(select, ignore, preview, config), config, debug))
     if write:
         changes.write()

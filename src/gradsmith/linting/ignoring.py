@@ -37,7 +37,7 @@ def add_ignores(
     0
     """
     rules = [rule for rule in rules_for(select, ignore, preview, config) if not rule.after_others]
-    sources = list(scan.read_all(as_list(paths), scan.WITH_NOTEBOOKS))
+    sources = list(scan.read_all(as_list(paths), scan.WITH_NOTEBOOKS, config.excluded if config else None))
     changes = Workbench(rules, config, debug).work(sources, _with_comments)
     if write:
         changes.write()

@@ -46,6 +46,7 @@ def _finding(finding: Finding) -> xml.Element:
 
 def _subject(subject: Subject) -> xml.Element:
     kind = {"refuted": "failure", "unverified": "error", "skipped": "skipped"}.get(subject.verdict)
+    kind = "skipped" if subject.known else kind
     case = _case(subject.name, kind, subject.reason, subject.reason, subject.verdict)
     case.set("classname", "gradsmith.check")
     return case

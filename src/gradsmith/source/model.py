@@ -13,6 +13,7 @@ from gradsmith.source import declared, gradients, qualnames, roles
 from gradsmith.source.context import AttributeRead, AttributeWrite, Mark, Save, Unpack
 from gradsmith.source.file import FileModel
 from gradsmith.source.method import Binder, Method, Param, Role, read_params
+from gradsmith.source.module_names import dotted_name
 from gradsmith.source.suppressions import Declaration
 from gradsmith.source.walk import nodes_under
 
@@ -148,7 +149,12 @@ class FunctionModel:
         found = declared.written_at(self.file, self.node)
         if found is None and self.kind == "custom_op" and self.backward is not None:
             found = declared.written_at(self.backward.file, self.backward.node)
-        return found or self._decorated()
+        return found or self._decorated() or self._named_by_project()
+
+    def _named_by_project(self) -> Declaration | None:
+        asked = self.file.project.surrogate_of if self.file.project is not None else None
+        kind = asked(dotted_name(self.file.path, self.qualname)) if asked is not None else None
+        return Declaration("surrogate", kind) if kind is not None else None
 
     def _decorated(self) -> Declaration | None:
         for decorator in self.node.decorator_list:

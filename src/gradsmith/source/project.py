@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gradsmith.source import customop, layer, model
@@ -39,6 +39,7 @@ class Project:
     classes: dict[FileModel, list[_Class]] = field(default_factory=dict, repr=False)
     with_layers: frozenset[FileModel] = frozenset()
     whole: frozenset[FileModel] = frozenset()
+    surrogate_of: Callable[[str], str | None] | None = None  # `package.module.Class` -> the kind the project says it is
     _models: dict[FileModel, Models] = field(default_factory=dict, repr=False)
     _by_class: dict[_Class, model.FunctionModel] = field(default_factory=dict, repr=False)
     _matching: dict[str, list[FileModel]] = field(default_factory=dict, repr=False)

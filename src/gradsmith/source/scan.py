@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from gradsmith.findings import GradsmithError
@@ -60,13 +60,14 @@ class Unread(NamedTuple):
 
 
 Seen = SourceFile | Unreadable | Unpromising | Unread
+Excluded = Callable[[str], bool]
 
 
 def read_all(
-    paths: Iterable[str | os.PathLike[str]], endings: tuple[str, ...] = ENDINGS
+    paths: Iterable[str | os.PathLike[str]], endings: tuple[str, ...] = ENDINGS, excluded: Excluded | None = None
 ) -> Iterator[SourceFile | Unreadable]:
     """Every Python file at or under `paths`, once each, in a stable order."""
-    return (read(file) for file in find_all(paths, endings))
+    return (read(file) for file in find_all(paths, endings, excluded))
 
 
 def read(file: Unread | Unreadable) -> SourceFile | Unreadable:
@@ -114,9 +115,12 @@ def _kind(mode: int) -> str:
 
 
 def find_all(
-    paths: Iterable[str | os.PathLike[str]], endings: tuple[str, ...] = ENDINGS
+    paths: Iterable[str | os.PathLike[str]], endings: tuple[str, ...] = ENDINGS, excluded: Excluded | None = None
 ) -> Iterator[Unread | Unreadable]:
-    """Every such file, not yet opened; and every folder that cannot be looked into."""
+    """Every such file, not yet opened; and every folder that cannot be looked into.
+
+    `excluded` is asked about what is found in folders; a file that is named is wanted.
+    """
     seen: set[str] = set()
     for given in paths:
         root = os.fspath(given)
@@ -127,8 +131,10 @@ def find_all(
         else:
             raise GradsmithError(f"no such file or folder: {root}")
         for file in found:
-            if file.path not in seen:
-                seen.add(file.path)
+            if file.path in seen:
+                continue
+            seen.add(file.path)
+            if excluded is None or file.path == root or not excluded(file.path):
                 yield file
 
 

@@ -9,13 +9,14 @@ does not answer is ended from the outside in, and started again for the next sub
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from gradsmith.findings import GradsmithError
 from gradsmith.lab.process import run_folder, tree
 from gradsmith.lab.process.channel import LONGEST, Listener, Message, read_message
 from gradsmith.lab.process.household import environment
-from gradsmith.lab.process.stages import guessing_mark
+from gradsmith.lab.process.stages import guessing_mark, stage_mark
 from gradsmith.lab.process.stopping import undisturbed
 from gradsmith.lab.process.waiting import kept_waiting
 
@@ -75,6 +76,8 @@ class Zygote:
         self.process: subprocess.Popen[bytes] | None = None
         self.keeper = 0
         self.cpu_seconds = 0.0  # what the last subject used
+        self.hears: Callable[[str], None] | None = None  # is told what is being tried, as it changes
+        self.stage: Path | None = None  # where the running subject says it
         self.lost = False  # what had imported the file is gone, so that nothing can be asked about it
         self.unread: list[Message] = []
         self.interrupted = False
@@ -133,6 +136,7 @@ class Zygote:
         return ended
 
     def _asked(self, task: Message, result: Path) -> Ended:
+        self.stage = stage_mark(str(result))
         self.requests.send(**task, result=str(result))
         started = self._reply(["worker", "keeper_exit"], None)
         if "worker" not in started:
@@ -256,6 +260,7 @@ class Zygote:
                 self._end_what_is_silent(time.monotonic() > overdue + _GRACE)
             elif watched and not killed and time.monotonic() > looked + _POLL:
                 looked = time.monotonic()
+                self._listen()
                 killed = self._exceeded(watched, started)
                 if killed:
                     self._end_all_of(watched)
@@ -284,6 +289,11 @@ class Zygote:
             with contextlib.suppress(OSError):
                 os.kill(self.process.pid, signal.SIGCONT)
             tree.end([self.keeper])
+
+    def _listen(self) -> None:
+        if self.hears is not None and self.stage is not None:
+            with contextlib.suppress(OSError, ValueError):  # not there yet, or half written
+                self.hears(json.loads(self.stage.read_text(encoding="utf-8")))
 
     def _last_words(self) -> str:
         assert self.process is not None

@@ -26,6 +26,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from gradsmith.lab.process import witness
 from gradsmith.lab.process.bond import adopt_orphans, die_with
 from gradsmith.lab.process.channel import LONGEST, Channel, Message, Parted, write_message
 from gradsmith.lab.process.tree import children, end_below
@@ -53,6 +54,7 @@ def main() -> None:
     folder, parent = Path(sys.argv[1]), os.getppid()
     line = Line(folder, sys.stdin.readline().strip())
     _leave_with(parent, folder)
+    witness.watch()
     gc.disable()  # while half a million objects are made to stay: a sixth of the import's time
     import torch
 
@@ -137,6 +139,7 @@ def _keep(request: Message, line: Line, report_on: Callable[[Any, Message], Any]
     from gradsmith.lab.triton.importing import watch
 
     adopt_orphans()
+    witness.from_now()
     watch(request.get("path"))
     try:
         if request.get("module"):
@@ -165,7 +168,7 @@ def _work(module: Any, task: Message, report_on: Callable[[Any, Message], Any]) 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (_fewer(soft, hard), hard))
-    text = json.dumps(report_on(module, task).to_dict(), allow_nan=False)
+    text = json.dumps({**report_on(module, task).to_dict(), "seen": witness.told()}, allow_nan=False)
     if os.getpid() != pid:
         return  # a fork of the subject that ran on to the end: the report is its parent's
     with contextlib.suppress(ValueError, OSError):
