@@ -91,9 +91,12 @@ def written_frames(found: Sequence[Clue], sizes: Sizes) -> list[Frame]:
     return frames[: 2 if any("*" in dim for dims in shapes for dim in dims) else 1]
 
 
-def candidates(clue: Clue, sizes: Sizes) -> list[Proposal]:
-    """What to try for one input, the likeliest first."""
+def candidates(clue: Clue, sizes: Sizes, objects: Sequence[Any] = ()) -> list[Proposal]:
+    """What to try for one input, the likeliest first; `objects` are such as can be used as the body uses it."""
     kind, declared = clue.declared.kind, clue.declared
+    if objects:
+        given = [Proposal(0.8 * rank, value=each) for rank, each in enumerate(objects)]
+        return ranked([*given, *_plain(clue, 0 if clue.default is not NOTHING else 3)])
     if kind == "callable" or clue.called or (not clue.tensor and is_a(clue.name, "function")):
         return ranked(_callables(clue))
     if kind == "module" or clue.name.lower() in {"module", "layer", "model", "net", "mlp", "linear"}:

@@ -16,6 +16,7 @@ from gradsmith.inputs.guess.clues import Clue, clues
 from gradsmith.inputs.guess.functions import Written
 from gradsmith.inputs.guess.hints import Hint, hints
 from gradsmith.inputs.guess.layers import frames_of, precision_of
+from gradsmith.inputs.guess.objects import fitting, parameters_of
 from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, made
 from gradsmith.inputs.guess.subclasses import classes_of, with_subclasses
 from gradsmith.inputs.guess.trial import (
@@ -82,6 +83,7 @@ class _Search:
     best: Outcome | None = None
     refused: int = 0
     rescues: int = 0  # how often other shapes and kinds were tried because backward did not answer
+    starred: frozenset[int] = frozenset()  # the places of `*args`
     frames: Sequence[Frame] = FRAMES
     classes: list[type[torch.Tensor]] = field(default_factory=list)  # subclasses that inputs may be of
     errors: dict[str, int] = field(default_factory=dict)
@@ -145,6 +147,8 @@ def _result(search: _Search, seconds: float) -> Guess:
 def _look(search: _Search, found: list[Clue]) -> None:
     search.keywords = tuple(clue.name for clue in found if clue.keyword)
     said = [count for clue in found for count in clue.counts]
+    objects = {clue.name: objects for clue in found if (objects := _objects(search.target, clue))}
+    said += [len(parameters_of([each[0] for each in objects.values()]))] if objects else []
     counts = list(dict.fromkeys([*said, *_STARRED])) if any(clue.starred for clue in found) else [1]
     began = time.process_time()
     for count in counts:
@@ -155,18 +159,30 @@ def _look(search: _Search, found: list[Clue]) -> None:
         search.deadline = time.process_time() + search.share
         search.refused = 0  # another number of inputs may be what backward returns gradients for
         flat = [clue for each in found for clue in [each] * (count if each.starred else 1)]
+        search.starred = frozenset(i for i, clue in enumerate(flat) if clue.starred)
         for rank, clue in enumerate(clue for clue in found if clue.counting):
             together = [0, 1, count] if rank else [count, 1, 0]  # they count all of them
             clue.constants = list(dict.fromkeys([*together, *clue.constants]))
         if flat:
-            _combine(search, flat)
+            _combine(search, flat, objects)
         if search.best is not None and search.best.good:
             return
 
 
-def _combine(search: _Search, found: list[Clue]) -> None:
+def _objects(target: Target, clue: Clue) -> list[Any]:
+    """Objects that the subject's own code can use as it uses this input; none for what may be a tensor or a function."""
+    used = clue.uses
+    only_called = used.called and not used.attributes
+    if clue.tensor or clue.gradient or clue.starred or clue.declared.holds_tensors or only_called:
+        return []
+    home = target.function or (type(target.module) if target.module is not None else target.original)
+    return fitting(used, getattr(home, "__module__", ""))
+
+
+def _combine(search: _Search, found: list[Clue], objects: dict[str, list[Any]]) -> None:
     sizes = Sizes()
-    options = [with_subclasses(clue, candidates(clue, sizes), search.classes) for clue in found]
+    values = [candidates(clue, sizes, objects.get(clue.name, ())) for clue in found]
+    options = [with_subclasses(clue, each, search.classes) for clue, each in zip(found, values)]
     frames = [*written_frames(found, sizes), *search.frames]
     heeded: set[tuple[int, str]] = set()
     names = [clue.name for clue in found]
@@ -231,6 +247,11 @@ def _arguments(search: _Search, frame: Frame, chosen: Sequence[Proposal]) -> tup
     args = tuple(made(p, frame, search.dtype, generator) for p in chosen)
     if any(a is NotImplemented for a in args):
         return None
+    # As many values behind a module as it has parameters are these parameters.
+    own = parameters_of([a for i, a in enumerate(args) if i not in search.starred])
+    if own and len(own) == len(search.starred):
+        given = iter(own)
+        args = tuple(next(given) if i in search.starred else a for i, a in enumerate(args))
     if search.device.type == "cpu":
         return args
     return tuple(_on(search.device, a) for a in args)

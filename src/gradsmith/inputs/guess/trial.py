@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from gradsmith.inputs.guess.paste import value_code
@@ -46,6 +46,8 @@ class Outcome:
 
     def code(self, keywords: tuple[str, ...] = ()) -> str:
         """The values as a tuple to paste, or as a dict where some must be named."""
+        if any(isinstance(a, nn.Parameter) for a in self.args or ()):
+            return ""  # a module's own parameters beside it: no expression of a tuple names them
         words = [value_code(p, a) for p, a in zip(self.chosen, self.args or ())]
         if keywords:
             return f"dict({', '.join(f'{k}={w}' for k, w in zip([*self.names, *keywords], words))})"
