@@ -191,7 +191,7 @@ def _by_use(found: Uses, name: str, outer: Callable[..., Any], node: ast.Functio
     from gradsmith.inputs.guess.objects import fitting
 
     if found.called and not found.attributes:
-        return list(likely(name, 1, applies=False))
+        return list(likely(name, found.called, applies=False))
     if objects := fitting(found, outer.__module__):
         return objects
     if any(callee == range.__name__ for callee, _ in found.passed):

@@ -21,8 +21,9 @@ class Uses:
     """What is done with one value; `each` with an element of it, `places` with the parts of a tuple that it is."""
 
     attributes: set[str] = field(default_factory=set)
-    called: bool = False
+    called: int = 0  # with how many values, at least one
     mapping: bool = False  # `f(**value)`
+    spread: bool = False  # `f(*value)`
     passed: list[tuple[str, int | str]] = field(default_factory=list)  # to what, in which place or by which name
     classes: list[str] = field(default_factory=list)  # `isinstance(value, A)`: A as it is written
     each: Uses | None = None
@@ -82,6 +83,8 @@ class _Reader:
         elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
             for one, other in zip(target.elts, value.elts):
                 self._assigned(one, other)
+        elif isinstance(target, ast.Tuple) and path is not None:
+            self._unpacked(target, path)
 
     def _walked(self, target: ast.expr, iterated: ast.expr) -> None:
         """`for a, (b, c) in zip(first, second)`: what each of the names is an element of."""
@@ -140,15 +143,19 @@ class _Reader:
     def _noted_call(self, node: ast.Call) -> None:
         path = self.path(node.func)
         if path is not None:
-            self.at(path).called = True
+            here = self.at(path)
+            here.called = max(here.called, len(node.args), 1)
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         given: list[tuple[int | str | None, ast.expr]] = list(enumerate(node.args))
         given += [(keyword.arg, keyword.value) for keyword in node.keywords]
         for place, value in given:
-            passed = self.path(value)
+            spread = isinstance(value, ast.Starred)
+            passed = self.path(value.value if isinstance(value, ast.Starred) else value)
             if passed is None:
                 continue
-            if place is None:
+            if spread:
+                self.at(passed).spread = True
+            elif place is None:
                 self.at(passed).mapping = True
             elif name == "isinstance":
                 self.at(passed).classes.append(ast.unparse(node.args[1]))

@@ -106,6 +106,9 @@ def candidates(clue: Clue, sizes: Sizes, objects: Sequence[Any] = ()) -> list[Pr
         return ranked(replace(p, kind="table", value=key) for p in _tensors(clue, 0, sizes) if p.kind == "floating")
     if declared.holds_tensors:
         return ranked(_lists(clue, sizes))
+    if kind == "unknown" and not declared.parts and not clue.tensor and (clue.uses.spread or clue.uses.places):
+        several = [replace(p, value=len(clue.uses.places) or None) for p in _lists(clue, sizes)]
+        return ranked([*several, *_plain(clue, 4)])
     if declared.dims is not None:
         return ranked(_shaped(clue, sizes))
     if kind == "tensor" or (kind == "unknown" and not declared.parts and clue.dims):

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from gradsmith.inputs.guess.cheapest import cheapest
 from gradsmith.inputs.guess.clues import NOTHING, Clue, signature_clues
+from gradsmith.inputs.guess.functions import MIXED, PRODUCT, Written
 from gradsmith.inputs.guess.harmless import only_computes
 from gradsmith.lab.process.state import preserved, seed_all
 from gradsmith.source.loaded import class_definition_of, definition_of
@@ -35,6 +36,8 @@ def written(value: Any) -> str:
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
         inside = ", ".join(map(written, value))
         return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
+    if isinstance(value, Written):
+        return value.code
     try:
         return _written.get(value, "") or repr(value)
     except TypeError:  # what cannot be a key was not built here
@@ -55,7 +58,7 @@ def fitting(found: Uses, home: str, depth: int = 0) -> list[Any]:
     if found.attributes:
         return []
     if found.called:
-        return _modules()
+        return _modules() if found.called == 1 else [MIXED, PRODUCT, *_modules()]
     if found.places:
         parts = [fitting(part, home, depth + 1) for part in found.places]
         return [tuple(part[0] for part in parts)] if all(parts) else []

@@ -17,6 +17,7 @@ from gradsmith.inputs.guess.functions import Written
 from gradsmith.inputs.guess.hints import Hint, hints
 from gradsmith.inputs.guess.layers import frames_of, precision_of
 from gradsmith.inputs.guess.objects import fitting, parameters_of
+from gradsmith.inputs.guess.mending import Failed, mended
 from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, made
 from gradsmith.inputs.guess.subclasses import classes_of, with_subclasses
 from gradsmith.inputs.guess.trial import (
@@ -48,6 +49,7 @@ _FRAME_COST = 1.6
 _TUPLE_COST = 1.0  # functions that answer with a tuple
 _RESCUES = 6
 _HOPELESS = 40  # attempts that fail in a way which does not depend on the inputs
+_FARTHEST = 6  # failures kept, to change the shapes of
 _STARRED = (2, 1, 3, 0)  # how many values to try for *args
 
 
@@ -86,6 +88,7 @@ class _Search:
     starred: frozenset[int] = frozenset()  # the places of `*args`
     frames: Sequence[Frame] = FRAMES
     classes: list[type[torch.Tensor]] = field(default_factory=list)  # subclasses that inputs may be of
+    farthest: list[Failed] = field(default_factory=list)  # of this number of inputs, one for each error
     errors: dict[str, int] = field(default_factory=dict)
     tried: set[tuple[Any, ...]] = field(default_factory=set)
 
@@ -164,7 +167,10 @@ def _look(search: _Search, found: list[Clue]) -> None:
             together = [0, 1, count] if rank else [count, 1, 0]  # they count all of them
             clue.constants = list(dict.fromkeys([*together, *clue.constants]))
         if flat:
+            search.farthest = []
             _combine(search, flat, objects)
+            if search.best is None or not search.best.rank > 1:
+                _mend(search, [clue.name for clue in flat])
         if search.best is not None and search.best.good:
             return
 
@@ -190,6 +196,28 @@ def _combine(search: _Search, found: list[Clue], objects: dict[str, list[Any]]) 
         # What an error asks for comes first from now on, in whatever it is combined with.
         heeded.add((hint.position, hint.what))
         options[hint.position] = hint.heeded(options[hint.position])
+
+
+def _mend(search: _Search, names: list[str]) -> None:
+    """Other shapes for the attempts that came farthest, as their errors ask for them."""
+    if search.refused >= _HOPELESS:
+        return
+    search.deadline = time.process_time() + search.share / 2
+
+    def attempt(chosen: list[Proposal], frame: Frame) -> Failed | None:
+        if time.process_time() > search.deadline:
+            return None
+        args = _arguments(search, frame, chosen)
+        if args is None:
+            return Failed(-1, tuple(chosen), frame, "", frozenset())
+        before = search.farthest
+        search.farthest = []
+        _attempt(search, frame, chosen, args, names)
+        failed, search.farthest = search.farthest, before
+        good = search.best is not None and search.best.good
+        return None if good else failed[0] if failed else Failed(0, tuple(chosen), frame, "", frozenset())
+
+    mended(search.farthest, attempt)
 
 
 def _walk(
@@ -292,10 +320,13 @@ def _attempt(
         if torch_says.wants_complex(text) and (wider := _complex(search, frame, chosen, accused)):
             return _attempt(search, frame, *wider, names)
         if not torch_says.values_do_not_suit(text):
+            _keep(search, Failed(len(tape.operations), tuple(chosen), frame, said, accused))
             return _Failure(accused, hints(error, names, args, chosen, accused))
     with uncompiled():
         tried = outcome(search.target, frame, chosen, search.dtype, args, search.seed, search.keywords)
     search.refused += tried.rank == 1 and _no_input_helps(tried.trouble)
+    if tried.rank == 1 and not _no_input_helps(tried.trouble):
+        _keep(search, Failed(len(tape.operations) + 1, tuple(chosen), frame, tried.trouble, frozenset()))
     if (
         tried.rank == 1
         and torch_says.values_do_not_suit(tried.trouble)
@@ -316,6 +347,15 @@ def _attempt(
     if tried.args is not None and (search.best is None or tried.rank > search.best.rank):
         search.best = alike(search.target, tried, search.seed, search.keywords) if tried.good else tried
     return _Failure()
+
+
+def _keep(search: _Search, failed: Failed) -> None:
+    """Among the failures that came farthest, each error once."""
+    same = next((other for other in search.farthest if other.text == failed.text), None)
+    if same is not None and same.reached >= failed.reached:
+        return
+    kept = [other for other in search.farthest if other is not same]
+    search.farthest = sorted([*kept, failed], key=lambda f: -f.reached)[:_FARTHEST]
 
 
 def _complex(
