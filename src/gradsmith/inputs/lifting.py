@@ -170,7 +170,9 @@ def _parameters(
     for clue in signature_clues(outer, skip_first=False):
         if clue.name not in used:
             continue
-        known = [v for h in habits(clue.name) for v in h.values] or _by_use(done_with[clue.name], clue.name, outer, node)
+        known = [v for h in habits(clue.name) for v in h.values] or _by_use(
+            done_with[clue.name], clue.name, outer, node
+        )
         if clue.starred:
             values[clue.name] = ()
         elif clue.name in said:

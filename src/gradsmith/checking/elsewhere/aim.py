@@ -38,12 +38,18 @@ def without_aim(
         if not wrong:
             return None
         if all(_blind(lab, pair, seed) for pair in wrong):
-            return Elsewhere(args, "backward does not look at the values of the inputs, as one would that means another gradient", False)
+            return Elsewhere(
+                args,
+                "backward does not look at the values of the inputs, as one would that means another gradient",
+                False,
+            )
         if named or any(p.status == "right" for p in pairs) or any(_agrees_somewhere(lab, p) for p in wrong):
             return None
     except Exception:  # user code on values it was not asked about
         return None
-    return Elsewhere(args, "the gradient agrees with the derivative of forward nowhere, as if something else were meant", False)
+    return Elsewhere(
+        args, "the gradient agrees with the derivative of forward nowhere, as if something else were meant", False
+    )
 
 
 def where_every_element_is_read(
@@ -62,7 +68,9 @@ def where_every_element_is_read(
                 continue
             other = tuple(read if k == i else a for k, a in enumerate(args))
             if is_right(target, other, kwargs, seed):
-                return Elsewhere(other, f"forward reads a part of {_shape(value)} alone, and on {_shape(read)} it is right")
+                return Elsewhere(
+                    other, f"forward reads a part of {_shape(value)} alone, and on {_shape(read)} it is right"
+                )
     except Exception:  # user code on values it was not asked about
         return None
     return None

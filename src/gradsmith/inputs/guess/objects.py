@@ -8,6 +8,7 @@ guessing what their constructors want, in the same way.
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import sys
 from collections.abc import Iterator
@@ -188,8 +189,6 @@ def _built(cls: type, depth: int) -> Iterator[Any]:
         if isinstance(made, nn.Module):
             made.double()
             code += ".double()"
-        try:
+        with contextlib.suppress(TypeError):  # a class may forbid it: then it cannot be pasted
             _written[made] = code
-        except TypeError:  # its class forbids it: then it cannot be pasted
-            pass
         yield made

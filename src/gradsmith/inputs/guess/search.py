@@ -16,8 +16,8 @@ from gradsmith.inputs.guess.clues import Clue, clues
 from gradsmith.inputs.guess.functions import Written
 from gradsmith.inputs.guess.hints import Hint, hints
 from gradsmith.inputs.guess.layers import frames_of, precision_of
-from gradsmith.inputs.guess.objects import fitting, parameters_of
 from gradsmith.inputs.guess.mending import Failed, mended
+from gradsmith.inputs.guess.objects import fitting, parameters_of
 from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, made
 from gradsmith.inputs.guess.subclasses import classes_of, with_subclasses
 from gradsmith.inputs.guess.trial import (
