@@ -19,6 +19,9 @@ from gradsmith.inputs.guess.proposals import Frame, Proposal
 _LARGEST = 64
 _CHANGES = 6  # of one attempt
 _ROOM = 5  # dimensions
+_PRICE = 0.1  # of an idea that was tried, in operations that forward came through
+_SIDEWAYS = 2.0
+_SIZES = re.compile(r"(?<![A-Za-z_])\d+(?:x\d+)*")  # 4, 6x4, and not the 1 of mat1
 _DRAWN = ("floating", "integer", "bool", "complex")
 
 
@@ -36,23 +39,35 @@ class Failed:
 def mended(start: Sequence[Failed], attempt: Callable[[list[Proposal], Frame], Failed | None]) -> None:
     """Try other shapes, the most promising first, until `attempt` returns None: it is satisfied, or out of time."""
     order = itertools.count()
-    waiting = [(-failed.reached, 0, next(order), failed) for failed in start]
+    waiting = [(-float(failed.reached), next(order), 0, failed, _changed(failed)) for failed in start]
     heapq.heapify(waiting)
     seen = {_key(_literal(failed)) for failed in start}
+    heard = {_complaint(failed) for failed in start}
     while waiting:
-        _, changes, _, failed = heapq.heappop(waiting)
-        if changes == _CHANGES:
+        rank, number, changes, failed, ideas = heapq.heappop(waiting)
+        chosen = next(ideas, None)
+        if chosen is None:
             continue
-        for chosen in _changed(failed):
-            known = _key(chosen)
-            if known in seen:
-                continue
-            seen.add(known)
-            answer = attempt(chosen, failed.frame)
-            if answer is None:
-                return
-            if answer.reached >= failed.reached:
-                heapq.heappush(waiting, (-answer.reached, changes + 1, next(order), answer))
+        # Whoever came one operation farther is asked ten times as long.
+        heapq.heappush(waiting, (rank + _PRICE, number, changes, failed, ideas))
+        if (known := _key(chosen)) in seen:
+            continue
+        seen.add(known)
+        answer = attempt(chosen, failed.frame)
+        if answer is None:
+            return
+        if answer.reached >= failed.reached and changes < _CHANGES:
+            # A complaint nobody has heard yet is a step ahead; what came no farther waits behind the other ideas.
+            new = (complaint := _complaint(answer)) not in heard
+            heard.add(complaint)
+            ahead = answer.reached > failed.reached or new
+            place = -answer.reached - 0.5 * new if ahead else rank + _SIDEWAYS
+            heapq.heappush(waiting, (place, next(order), changes + 1, answer, _changed(answer)))
+
+
+def _complaint(failed: Failed) -> tuple[int, str]:
+    """What an error says, whatever the sizes."""
+    return failed.reached, _SIZES.sub("", failed.text)
 
 
 def _key(chosen: Sequence[Proposal]) -> tuple[str, ...]:
@@ -75,7 +90,7 @@ def _shape(proposal: Proposal, frame: Frame) -> tuple[int, ...] | None:
 def _changed(failed: Failed) -> Iterator[list[Proposal]]:
     """The shapes that the error suggests, each a change of one input; then other values, then a change of all alike."""
     chosen = _literal(failed)
-    named = [int(n) for n in re.findall(r"\d+", failed.text)]
+    named = [int(n) for sizes in _SIZES.findall(failed.text) for n in sizes.split("x")]
     sizes = [n for n in dict.fromkeys(named) if 0 < n <= _LARGEST]
     places = sorted(failed.blamed) or range(len(chosen))
     drawn = [i for i in places if i < len(chosen) and _shape(chosen[i], failed.frame) is not None]

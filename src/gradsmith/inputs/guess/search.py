@@ -50,6 +50,8 @@ _TUPLE_COST = 1.0  # functions that answer with a tuple
 _RESCUES = 6
 _HOPELESS = 40  # attempts that fail in a way which does not depend on the inputs
 _FARTHEST = 6  # failures kept, to change the shapes of
+_MENDING = 300  # attempts with other shapes
+_PATIENCE = 4  # times the seconds of a search: attempts are counted, and time only ends what is slow
 _STARRED = (2, 1, 3, 0)  # how many values to try for *args
 
 
@@ -202,10 +204,11 @@ def _mend(search: _Search, names: list[str]) -> None:
     """Other shapes for the attempts that came farthest, as their errors ask for them."""
     if search.refused >= _HOPELESS:
         return
-    search.deadline = time.process_time() + search.share / 2
+    deadline = time.process_time() + _PATIENCE * search.share
+    until = search.attempts + _MENDING
 
     def attempt(chosen: list[Proposal], frame: Frame) -> Failed | None:
-        if time.process_time() > search.deadline:
+        if time.process_time() > deadline or search.attempts >= until:
             return None
         args = _arguments(search, frame, chosen)
         if args is None:
