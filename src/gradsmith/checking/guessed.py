@@ -11,6 +11,7 @@ from torch.nn import Module
 
 from gradsmith.catalog import find
 from gradsmith.checking import verdict
+from gradsmith.checking.elsewhere.aim import where_every_element_is_read, without_aim
 from gradsmith.checking.elsewhere.guards import where_nothing_is_clamped
 from gradsmith.checking.elsewhere.labels import where_labels_are_binary
 from gradsmith.checking.elsewhere.solvers import (
@@ -51,6 +52,7 @@ SEARCHES: tuple[Search, ...] = (
     with_other_functions,
     where_implied_inputs_fit,
     where_subclasses_fit,
+    where_every_element_is_read,
 )
 # Beyond a guard forward is flat, and between the steps of a search: both look like a surrogate.
 _FLAT: tuple[Search, ...] = (where_nothing_is_clamped, where_no_norm_is_clamped, where_tolerances_are_small)
@@ -101,6 +103,10 @@ def _searches(report: Report) -> Sequence[Search]:
 def _asked_elsewhere(report: Report, target: Target, example: Example, seed: int, searches: Sequence[Search]) -> Report:
     """A guess may break what the author takes for granted: then nothing is proven, and the reader is asked."""
     found = elsewhere(target, example, seed, searches)
+    if found is None and searches is not _FLAT:
+        wrong = [f for f in report.findings if find(f.rule).outcome == "wrong"]
+        with preserved():
+            found = without_aim(target, *example, seed, named=any(f.cause for f in wrong))
     if found is None:
         return report
     return verdict.accused_on_guess(report, f"{found.words}; declare inputs to say what is meant", proven=found.proven)

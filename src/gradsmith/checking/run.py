@@ -10,6 +10,7 @@ from typing import Any
 from gradsmith import catalog
 from gradsmith.checking import surroundings, verdict
 from gradsmith.checking.accepting import accepted_for, unmatched
+from gradsmith.checking.elsewhere.solvers import with_more_iterations
 from gradsmith.checking.guessed import weighed
 from gradsmith.checking.options import Options
 from gradsmith.checking.steps import walk
@@ -24,7 +25,7 @@ from gradsmith.lab.process import stages
 from gradsmith.lab.process.eager import uncompiled
 from gradsmith.lab.process.state import preserved
 from gradsmith.lab.run import Spent, out_of_time
-from gradsmith.lab.subject.binding import bound, unusable
+from gradsmith.lab.subject.binding import Example, bound, unusable
 from gradsmith.lab.subject.cells import cell_number
 from gradsmith.lab.subject.code import as_code
 from gradsmith.lab.subject.declarations import Declaration, declaration_of, parts
@@ -127,7 +128,23 @@ def examine(target: Target, given: Supply, options: Options) -> Report:
     if given.source == "guessed":
         inside, example = on_instance(target, given.examples[0])
         report = weighed(report, inside, replace(given, examples=(example,)), options.seed)
+        if any(f.severity == "error" and "check" in f.lenses for f in report.findings):
+            report = _converged(report, inside, example, options)
     return _told(report, given)
+
+
+def _converged(report: Report, target: Target, example: Example, options: Options) -> Report:
+    """Without the errors that are gone where an iteration, whose length had to be guessed, has come to its end."""
+    more = with_more_iterations(target, example[0])
+    if more is None:
+        return report
+    longer, names = more
+    again = _on_examples(target, Supply(((longer, example[1]),), "guessed"), replace(options, lint=False))
+    seen = {f.rule for f in again.findings if f.severity == "error"}
+    gone = {f.rule for f in report.findings if f.severity == "error" and "lint" not in f.lenses} - seen
+    return (
+        verdict.gone_on_another_guess(report, gone, f"with more iterations ({names}) it is right") if gone else report
+    )
 
 
 def _told(report: Report, given: Supply) -> Report:

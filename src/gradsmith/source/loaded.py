@@ -184,6 +184,12 @@ def definition_of(function: Any) -> ast.FunctionDef | None:
     return node if isinstance(node, ast.FunctionDef) else None
 
 
+def class_definition_of(cls: type) -> ast.ClassDef | None:
+    """A class's syntax, part of its file's; None where there is no source."""
+    node = _definition(cls)[1]
+    return node if isinstance(node, ast.ClassDef) else None
+
+
 def method_of(function: Any) -> Method | None:
     """The model of any loaded function: all its parameters, `self` too; None where there is no source."""
     file, node = _definition(function)

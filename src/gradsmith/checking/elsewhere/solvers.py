@@ -45,19 +45,25 @@ def where_iterations_converged(
     target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int
 ) -> Elsewhere | None:
     """A backward that is the derivative of the limit (of a root, a fixed point) is right after enough iterations."""
+    more = with_more_iterations(target, args)
+    if more is None:
+        return None
+    longer, names = more
+    for other, words in _matrices(longer):
+        if is_right(target, other, kwargs, seed):
+            return Elsewhere(other, f"the gradient is right where {names} is {_CONVERGED}{words}")
+    return None
+
+
+def with_more_iterations(target: Target, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], str] | None:
+    """The same arguments with as many iterations as usually suffice, and whose number that is; None where none is given."""
     counts = [
         i
         for i, a in enumerate(args)
         if isinstance(a, int) and not isinstance(a, bool) and a < _CONVERGED and is_a(_name(target, i), "step count")
     ]
-    if not counts:
-        return None
     longer = tuple(_CONVERGED if i in counts else a for i, a in enumerate(args))
-    for other, words in _matrices(longer):
-        if is_right(target, other, kwargs, seed):
-            names = " and ".join(f"'{_name(target, i)}'" for i in counts)
-            return Elsewhere(other, f"the gradient is right where {names} is {_CONVERGED}{words}")
-    return None
+    return (longer, " and ".join(f"'{_name(target, i)}'" for i in counts)) if counts else None
 
 
 def where_tolerances_are_small(

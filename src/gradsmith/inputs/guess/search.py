@@ -16,6 +16,8 @@ from gradsmith.inputs.guess.clues import Clue, clues
 from gradsmith.inputs.guess.functions import Written
 from gradsmith.inputs.guess.hints import Hint, hints
 from gradsmith.inputs.guess.layers import frames_of, precision_of
+from gradsmith.inputs.guess.mending import Failed, mended
+from gradsmith.inputs.guess.objects import fitting, parameters_of
 from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, made
 from gradsmith.inputs.guess.subclasses import classes_of, with_subclasses
 from gradsmith.inputs.guess.trial import (
@@ -47,6 +49,9 @@ _FRAME_COST = 1.6
 _TUPLE_COST = 1.0  # functions that answer with a tuple
 _RESCUES = 6
 _HOPELESS = 40  # attempts that fail in a way which does not depend on the inputs
+_FARTHEST = 6  # failures kept, to change the shapes of
+_MENDING = 300  # attempts with other shapes
+_PATIENCE = 4  # times the seconds of a search: attempts are counted, and time only ends what is slow
 _STARRED = (2, 1, 3, 0)  # how many values to try for *args
 
 
@@ -82,8 +87,10 @@ class _Search:
     best: Outcome | None = None
     refused: int = 0
     rescues: int = 0  # how often other shapes and kinds were tried because backward did not answer
+    starred: frozenset[int] = frozenset()  # the places of `*args`
     frames: Sequence[Frame] = FRAMES
     classes: list[type[torch.Tensor]] = field(default_factory=list)  # subclasses that inputs may be of
+    farthest: list[Failed] = field(default_factory=list)  # of this number of inputs, one for each error
     errors: dict[str, int] = field(default_factory=dict)
     tried: set[tuple[Any, ...]] = field(default_factory=set)
 
@@ -145,6 +152,8 @@ def _result(search: _Search, seconds: float) -> Guess:
 def _look(search: _Search, found: list[Clue]) -> None:
     search.keywords = tuple(clue.name for clue in found if clue.keyword)
     said = [count for clue in found for count in clue.counts]
+    objects = {clue.name: objects for clue in found if (objects := _objects(search.target, clue))}
+    said += [len(parameters_of([each[0] for each in objects.values()]))] if objects else []
     counts = list(dict.fromkeys([*said, *_STARRED])) if any(clue.starred for clue in found) else [1]
     began = time.process_time()
     for count in counts:
@@ -155,18 +164,33 @@ def _look(search: _Search, found: list[Clue]) -> None:
         search.deadline = time.process_time() + search.share
         search.refused = 0  # another number of inputs may be what backward returns gradients for
         flat = [clue for each in found for clue in [each] * (count if each.starred else 1)]
+        search.starred = frozenset(i for i, clue in enumerate(flat) if clue.starred)
         for rank, clue in enumerate(clue for clue in found if clue.counting):
             together = [0, 1, count] if rank else [count, 1, 0]  # they count all of them
             clue.constants = list(dict.fromkeys([*together, *clue.constants]))
         if flat:
-            _combine(search, flat)
+            search.farthest = []
+            _combine(search, flat, objects)
+            if search.best is None or not search.best.rank > 1:
+                _mend(search, [clue.name for clue in flat])
         if search.best is not None and search.best.good:
             return
 
 
-def _combine(search: _Search, found: list[Clue]) -> None:
+def _objects(target: Target, clue: Clue) -> list[Any]:
+    """Objects that the subject's own code can use as it uses this input; none for what may be a tensor or a function."""
+    used = clue.uses
+    only_called = used.called and not used.attributes
+    if clue.tensor or clue.gradient or clue.starred or clue.declared.holds_tensors or only_called:
+        return []
+    home = target.function or (type(target.module) if target.module is not None else target.original)
+    return fitting(used, getattr(home, "__module__", ""))
+
+
+def _combine(search: _Search, found: list[Clue], objects: dict[str, list[Any]]) -> None:
     sizes = Sizes()
-    options = [with_subclasses(clue, candidates(clue, sizes), search.classes) for clue in found]
+    values = [candidates(clue, sizes, objects.get(clue.name, ())) for clue in found]
+    options = [with_subclasses(clue, each, search.classes) for clue, each in zip(found, values)]
     frames = [*written_frames(found, sizes), *search.frames]
     heeded: set[tuple[int, str]] = set()
     names = [clue.name for clue in found]
@@ -174,6 +198,29 @@ def _combine(search: _Search, found: list[Clue]) -> None:
         # What an error asks for comes first from now on, in whatever it is combined with.
         heeded.add((hint.position, hint.what))
         options[hint.position] = hint.heeded(options[hint.position])
+
+
+def _mend(search: _Search, names: list[str]) -> None:
+    """Other shapes for the attempts that came farthest, as their errors ask for them."""
+    if search.refused >= _HOPELESS:
+        return
+    deadline = time.process_time() + _PATIENCE * search.share
+    until = search.attempts + _MENDING
+
+    def attempt(chosen: list[Proposal], frame: Frame) -> Failed | None:
+        if time.process_time() > deadline or search.attempts >= until:
+            return None
+        args = _arguments(search, frame, chosen)
+        if args is None:
+            return Failed(-1, tuple(chosen), frame, "", frozenset())
+        before = search.farthest
+        search.farthest = []
+        _attempt(search, frame, chosen, args, names)
+        failed, search.farthest = search.farthest, before
+        good = search.best is not None and search.best.good
+        return None if good else failed[0] if failed else Failed(0, tuple(chosen), frame, "", frozenset())
+
+    mended(search.farthest, attempt)
 
 
 def _walk(
@@ -231,6 +278,11 @@ def _arguments(search: _Search, frame: Frame, chosen: Sequence[Proposal]) -> tup
     args = tuple(made(p, frame, search.dtype, generator) for p in chosen)
     if any(a is NotImplemented for a in args):
         return None
+    # As many values behind a module as it has parameters are these parameters.
+    own = parameters_of([a for i, a in enumerate(args) if i not in search.starred])
+    if own and len(own) == len(search.starred):
+        given = iter(own)
+        args = tuple(next(given) if i in search.starred else a for i, a in enumerate(args))
     if search.device.type == "cpu":
         return args
     return tuple(_on(search.device, a) for a in args)
@@ -271,10 +323,13 @@ def _attempt(
         if torch_says.wants_complex(text) and (wider := _complex(search, frame, chosen, accused)):
             return _attempt(search, frame, *wider, names)
         if not torch_says.values_do_not_suit(text):
+            _keep(search, Failed(len(tape.operations), tuple(chosen), frame, said, accused))
             return _Failure(accused, hints(error, names, args, chosen, accused))
     with uncompiled():
         tried = outcome(search.target, frame, chosen, search.dtype, args, search.seed, search.keywords)
     search.refused += tried.rank == 1 and _no_input_helps(tried.trouble)
+    if tried.rank == 1 and not _no_input_helps(tried.trouble):
+        _keep(search, Failed(len(tape.operations) + 1, tuple(chosen), frame, tried.trouble, frozenset()))
     if (
         tried.rank == 1
         and torch_says.values_do_not_suit(tried.trouble)
@@ -295,6 +350,15 @@ def _attempt(
     if tried.args is not None and (search.best is None or tried.rank > search.best.rank):
         search.best = alike(search.target, tried, search.seed, search.keywords) if tried.good else tried
     return _Failure()
+
+
+def _keep(search: _Search, failed: Failed) -> None:
+    """Among the failures that came farthest, each error once."""
+    same = next((other for other in search.farthest if other.text == failed.text), None)
+    if same is not None and same.reached >= failed.reached:
+        return
+    kept = [other for other in search.farthest if other is not same]
+    search.farthest = sorted([*kept, failed], key=lambda f: -f.reached)[:_FARTHEST]
 
 
 def _complex(
