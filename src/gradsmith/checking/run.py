@@ -11,6 +11,7 @@ from gradsmith import catalog
 from gradsmith.checking import surroundings, verdict
 from gradsmith.checking.accepting import accepted_for, unmatched
 from gradsmith.checking.guessed import weighed
+from gradsmith.checking.mending import offered
 from gradsmith.checking.options import Options
 from gradsmith.checking.steps import walk
 from gradsmith.findings import Finding, GradsmithError, InputsFrom, Report, Subject, one_line
@@ -195,6 +196,7 @@ def _examine_one(
 
 def _examined(lab: Lab, subject: Subject, options: Options) -> Report:
     findings, trouble = _probe(lab, options)
+    findings = offered(lab, findings, subject.inputs_from)
     measured: dict[str, Any] = {"steps": [asdict(step) for step in walk(lab)]} if options.steps else {}
     explored = surroundings.explored(lab)
     if explored.get("rejected"):

@@ -18,14 +18,16 @@ from typing import Any
 import torch
 
 from gradsmith.diagnosis.case import Case, Fit
-from gradsmith.diagnosis.mutate import candidates
+from gradsmith.diagnosis.mutate import Candidate, candidates
+from gradsmith.findings import Edit
 from gradsmith.lab import Run, forward
 from gradsmith.lab.lab import Lab, same
 from gradsmith.lab.once import once
 from gradsmith.lab.process import torch_says
 from gradsmith.lab.run import normal_like
 from gradsmith.lab.subject.foreign import runs_kernels
-from gradsmith.source.loaded import definition_of
+from gradsmith.source.edits import apply, replace
+from gradsmith.source.loaded import definition_of, file_of
 
 # A failing check may take a little longer to say what to write. The limits are work, not time on the clock: a report does
 # not depend on what else the machine is doing, nor on the number of jobs.
@@ -40,6 +42,7 @@ class Repair:
     before: str
     after: str
     line: int
+    edit: Edit | None = None
 
 
 def repaired(case: Case, kind: str) -> Fit | None:
@@ -52,6 +55,12 @@ def any_repair(case: Case) -> Fit | None:
     """The fit of whatever change mends the gradient, for a cause that is known without it."""
     repair = _repair(case)
     return _fit(repair) if repair is not None else None
+
+
+def edit_of(case: Case) -> Edit | None:
+    """The small change that makes this gradient right, as an edit of the user's file."""
+    repair = _repair(case)
+    return repair.edit if repair is not None else None
 
 
 def _repair(case: Case) -> Repair | None:
@@ -108,8 +117,29 @@ def _search(case: Case) -> Repair | None:
         if function is None or not _gives(case, run, function, case.v, case.truth):
             continue
         if (wanted is None or _gives(case, run, function, second, wanted)) and _holds_elsewhere(case, function):
-            return Repair(candidate.kind, candidate.before, candidate.after, candidate.line)
+            edit = _edit(candidate, original)
+            return Repair(candidate.kind, candidate.before, candidate.after, candidate.line, edit)
     return _in_kernel(case, original, second, wanted)
+
+
+def _edit(candidate: Candidate, original: Callable[..., Any]) -> Edit | None:
+    """The change as an edit: in parentheses where the text would otherwise mean something else."""
+    file = file_of(original)
+    if file is None:
+        return None
+    wanted = ast.dump(ast.parse(ast.unparse(candidate.tree)))
+    for text in (candidate.after, f"({candidate.after})"):
+        edit = replace(file, candidate.old, text)
+        try:
+            changed = ast.parse(apply(file.text, [edit]))
+        except SyntaxError:
+            continue
+        for node in ast.walk(changed):
+            if isinstance(node, ast.FunctionDef) and node.lineno == candidate.tree.lineno:
+                node.decorator_list = []
+                if ast.dump(ast.parse(ast.unparse(node))) == wanted:
+                    return edit
+    return None
 
 
 def _in_kernel(
