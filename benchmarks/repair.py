@@ -68,7 +68,9 @@ def results(call: Any, args: list[Any], wanted: set[int]) -> list[torch.Tensor]:
     leaves = [given[i] for i in sorted(wanted)]
     torch.manual_seed(1)
     out = call(*[a.view_as(a) if isinstance(a, torch.Tensor) else a for a in given])
-    outputs = [o for o in (out if isinstance(out, (tuple, list)) else [out]) if isinstance(o, torch.Tensor) and o.requires_grad]
+    outputs = [
+        o for o in (out if isinstance(out, (tuple, list)) else [out]) if isinstance(o, torch.Tensor) and o.requires_grad
+    ]
     draw = torch.Generator().manual_seed(2)
     vs = [torch.randn(o.shape, dtype=torch.float64, generator=draw).to(o.dtype) for o in outputs]
     grads = torch.autograd.grad(outputs, leaves, vs, allow_unused=True)
@@ -89,7 +91,11 @@ def examples(module: Any, cls: str) -> Iterator[tuple[list[Any], set[int], float
                 yield args, {i}, 1e-6
             if seed == 0:
                 yield from ((varied, wanted, 1e-6) for varied in resized(args))
-                yield [a.float() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in args], wanted, 5e-3
+                yield (
+                    [a.float() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in args],
+                    wanted,
+                    5e-3,
+                )
 
 
 def resized(args: list[Any]) -> Iterator[list[Any]]:
@@ -126,7 +132,8 @@ def compared(cls: Any, truth: Any, args: list[Any], wanted: set[int], rtol: floa
     except Exception:
         return "raises"
     close = [
-        a.shape == b.shape and torch.allclose(a, b, rtol=rtol, atol=rtol * max(float(a.abs().max()) if a.numel() else 0.0, 1e-6))
+        a.shape == b.shape
+        and torch.allclose(a, b, rtol=rtol, atol=rtol * max(float(a.abs().max()) if a.numel() else 0.0, 1e-6))
         for a, b in zip(expected, found)
     ]
     return "right" if all(close) else "wrong"
@@ -175,7 +182,11 @@ def bred(count: int, seed: int) -> list[Broken]:
         name, source, node = chooser.choice(right)
         kind = kinds[len(found) % len(kinds)]
         broken = _broken(source, node, kind, chooser)
-        if broken is None or any(b.source == broken for b in found) or sum(b.cls == node.name for b in found) > count // 12:
+        if (
+            broken is None
+            or any(b.source == broken for b in found)
+            or sum(b.cls == node.name for b in found) > count // 12
+        ):
             continue
         try:
             if judged(broken, source, node.name) != "right":

@@ -61,10 +61,18 @@ def wrong_reduction(cls: ast.ClassDef, chooser: random.Random) -> ast.ClassDef |
 
     def new(node: ast.AST) -> ast.AST:
         assert isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-        value = node.func.value if not (isinstance(node.func.value, ast.Name) and node.func.value.id == "torch") else node.args[0]
+        value = (
+            node.func.value
+            if not (isinstance(node.func.value, ast.Name) and node.func.value.id == "torch")
+            else node.args[0]
+        )
         kind = chooser.randrange(3)
         if kind == 0:
-            return ast.Call(ast.Attribute(value, "mean", ast.Load()), [ast.Constant(0)], [ast.keyword("keepdim", ast.Constant(True))])
+            return ast.Call(
+                ast.Attribute(value, "mean", ast.Load()),
+                [ast.Constant(0)],
+                [ast.keyword("keepdim", ast.Constant(True))],
+            )
         if kind == 1:
             return ast.Subscript(value, ast.Constant(0), ast.Load())
         return ast.Call(ast.Attribute(value, "cumsum", ast.Load()), [ast.Constant(-1)], [])
@@ -80,7 +88,9 @@ def one_returned_otherwise(cls: ast.ClassDef, chooser: random.Random) -> ast.Cla
         return None
     last = returns[-1]
     elements = last.value.elts if isinstance(last.value, ast.Tuple) else None
-    places = [i for i, e in enumerate(elements or [last.value]) if not (isinstance(e, ast.Constant) and e.value is None)]
+    places = [
+        i for i, e in enumerate(elements or [last.value]) if not (isinstance(e, ast.Constant) and e.value is None)
+    ]
     if not places:
         return None
     place = chooser.choice(places)

@@ -80,7 +80,7 @@ INPUTS = {
     soft_dice: "(_n(3, 7), _t(3, 7))",
 }
 DRAWS = {"_n": _n, "_p": _p, "_t": _t}
-DRAWS_SOURCE = '''
+DRAWS_SOURCE = """
 
 def _n(*shape):
     return torch.randn(shape, dtype=torch.float64, requires_grad=True)
@@ -93,4 +93,4 @@ def _p(*shape):
 def _t(*shape):
     return torch.rand(shape, dtype=torch.float64)
 
-'''
+"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from gradsmith.catalog import find
 from gradsmith.checking.discoveries import weight_of
@@ -13,18 +14,25 @@ from gradsmith.lab.explore.budget import within
 from gradsmith.lab.explore.explorer import Discovery, explored
 from gradsmith.lab.explore.intent import said
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.subject.binding import bound
 
 # What a rule may say came out, where another backward could make it right.
 _MENDABLE = ("wrong", "none", "raises", "count", "shape", "unreduced")
 
 
-def offered(lab: Lab, findings: Sequence[Finding], source: InputsFrom) -> list[Finding]:
-    """The findings, with the change that settles them where one was proved. A surrogate is never mended."""
+Example = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def offered(lab: Lab, findings: Sequence[Finding], source: InputsFrom, others: Sequence[Example]) -> list[Finding]:
+    """The findings, with the change that settles them where one was proved. A surrogate is never mended.
+
+    `others` are the further examples that were declared: what is offered is right there, too.
+    """
     settled = [f for f in findings if _is_mendable(f)]
     surrogate = lab.surrogate or lab.approximate or any(find(f.rule).outcome == "surrogate" for f in findings)
     if not settled or surrogate or lab.target.function is None:
         return list(findings)
-    mend = within(lab.budget.whole(), lambda: _mend(lab))
+    mend = within(lab.budget.whole(), lambda: _mend(lab, others))
     if mend is None:
         return list(findings)
     how: Applicability = "safe" if _is_safe(lab, settled, source) else "unsafe"
@@ -32,9 +40,8 @@ def offered(lab: Lab, findings: Sequence[Finding], source: InputsFrom) -> list[F
 
 
 def _is_mendable(finding: Finding) -> bool:
-    if find(finding.rule).outcome in _MENDABLE:
-        return True
-    return finding.severity == "error" and finding.evidence.get("status") in ("wrong", "none", "non-finite")
+    """Whatever is an error, or says that backward is not there: a change that makes every gradient right settles it."""
+    return finding.severity == "error" or find(finding.rule).outcome in _MENDABLE
 
 
 def _is_safe(lab: Lab, findings: Sequence[Finding], source: InputsFrom) -> bool:
@@ -42,9 +49,16 @@ def _is_safe(lab: Lab, findings: Sequence[Finding], source: InputsFrom) -> bool:
     return source != "guessed" and not said(lab.target) and all(f.severity == "error" for f in findings)
 
 
-def _mend(lab: Lab) -> Mend | None:
+def _mend(lab: Lab, others: Sequence[Example]) -> Mend | None:
     failing, wrong = _failing(lab)
-    return mended(lab, failing, wrong, _is_serious) if failing else None
+    beside = [_beside(lab, example) for example in others]
+    return mended(lab, failing, wrong, _is_serious, beside) if failing else None
+
+
+def _beside(lab: Lab, example: Example) -> Lab:
+    """Another example of the same subject."""
+    target, arguments = bound(lab.target, *example)
+    return Lab(target, arguments, lab.settings, lab.level, isolated=lab.isolated)
 
 
 def _is_serious(discovery: Discovery) -> bool:

@@ -135,7 +135,8 @@ def _on_examples(target: Target, given: Supply, options: Options) -> Report:
     reports = []
     for number, example in enumerate(given.examples):
         one, (args, kwargs) = on_instance(target, example)
-        reports.append(_examine_one(one, args, kwargs, given.source, options, number))
+        others = [other for i, other in enumerate(given.examples) if i != number]
+        reports.append(_examine_one(one, args, kwargs, given.source, options, number, others))
     found = [f for report in reports for f in report.findings]
     findings = merge(sorted(found, key=lambda f: f.severity != "error"))  # of twins, the first gives the message
     findings = merge([*findings, *_source_findings(target, options)]) if options.lint else findings
@@ -170,7 +171,13 @@ def unverified(target: Target, reason: str) -> Report:
 
 
 def _examine_one(
-    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], source: InputsFrom, options: Options, number: int
+    target: Target,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    source: InputsFrom,
+    options: Options,
+    number: int,
+    others: Sequence[tuple[tuple[Any, ...], dict[str, Any]]] = (),
 ) -> Report:
     with preserved(*args, *kwargs.values(), target.module, *modules_held(target.original)):
         target, arguments = bound(target, args, kwargs)
@@ -191,12 +198,14 @@ def _examine_one(
         lab.accepted = accepted_for(target, options)
         with lab.guarded():
             lab.measure_noise()
-            return _examined(lab, subject, options)
+            return _examined(lab, subject, options, others)
 
 
-def _examined(lab: Lab, subject: Subject, options: Options) -> Report:
+def _examined(
+    lab: Lab, subject: Subject, options: Options, others: Sequence[tuple[tuple[Any, ...], dict[str, Any]]]
+) -> Report:
     findings, trouble = _probe(lab, options)
-    findings = offered(lab, findings, subject.inputs_from)
+    findings = offered(lab, findings, subject.inputs_from, others)
     measured: dict[str, Any] = {"steps": [asdict(step) for step in walk(lab)]} if options.steps else {}
     explored = surroundings.explored(lab)
     if explored.get("rejected"):

@@ -18,6 +18,8 @@ from typing import Any
 import torch
 
 from gradsmith.diagnosis.case import Case, Fit
+from gradsmith.diagnosis.mending.own_source import own_source
+from gradsmith.diagnosis.mending.proof import elsewhere, no_worse
 from gradsmith.diagnosis.mutate import Candidate, candidates
 from gradsmith.findings import Edit
 from gradsmith.lab import Run, forward
@@ -118,8 +120,24 @@ def _search(case: Case) -> Repair | None:
             continue
         if (wanted is None or _gives(case, run, function, second, wanted)) and _holds_elsewhere(case, function):
             edit = _edit(candidate, original)
+            if edit is not None and not _stands(case, edit):
+                continue
             return Repair(candidate.kind, candidate.before, candidate.after, candidate.line, edit)
     return _in_kernel(case, original, second, wanted)
+
+
+def _stands(case: Case, edit: Edit) -> bool:
+    """Is the change right as part of the class: no gradient is worse for it, and this one is right at other sizes, too?"""
+    cls = case.lab.target.function
+    source = own_source(cls) if cls is not None else None
+    made = source.changed([edit]) if source is not None else None
+    if made is None:
+        return source is None
+    others = [case.own] if case.own is not None else []
+    wanted = (case.pair.leaf.position, case.pair.output)
+    return all(no_worse(lab, made, wanted) for lab in (case.lab, *others)) and elsewhere(
+        made, case.own or case.lab, [case.name]
+    )
 
 
 def _edit(candidate: Candidate, original: Callable[..., Any]) -> Edit | None:

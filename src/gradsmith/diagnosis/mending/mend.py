@@ -12,6 +12,7 @@ from gradsmith.diagnosis.case import case_of
 from gradsmith.diagnosis.mending.own_source import OwnSource, own_source
 from gradsmith.diagnosis.mending.proof import Serious, proved
 from gradsmith.diagnosis.mending.rewriting import rewrites
+from gradsmith.diagnosis.mending.slots import slot_edits
 from gradsmith.diagnosis.repair import edit_of
 from gradsmith.findings import Edit
 from gradsmith.lab.lab import Lab
@@ -28,25 +29,33 @@ class Mend:
     derived: bool  # lines that were derived from forward, not a small change
 
 
-def mended(own: Lab, failing: Sequence[Lab], wrong: Sequence[str], serious: Serious) -> Mend | None:
+def mended(
+    own: Lab, failing: Sequence[Lab], wrong: Sequence[str], serious: Serious, others: Sequence[Lab] = ()
+) -> Mend | None:
     """The first change that is proved: a small one of the source, then derived lines for `wrong`, then a derived backward.
 
-    `failing` are the examples that refuted it; `own` is the user's, at which it may be right.
+    `failing` are the examples that refuted it; `own` is the user's, at which it may be right, and
+    `others` are further ones that the user gave.
     """
     cls = own.target.function
     source = own_source(cls) if cls is not None and not own.surrogate and not own.approximate else None
     if source is None:
         return None
-    for edits in _small(own, failing):
+    for edits in (*_small(own, failing), *slot_edits(source, _positions(own, wrong))):
         made = source.changed(edits)
-        if made is not None and proved(made, own, failing, wrong, serious):
+        if made is not None and proved(made, own, [*failing, *others], wrong, serious):
             return Mend(source.file.path, edits, tuple(wrong), edits[0].line, derived=False)
     for found in _derivations(source, [*failing, own]):
         for rewrite in rewrites(source, found, wrong):
             made = source.changed(rewrite.edits)
-            if made is not None and proved(made, own, failing, rewrite.gradients, serious):
+            if made is not None and proved(made, own, [*failing, *others], rewrite.gradients, serious):
                 return Mend(source.file.path, rewrite.edits, rewrite.gradients, rewrite.line, derived=True)
     return None
+
+
+def _positions(own: Lab, wrong: Sequence[str]) -> list[int]:
+    """Which arguments of forward these are."""
+    return [i for i, name in enumerate(own.target.names) if name in wrong]
 
 
 def _small(own: Lab, failing: Sequence[Lab]) -> Iterator[tuple[Edit, ...]]:

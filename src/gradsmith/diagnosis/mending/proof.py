@@ -12,8 +12,9 @@ from torch import Tensor
 from gradsmith.deriving.trying import compared, variations
 from gradsmith.diagnosis.case import with_other_values
 from gradsmith.lab.explore.explorer import Discovery, explored
-from gradsmith.lab.lab import Lab
+from gradsmith.lab.lab import Lab, same
 from gradsmith.lab.measure.oracle import plain_forward
+from gradsmith.lab.run import forward
 
 Serious = Callable[[Discovery], bool]
 
@@ -28,12 +29,24 @@ def proved(
     labs = [_with(lab, made) for lab in (*failing, own)]
     if not all(map(_is_right, labs)):
         return False
+    if not _one_at_a_time(labs[-1]):
+        return False
     other = with_other_values(labs[-1])
     if other is not None and not _is_right(other):
         return False
-    if not _elsewhere(made, own, wanted):
+    if not elsewhere(made, own, wanted):
         return False
     return not any(serious(discovery) for discovery in explored(labs[-1]).found)
+
+
+def no_worse(lab: Lab, made: type[torch.autograd.Function], wanted: tuple[int, int]) -> bool:
+    """Every gradient that was right is right, and so is the one of input and output `wanted`."""
+    try:
+        before = {(p.leaf.position, p.output) for p in lab.gradient.pairs if p.status == "right"}
+        after = {(p.leaf.position, p.output) for p in _with(lab, made).gradient.pairs if p.status == "right"}
+    except Exception:  # the changed class runs for the first time
+        return False
+    return {*before, wanted} <= after
 
 
 def _with(lab: Lab, made: type[torch.autograd.Function]) -> Lab:
@@ -50,7 +63,27 @@ def _is_right(lab: Lab) -> bool:
     return bool(pairs) and all(pair.status == "right" for pair in pairs)
 
 
-def _elsewhere(made: type[torch.autograd.Function], own: Lab, wanted: Sequence[str]) -> bool:
+def _one_at_a_time(lab: Lab) -> bool:
+    """The same gradients where a single input requires grad, as the other ones may be frozen."""
+    target, arguments = lab.precise
+    leaves = arguments.differentiable
+    if len(leaves) < 2:
+        return True
+    try:
+        run = forward(target, arguments, seed=lab.settings.seed)
+        v = run.normal(lab.generator(41))
+        together = run.gradients(v)
+        for leaf in leaves:
+            alone = forward(target, arguments.only({leaf.position}), seed=lab.settings.seed)
+            found = alone.gradients({o: g for o, g in v.items() if o in alone.differentiable})
+            if not same(together[leaf.position], found[leaf.position], 1e-6):
+                return False
+    except Exception:  # the changed class, in a call that nobody tried before
+        return False
+    return True
+
+
+def elsewhere(made: type[torch.autograd.Function], own: Lab, wanted: Sequence[str]) -> bool:
     """Autograd's own gradients at other sizes, broadcasts and in float32, where the user's forward runs under autograd."""
     plain = plain_forward(own.target)
     example = _named(own)
@@ -99,4 +132,4 @@ def _by_name(function: Callable[..., Any], example: dict[str, Any]) -> Callable[
     return lambda **given: function(*(given[name] for name in order))
 
 
-__all__ = ["Serious", "proved"]
+__all__ = ["Serious", "elsewhere", "no_worse", "proved"]

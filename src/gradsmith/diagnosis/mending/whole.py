@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from gradsmith.deriving.deriving import Swept
@@ -12,9 +13,11 @@ from gradsmith.deriving.printing import Statement
 from gradsmith.deriving.refusal import Refused
 from gradsmith.diagnosis.mending.hand import Hand, at_hand, grad_names
 from gradsmith.diagnosis.mending.keeping import kept
-from gradsmith.diagnosis.mending.lines import Lines, lines_for
+from gradsmith.diagnosis.mending.lines import Lines, in_scope, lines_for
 from gradsmith.diagnosis.mending.own_source import OwnSource
 from gradsmith.findings import Edit
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def whole(source: OwnSource, found: Swept, wanted: Sequence[str]) -> tuple[list[Edit], int]:
@@ -31,7 +34,7 @@ def whole(source: OwnSource, found: Swept, wanted: Sequence[str]) -> tuple[list[
     lines = lines_for(found, nodes, hand, names, source.scope)
     count = len(saved)
     more = kept(source, lines, count)
-    body = _body(found, lines, saved, ctx)
+    body = _body(found, lines, saved, ctx, _filled(source, found, hand, ctx))
     if backward is None:
         return [_new_method(source, grads, body), *more], source.node.lineno
     return [_new_body(source, backward, body), *more], backward.body[0].lineno
@@ -58,8 +61,28 @@ def _grads(found: Swept) -> list[str]:
     return [str(g.name) for g in found.grads.values()]
 
 
-def _body(found: Swept, lines: Lines, saved: list[str], ctx: str) -> list[str]:
-    words = {w for s in lines.statements for w in s.uses}
+def _filled(source: OwnSource, found: Swept, hand: Hand, ctx: str) -> list[tuple[str, str]]:
+    """Where forward asks for None instead of zeros, the lines that make zeros: (name, expression)."""
+    calls = [n for n in ast.walk(source.keeper) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    if not any(c.func.attr == "set_materialize_grads" for c in calls if isinstance(c.func, ast.Attribute)):
+        return []
+    filled = []
+    for output, leaf in found.grads.items():
+        alike = [name for node, name in hand.names.items() if node is output or _shaped(node, output)]
+        if not alike:
+            raise Refused("the shape of an output is not at hand.")
+        filled.append((str(leaf.name), in_scope(f"torch.zeros_like({alike[0]})", source.scope)))
+    return filled
+
+
+def _shaped(node: Node, like: Node) -> bool:
+    graph = node.graph
+    alike = node.is_tensor and node.op != "grad" and node.value.dtype == like.value.dtype
+    return alike and len(node.dims) == len(like.dims) and all(graph.same(a, b) for a, b in zip(node.dims, like.dims))
+
+
+def _body(found: Swept, lines: Lines, saved: list[str], ctx: str, filled: list[tuple[str, str]]) -> list[str]:
+    words = {w for s in lines.statements for w in s.uses} | {w for _, text in filled for w in _WORD.findall(text)}
     names = [*saved, *(str(n.name) for n in lines.saved)]
     body = []
     if words & set(names):
@@ -68,6 +91,8 @@ def _body(found: Swept, lines: Lines, saved: list[str], ctx: str) -> list[str]:
         if len(shown) == 1:
             body[-1] = f"({shown[0]},) = {ctx}.saved_tensors"
     body += [f"{name} = {ctx}.{name}" for name in lines.numbers]
+    for name, text in filled:
+        body += [f"if {name} is None:", f"    {name} = {text}"]
     parameters = list(found.reading.signature.parameters)
     slots = {str(node.name): name for node, name in lines.final.items()}
     returned = [slots.get(name, "None") for name in parameters]
