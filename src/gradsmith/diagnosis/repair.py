@@ -28,7 +28,8 @@ from gradsmith.lab.once import once
 from gradsmith.lab.process import torch_says
 from gradsmith.lab.run import normal_like
 from gradsmith.lab.subject.foreign import runs_kernels
-from gradsmith.source.edits import apply, replace
+from gradsmith.source.edited import alike, function_at, parsed_after
+from gradsmith.source.edits import replace
 from gradsmith.source.loaded import definition_of, file_of
 
 # A failing check may take a little longer to say what to write. The limits are work, not time on the clock: a report does
@@ -145,18 +146,12 @@ def _edit(candidate: Candidate, original: Callable[..., Any]) -> Edit | None:
     file = file_of(original)
     if file is None:
         return None
-    wanted = ast.dump(ast.parse(ast.unparse(candidate.tree)))
     for text in (candidate.after, f"({candidate.after})"):
         edit = replace(file, candidate.old, text)
-        try:
-            changed = ast.parse(apply(file.text, [edit]))
-        except SyntaxError:
-            continue
-        for node in ast.walk(changed):
-            if isinstance(node, ast.FunctionDef) and node.lineno == candidate.tree.lineno:
-                node.decorator_list = []
-                if ast.dump(ast.parse(ast.unparse(node))) == wanted:
-                    return edit
+        changed = parsed_after(file.text, [edit])
+        made = function_at(changed, candidate.tree.lineno) if changed is not None else None
+        if made is not None and alike(made, candidate.tree):
+            return edit
     return None
 
 

@@ -21,7 +21,7 @@ class Differences(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_output):
-        above = torch.cat([torch.zeros_like(grad_output[:1]), grad_output])
+        above = torch.cat([grad_output[:1], grad_output])
         below = torch.cat([grad_output, grad_output[:1]])
         return above - below
 

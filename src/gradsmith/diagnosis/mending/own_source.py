@@ -14,6 +14,7 @@ import torch
 
 from gradsmith.findings import Edit
 from gradsmith.lab.subject.target import has_setup_context
+from gradsmith.source.edited import class_at, parsed_after
 from gradsmith.source.edits import apply, indentation
 from gradsmith.source.file import FileModel
 from gradsmith.source.loaded import model_of
@@ -45,17 +46,14 @@ class OwnSource:
 
     def changed(self, edits: Sequence[Edit]) -> type[torch.autograd.Function] | None:
         """The class after the edits, executed where the user's own names are known; None where it cannot be made."""
-        text = apply(self.file.text, edits)
-        path = f"<mended {next(_numbers)} of {self.file.path}>"
-        scope = self.scope
+        tree = parsed_after(self.file.text, edits)
+        node = class_at(tree, self.node) if tree is not None else None
+        if node is None:
+            return None
+        text, path, scope = apply(self.file.text, edits), f"<mended {next(_numbers)} of {self.file.path}>", self.scope
+        linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
         try:
-            tree = ast.parse(text)
-            found = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef) and n.name == self.node.name]
-            here = [n for n in found if n.lineno == self.node.lineno and n.col_offset == self.node.col_offset]
-            if not here:
-                return None
-            linecache.cache[path] = (len(text), None, text.splitlines(keepends=True), path)
-            exec(compile(ast.Module([here[0]], []), path, "exec"), scope)
+            exec(compile(ast.Module([node], []), path, "exec"), scope)
         except Exception:  # the user's own class body runs here
             return None
         made = scope.get(self.node.name)

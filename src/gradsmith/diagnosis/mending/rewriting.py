@@ -18,6 +18,7 @@ from gradsmith.diagnosis.mending.own_source import OwnSource
 from gradsmith.diagnosis.mending.whole import whole
 from gradsmith.findings import Edit
 from gradsmith.source import edits as make
+from gradsmith.source.edited import names_in
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ def _at_return(
         inline = {nodes[0]: lines.statements.pop().text}
     gone: list[ast.AST] = [slots[str(node.name)] for node in nodes]
     words = frozenset(w for s in lines.statements for w in s.uses) | frozenset(names.values())
-    words |= frozenset(w for text in inline.values() for w in _words(text))
+    words |= frozenset(w for text in inline.values() for w in names_in(text))
     edits = [
         make.replace(source.file, slots[str(node.name)], inline.get(node, lines.final[node]))
         for node in nodes
@@ -162,10 +163,6 @@ def _at_return(
 
 def _says(slot: ast.expr, text: str) -> bool:
     return isinstance(slot, ast.Name) and slot.id == text
-
-
-def _words(text: str) -> set[str]:
-    return {n.id for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Name)}
 
 
 def _untouched(backward: ast.FunctionDef, grads: list[str], before: int) -> list[str]:
