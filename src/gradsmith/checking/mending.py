@@ -28,7 +28,7 @@ def offered(lab: Lab, findings: Sequence[Finding], source: InputsFrom, others: S
 
     `others` are the further examples that were declared: what is offered is right there, too.
     """
-    settled = [f for f in findings if _is_mendable(f)]
+    settled = [f for f in findings if _is_mendable(f)] or [f for f in findings if "assumption" in f.evidence]
     surrogate = lab.surrogate or lab.approximate or any(find(f.rule).outcome == "surrogate" for f in findings)
     if not settled or surrogate or lab.target.function is None:
         return list(findings)
@@ -74,9 +74,12 @@ def _failing(lab: Lab) -> tuple[list[Lab], list[str]]:
     if pairs:
         return [lab], list(dict.fromkeys(pair.leaf.name for pair in pairs))
     failing, wrong = [], []
-    for discovery in explored(lab).found:
+    found = explored(lab).found
+    # What a repair does away with: errors, or, where there are none, what backward assumes.
+    bad = [d for d in found if _is_serious(d)] or [d for d in found if weight_of(d) == "assumption"]
+    for discovery in bad:
         trial = discovery.trial
-        if _is_serious(discovery) and trial.arguments is not None:
+        if trial.arguments is not None:
             failing.append(Lab(lab.precise[0], trial.arguments, lab.settings, lab.level, isolated=lab.isolated))
             wrong += [trial.mismatch.argument] if trial.mismatch is not None else []
     return failing, list(dict.fromkeys(wrong))
@@ -88,6 +91,9 @@ def _with(finding: Finding, mend: Mend, how: Applicability) -> Finding:
     told = _words(mend)
     if mend.derived or not advice.startswith("Write `"):
         advice = told
+    if "assumption" in finding.evidence:  # how to accept it stays, and the repair is the other way out
+        kept, _, _ = (finding.advice or "").partition(" Otherwise ")
+        advice = f"{kept} Otherwise: {told[0].lower()}{told[1:]}"
     evidence = {**finding.evidence, "repair": {"derived": mend.derived, "gradients": list(mend.gradients)}}
     return replace(finding, edits=mend.edits, applicability=how, advice=advice, evidence=evidence)
 
