@@ -12,6 +12,7 @@ from gradsmith.checking import surroundings, verdict
 from gradsmith.checking.accepting import accepted_for, unmatched
 from gradsmith.checking.elsewhere.solvers import with_more_iterations
 from gradsmith.checking.guessed import weighed
+from gradsmith.checking.mending import offered
 from gradsmith.checking.options import Options
 from gradsmith.checking.steps import walk
 from gradsmith.findings import Finding, GradsmithError, InputsFrom, Report, Subject, one_line
@@ -157,8 +158,9 @@ def _on_examples(target: Target, given: Supply, options: Options) -> Report:
     reports: list[Report] = []
     for number, example in enumerate(given.examples):
         one, (args, kwargs) = on_instance(target, example)
+        others = [other for i, other in enumerate(given.examples) if i != number]
         try:
-            reports.append(_examine_one(one, args, kwargs, given.source, options, number))
+            reports.append(_examine_one(one, args, kwargs, given.source, options, number, others))
         except Spent:  # no time is left, not even for the first look at it
             break
     if not reports:
@@ -201,7 +203,13 @@ def unverified(target: Target, reason: str) -> Report:
 
 
 def _examine_one(
-    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], source: InputsFrom, options: Options, number: int
+    target: Target,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    source: InputsFrom,
+    options: Options,
+    number: int,
+    others: Sequence[tuple[tuple[Any, ...], dict[str, Any]]] = (),
 ) -> Report:
     with preserved(*args, *kwargs.values(), target.module, *modules_held(target.original)):
         target, arguments = bound(target, args, kwargs)
@@ -222,11 +230,14 @@ def _examine_one(
         lab.accepted = accepted_for(target, options)
         with lab.guarded():
             lab.measure_noise()
-            return _examined(lab, subject, options)
+            return _examined(lab, subject, options, others)
 
 
-def _examined(lab: Lab, subject: Subject, options: Options) -> Report:
+def _examined(
+    lab: Lab, subject: Subject, options: Options, others: Sequence[tuple[tuple[Any, ...], dict[str, Any]]]
+) -> Report:
     findings, trouble = _probe(lab, options)
+    findings = offered(lab, findings, subject.inputs_from, others)
     measured: dict[str, Any] = {"steps": [asdict(step) for step in walk(lab)]} if options.steps else {}
     explored = surroundings.explored(lab)
     if explored.get("rejected"):

@@ -63,7 +63,17 @@ def derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     raise refusal if refusal is not None else Refused("nothing was derived.")
 
 
-def _once(fn: Any, args: Any, kwargs: Any, *, trusting: bool, level: int, fast: bool) -> Derived:
+@dataclass(frozen=True)
+class Swept:
+    """The graph of forward, the gradient of each input, and the leaf that stands for the gradient of each output."""
+
+    reading: Reading
+    gradients: dict[Node, Node]
+    grads: dict[Node, Node]
+
+
+def gradients_of(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, trusting: bool) -> Swept:
+    """The derivative as a graph, before anything is saved or printed."""
     reading = read(fn, args, kwargs, trusting=trusting)
     graph = reading.graph
     grads: dict[Node, Node] = {}
@@ -75,7 +85,13 @@ def _once(fn: Any, args: Any, kwargs: Any, *, trusting: bool, level: int, fast: 
     if len(grads) < sum(o.needs_grad for o in reading.outputs):
         raise Refused("forward returns the same tensor twice.", "Return it once.")
     inputs = [n for n in reading.tensors if n.needs_grad]
-    gradients = swept(graph, reading.outputs, grads, inputs)
+    return Swept(reading, swept(graph, reading.outputs, grads, inputs), grads)
+
+
+def _once(fn: Any, args: Any, kwargs: Any, *, trusting: bool, level: int, fast: bool) -> Derived:
+    found = gradients_of(fn, args, kwargs, trusting=trusting)
+    reading, gradients, grads = found.reading, found.gradients, found.grads
+    inputs = [n for n in reading.tensors if n.needs_grad]
     also: frozenset[Node] = frozenset()
     while True:
         plan = planned(list(gradients.values()), reading.outputs, fast=fast, also=also)

@@ -23,6 +23,14 @@ from gradsmith.deriving.scalars import Mathematics, Real, RealNumbers, Whole, Wh
 _MOST_TURNS = 4
 
 
+@dataclass(frozen=True)
+class Kept:
+    """What a Function puts on ctx: saved tensors in their order, and attributes; Nodes where they are known."""
+
+    saved: tuple[Any, ...]
+    attributes: dict[str, Any]
+
+
 @dataclass
 class Reading:
     """What forward does, on one example."""
@@ -36,6 +44,7 @@ class Reading:
     outputs: list[Node]
     single: bool
     notes: list[str] = field(default_factory=list)
+    kept: Kept | None = None  # what the forward of a Function put on ctx
 
     @property
     def tensors(self) -> list[Node]:
@@ -50,7 +59,7 @@ def read(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], 
     call: Callable[..., Any] = function
     if context is not None:
         signature = signature.replace(parameters=[p for p in signature.parameters.values() if p.name != context])
-        call = functools.partial(function, _Context())
+        call = functools.partial(function, Context())
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
@@ -70,10 +79,34 @@ def read(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], 
             raise Refused(f"forward takes `*{name}`.", "Name its arguments.")
         values[name] = _argument(graph, reader, name, value, wanted, inputs, options)
     rebuilt: Any = _rebuilt(function, graph)
-    outputs, single = _run(reader, rebuilt, values if context is None else {context: _Context(), **values})
+    ctx = Context()
+    setup = functools.partial(_set_up, function, ctx, tuple(values.values()))
+    outputs, single = _run(reader, rebuilt, values if context is None else {context: ctx, **values}, setup)
     if not any(out.needs_grad for out in outputs):
         raise Refused("no output depends on an input that requires grad.", "Set requires_grad on the example inputs.")
-    return Reading(call, function.__name__, graph, bound.signature, inputs, options, outputs, single)
+    kept = Kept(
+        tuple(_seen(reader, t) for t in vars(ctx).pop("gradsmith_saved", ())),
+        {name: _seen(reader, value) for name, value in vars(ctx).items() if name != "gradsmith_saved"},
+    )
+    return Reading(call, function.__name__, graph, bound.signature, inputs, options, outputs, single, kept=kept)
+
+
+def _seen(reader: Reader, value: Any) -> Any:
+    """The Node behind a value, also inside a tuple; the value itself where there is none."""
+    if isinstance(value, (tuple, list)):
+        return tuple(_seen(reader, v) for v in value)
+    node = reader.known(value)
+    return value if node is None else node
+
+
+def _set_up(function: Any, ctx: Context, inputs: tuple[Any, ...], result: Any) -> None:
+    """Run setup_context, where there is one: whatever it cannot do here is not kept."""
+    setup = getattr(function, "gradsmith_setup", None)
+    if setup is not None:
+        try:
+            setup(ctx, inputs, result)
+        except Exception:  # of the user's code, on stand-ins
+            vars(ctx).clear()
 
 
 def plain_function(fn: Any) -> Callable[..., Any]:
@@ -92,10 +125,13 @@ def plain_function(fn: Any) -> Callable[..., Any]:
     return found
 
 
-class _Context:
-    """Stands for ctx while the forward of a Function is read: what it is given is nobody's business."""
+class Context:
+    """Stands for ctx while the forward of a Function is read, and holds what it is given."""
 
     needs_input_grad = (True,) * 64
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        self.gradsmith_saved = tensors
 
     def __getattr__(self, name: str) -> Any:
         return lambda *args, **kwargs: None
@@ -113,7 +149,9 @@ def _forward_of(cls: type[torch.autograd.Function]) -> Callable[..., Any]:
     )
     made.__kwdefaults__ = forward.__kwdefaults__
     made.__name__ = "_".join(_words(cls.__name__))
-    if not own:
+    if own:
+        made.__dict__["gradsmith_setup"] = cls.setup_context
+    else:
         made.__dict__["gradsmith_context"] = parameters[0]
     return made
 
@@ -158,13 +196,16 @@ def _argument(
     return value
 
 
-def _run(reader: Reader, function: Callable[..., Any], values: dict[str, Any]) -> tuple[list[Node], bool]:
+def _run(
+    reader: Reader, function: Callable[..., Any], values: dict[str, Any], then: Callable[[Any], None]
+) -> tuple[list[Node], bool]:
     namer = Namer(reader, function.__code__)
     before = sys.gettrace()
     sys.settrace(namer.watch)
     try:
         with reader, torch.enable_grad():
             result = function(**values)
+            then(result)
         namer.refuse_long_loops()
     except Refused:
         raise

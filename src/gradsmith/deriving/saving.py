@@ -92,7 +92,7 @@ def _plan(needed: set[Node], outputs: list[Node], *, twice: bool, fast: bool) ->
 
 def _kept(node: Node, inner: list[Node], *, twice: bool, fast: bool) -> bool:
     """Must this be kept rather than computed again? Draws always; what is expensive or small, if intermediates may be kept."""
-    if _draws(node):
+    if draws(node):
         return True
     operation = node.graph.operations.get(node.op)
     if twice or operation is None:
@@ -102,7 +102,7 @@ def _kept(node: Node, inner: list[Node], *, twice: bool, fast: bool) -> bool:
     return operation.kind == "x" or (operation.kind == "r" and bool(inner) and node.nbytes * 8 <= inner[0].nbytes)
 
 
-def _draws(node: Node) -> bool:
+def draws(node: Node) -> bool:
     return node.op in ("rand_like", "randn_like") or (
         node.op == "create" and node.args[0] in ("torch.rand", "torch.randn")
     )

@@ -71,12 +71,12 @@ def is_fixable(finding: Finding, unsafe: bool = False) -> bool:
 def _fixed(sources: Sequence[scan.Seen], unsafe: bool, bench: Workbench) -> Changes:
     def change(path: str, data: bytes, findings: Sequence[Finding]) -> tuple[bytes, int]:
         wanted = [f for f in findings if is_fixable(f, unsafe)]
-        return _applied(path, data, wanted) if wanted else (data, 0)
+        return applied(path, data, wanted) if wanted else (data, 0)
 
     return bench.work(sources, change)
 
 
-def _applied(path: str, data: bytes, findings: Sequence[Finding]) -> tuple[bytes, int]:
+def applied(path: str, data: bytes, findings: Sequence[Finding]) -> tuple[bytes, int]:
     """All the edits together; where that breaks the file, those that do not."""
     together = _compatible(findings)
     after = _edited(path, data, together)

@@ -11,6 +11,7 @@ from gradsmith.source.loaded import line_of
 
 MARK = {"error": "red", "warning": "yellow", "info": "cyan"}
 _AROUND = 2
+_LONGEST = 200  # lines that a repair may reach over and still be shown
 
 
 def shown(finding: Finding, style: Style, width: int) -> list[str]:
@@ -68,10 +69,12 @@ def _diff(finding: Finding, style: Style, digits: int, shift: int, room: int) ->
         return []
     numbers = [n for edit in finding.edits for n in range(edit.line, edit.end_line + 1)]
     before = {n: line_of(finding.path, n).rstrip("\n") for n in range(min(numbers), max(numbers) + 1)}
-    if len(before) > 2 * _AROUND + 1 or not any(before.values()):
+    if len(before) > _LONGEST or not any(before.values()):
         return []
     after = _edited(before, finding.edits)
     margin = " " * digits
+    if len(before) > 2 * _AROUND + 1:
+        return _hunks(list(before.values()), after, style, margin, shift, room)
     gone = [style.paint(f"  {margin} - {_code(line[shift:], room)}", "red") for line in before.values()]
     new = [style.paint(f"  {margin} + {_code(line[shift:], room)}", "green") for line in after if line.strip()]
     return [*gone, *new]
@@ -79,6 +82,20 @@ def _diff(finding: Finding, style: Style, digits: int, shift: int, room: int) ->
 
 def _code(line: str, room: int) -> str:
     return cut(escaped(line, "\t"), room)[0]
+
+
+def _hunks(before: list[str], after: list[str], style: Style, margin: str, shift: int, room: int) -> list[str]:
+    """Only the lines that change, where an edit reaches from forward to backward."""
+    from difflib import SequenceMatcher
+
+    lines: list[str] = []
+    for tag, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag == "equal":
+            lines += [f"  {margin}   ..."] if lines and b < len(before) else []
+            continue
+        lines += [style.paint(f"  {margin} - {_code(t[shift:], room)}".rstrip(), "red") for t in before[a:b]]
+        lines += [style.paint(f"  {margin} + {_code(t[shift:], room)}".rstrip(), "green") for t in after[c:d]]
+    return lines
 
 
 def _edited(before: dict[int, str], edits: tuple[Edit, ...]) -> list[str]:
