@@ -69,7 +69,8 @@ class Channel:
             raise Parted from None
         try:
             os.set_blocking(descriptor, True)
-            os.write(descriptor, f"{self.nonce} {name}\n".encode())
+            # It begins a line of its own, whatever else somebody left in the pipe.
+            os.write(descriptor, f"\n{self.nonce} {name}\n".encode())
         finally:
             os.close(descriptor)
 

@@ -29,6 +29,7 @@ from gradsmith.lab.process.stopping import undisturbed
 from gradsmith.lab.process.waiting import kept_waiting
 
 _POLL = 0.02
+_PATIENCE = 120.0  # seconds for a fork, on a machine that is very busy
 _GRACE = 5.0  # seconds in which a process that was ended must have been told of
 
 
@@ -104,12 +105,12 @@ class Zygote:
         self.lost = False
         try:
             self.requests.send(**self.wanted)
-            self.keeper = self._reply(["keeper"], None)["keeper"]
+            self.keeper = self._reply(["keeper"], None, patience=_PATIENCE)["keeper"]
             answer = self._reply(["imported", "keeper_exit"], self.keeper)
             if answer.get("imported"):
                 return Opened(tuple(answer["declared"]), answer["trouble"], answer["instead"], answer["malformed"])
             if "keeper_exit" not in answer:
-                self._reply(["keeper_exit"], None)
+                self._reply(["keeper_exit"], None, patience=_PATIENCE)
         except _Died:
             self._start_again()
             return Opened(trouble="importing it ended the process that checks it")
@@ -134,7 +135,7 @@ class Zygote:
 
     def _asked(self, task: Message, result: Path) -> Ended:
         self.requests.send(**task, result=str(result))
-        started = self._reply(["worker", "keeper_exit"], None)
+        started = self._reply(["worker", "keeper_exit"], None, patience=_PATIENCE)
         if "worker" not in started:
             self.lost = True
             return Ended(None, "crash", f"what imported its file ended: {_death(started)}")
