@@ -202,7 +202,7 @@ class Namer:
 
     def __init__(self, reader: Reader, code: types.CodeType) -> None:
         self.reader, self.code = reader, code
-        self.visits: dict[tuple[int, int], int] = {}
+        self.visits: dict[tuple[Any, int], int] = {}  # by frame, which lives on: ids are used again
 
     def refuse_long_loops(self) -> None:
         """A loop is unrolled up to four turns; more would not be readable."""
@@ -229,11 +229,11 @@ class Namer:
 
     def _look(self, frame: Any, event: str, arg: Any) -> Any:
         if event == "line":
-            key = (id(frame), frame.f_lineno)
+            key = (frame, frame.f_lineno)
             self.visits[key] = self.visits.get(key, 0) + 1
         for name, value in list(frame.f_locals.items()):
             if isinstance(value, (Tensor, Whole, Real)):
-                node = self.reader.known(value)
+                node = self.reader.memory.seen(value) if isinstance(value, Tensor) else value.node
                 if (
                     node is not None
                     and node.name is None
