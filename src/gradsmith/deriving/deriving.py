@@ -21,6 +21,7 @@ from gradsmith.deriving.sweep import swept
 from gradsmith.deriving.trying import compared, variations
 
 _numbers = count()
+SINGLE = "float32 inputs"
 
 
 @dataclass(frozen=True)
@@ -38,20 +39,29 @@ class Derived:
 
 
 def derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, fast: bool = False) -> Derived:
-    """The first of: exact for every broadcast; sizes of the example tested in forward; ranks tested, too."""
+    """The first of: exact for every broadcast; sizes of the example tested in forward; ranks, too; every shape."""
     inner: Derived | None = None
     refusal: Refused | None = None
-    for trusting, level in ((False, 0), (True, 1), (True, 2)):
+    literal = False
+    attempts = [(False, 0), (True, 1), (True, 2), (True, 3)]
+    while attempts:
+        trusting, level = attempts.pop(0)
         try:
-            made = _once(fn, args, kwargs, trusting=trusting, level=level, fast=fast)
+            made = _once(fn, args, kwargs, trusting=trusting, level=level, fast=fast, literal=literal)
         except Refused as error:
-            refusal = error
+            refusal = refusal if level == 3 and refusal is not None else error
             continue
         wrong = _first_wrong(made)
+        if wrong == SINGLE and not literal:
+            literal = True  # a dtype that the source writes down is not that of the inputs
+            attempts.insert(0, (trusting, level))
+            continue
         if wrong is None:
             if not trusting and _sums_inside(made):
                 inner = made  # exact, but sizes are summed in the middle of formulas: tests in forward read better
                 continue
+            if inner is not None and level == 3:
+                return inner
             return made
         if wrong == "":
             refusal = _at_example(made)
@@ -63,8 +73,8 @@ def derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     raise refusal if refusal is not None else Refused("nothing was derived.")
 
 
-def _once(fn: Any, args: Any, kwargs: Any, *, trusting: bool, level: int, fast: bool) -> Derived:
-    reading = read(fn, args, kwargs, trusting=trusting)
+def _once(fn: Any, args: Any, kwargs: Any, *, trusting: bool, level: int, fast: bool, literal: bool) -> Derived:
+    reading = read(fn, args, kwargs, trusting=trusting, pinned=level == 3, literal_dtypes=literal)
     graph = reading.graph
     grads: dict[Node, Node] = {}
     for i, out in enumerate(reading.outputs):
@@ -127,7 +137,7 @@ def _first_wrong(made: Derived) -> str | None:
             for n, v in made.example.items()
         }
         if compared(made.reading.fn, made.wrapper, single, set(made.wanted), rtol=2e-3) == "wrong":
-            return "float32 inputs"
+            return SINGLE
         return None
     finally:
         torch.set_rng_state(state)

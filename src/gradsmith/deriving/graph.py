@@ -28,11 +28,12 @@ _OUTSIDE: dict[str, Callable[..., Any]] = {
 
 
 class Graph(Algebra):
-    """`backward` is set while the sweep builds, `trusting` where equal sizes of the example are taken to be equal always."""
+    """`backward` is set while the sweep builds, `trusting` where equal sizes of the example are taken to be equal always,
+    `pinned` where every size is taken to be that of the example."""
 
-    def __init__(self, *, trusting: bool) -> None:
+    def __init__(self, *, trusting: bool, pinned: bool = False) -> None:
         self.operations = operations()
-        self.trusting = trusting
+        self.trusting, self.pinned = trusting, pinned
         self.backward = False
         self.pool: dict[Any, Node] = {}
         self.conditions: dict[Node, bool] = {}  # comparisons of numbers that decided a branch
@@ -54,11 +55,15 @@ class Graph(Algebra):
 
     def make(self, op: str, *args: Any, value: Any = None) -> Any:
         """The one Node of this operation; `value` where it is computed already."""
+        if op == "numel" and self.pinned:
+            return args[0].value.numel()
         if op == "size":
-            known = self._known_size(*args)
+            known = args[0].value.shape[value_of(args[1])] if self.pinned else self._known_size(*args)
             if known is not None:
                 return known
             args = (args[0], value_of(args[1]) % args[0].value.ndim)
+        if op in ("dtype", "device"):
+            args = (_source(self, args[0]),)
         key: tuple[Any, ...] = (op, key_of(args))
         if op in ("rand_like", "randn_like") or (op == "create" and args[0] in ("torch.rand", "torch.randn")):
             key = (*key, self._count)  # two draws are two values
@@ -94,6 +99,8 @@ class Graph(Algebra):
                     return _OUTSIDE[op](*values)
                 if op == "python":
                     return _python(values[0])(*values[1:])
+                if op == "vjp":
+                    return _pulled_back(args[0], args[1], values[2])
                 if op == "create":
                     return _torch(values[0])(*values[1], **dict(values[2]))
                 if op in INFIX:
@@ -163,6 +170,31 @@ class Graph(Algebra):
 
     def mentions(self, node: Any) -> bool:
         return any(True for _ in nodes_in(node))
+
+
+def _source(graph: Graph, node: Node) -> Node:
+    """The value whose dtype and device this one has, as far down as that is sure: moving elements changes neither."""
+    while node.op in graph.operations and graph.operations[node.op].kind == "v" and isinstance(node.args[0], Node):
+        node = node.args[0]
+    return node
+
+
+def _pulled_back(y: Node, operands: tuple[Node, ...], g: Any) -> Any:
+    """What torch.func.vjp gives for one operation on the example."""
+
+    def again(*tensors: Tensor) -> Any:
+        swapped = dict(zip((n.serial for n in operands), tensors))
+        result = y.graph.operations[y.op].run(*(_swapped(a, swapped) for a in y.args))
+        return tuple(result) if isinstance(result, (tuple, list)) else result
+
+    with torch.enable_grad():
+        return torch.func.vjp(again, *(n.value for n in operands))[1](g)
+
+
+def _swapped(value: Any, new: dict[int, Tensor]) -> Any:
+    if isinstance(value, Node):
+        return new.get(value.serial, value.value)
+    return type(value)(_swapped(v, new) for v in value) if isinstance(value, (tuple, list)) else value_of(value)
 
 
 def _python(name: str) -> Any:

@@ -10,13 +10,15 @@ from gradsmith.deriving.reading import Reading
 
 
 def conditions(reading: Reading, level: int) -> list[str]:
-    """Comparisons that decided a branch; from level 1 sizes that were taken to be equal; from level 2 ranks."""
+    """Comparisons that decided a branch; then by level: 1 sizes that were taken to be equal, 2 ranks, too, 3 every shape."""
     names: dict[Node, str] = {node: name for name, node in reading.inputs.items()}
     printer = Printer(dict(names))
     found = []
     for node, truth in reading.graph.conditions.items():
         text = printer.text(node)
         found.append(text if truth else f"not ({text})" if "==" not in text else text.replace("==", "!="))
+    if level == 3:
+        return [*dict.fromkeys(found), *(f"{n.name}.shape == {tuple(n.value.shape)}" for n in reading.tensors)]
     if level >= 2:
         found += [f"{n.name}.dim() == {n.value.ndim}" for n in reading.tensors]
     if level >= 1:

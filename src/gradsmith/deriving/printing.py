@@ -12,6 +12,7 @@ import torch
 from gradsmith.deriving.naming import label, unique
 from gradsmith.deriving.node import OUTSIDE, Node, is_number, key_of, nodes_in
 from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.saving import read_by
 from gradsmith.deriving.table import INFIX, PREFIX
 
 _WIDTH = 92
@@ -82,6 +83,8 @@ class Printer:
             return f"{args[0]}({', '.join(self.text(a) for a in args[1:])})", _ATOM
         if op == "item":
             return f"{self.text(args[0], _ATOM)}[{self.text(args[1])}]", _ATOM
+        if op == "vjp":
+            return self._vjp(node), _ATOM
         if op == "create":
             shown = [self.text(a) for a in args[1]] + [f"{k}={self.text(v)}" for k, v in args[2]]
             return f"{args[0]}({', '.join(shown)})", _ATOM
@@ -91,6 +94,16 @@ class Printer:
         if op in INFIX:
             return self._infix(node)
         return self._call(node), _ATOM
+
+    def _vjp(self, node: Node) -> str:
+        """`torch.func.vjp(lambda x: F.interpolate(x, ...), x)[1](g)`."""
+        y, operands, g = node.args
+        params = [unique(str(n.name or "x"), set()) for n in operands]
+        params = [p if params.count(p) == 1 else f"{p}{i}" for i, p in enumerate(params)]
+        inner = Printer({**self.names, **dict(zip(operands, params))}, self.outside, self.taken, self.numbers)
+        given = ", ".join(self.text(n) for n in operands)
+        call = f"tuple({inner.text(y, whole=True)})" if y.is_parts else inner.text(y, whole=True)
+        return f"torch.func.vjp(lambda {', '.join(params)}: {call}, {given})[1]({self.text(g)})"
 
     def _infix(self, node: Node) -> tuple[str, int]:
         sign, level, _ = INFIX[node.op]
@@ -228,7 +241,7 @@ class Printer:
             seen.add(node)
             if node.op in OUTSIDE:
                 continue
-            for inner in nodes_in(node.args):
+            for inner in read_by(node) if node.op == "vjp" else nodes_in(node.args):
                 counts[inner] = counts.get(inner, 0) + 1
                 todo.append(inner)
         return seen, counts

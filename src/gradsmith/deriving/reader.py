@@ -7,6 +7,7 @@ here has made is refused: nothing is ever taken for a constant.
 from __future__ import annotations
 
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from gradsmith.deriving import composites
 from gradsmith.deriving.graph import Graph
 from gradsmith.deriving.memory import Memory, is_all, scattered
 from gradsmith.deriving.node import Node
+from gradsmith.deriving.raising import only_raises
 from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.scalars import Real, Whole, number, plain
 
@@ -33,7 +35,15 @@ _LEAVES = {
     "register_hook": "registers a hook",
     "data_ptr": "passes a raw pointer",
 }
-_ATTRIBUTES = ("is_cuda", "requires_grad", "is_leaf", "ndim", "device", "dtype", "layout", "is_sparse", "names")
+_HIDDEN = (
+    "grad_fn",
+    "grad",
+    "data",
+    "_version",
+    "_base",
+    "output_nr",
+    "_backward_hooks",
+)  # what autograd keeps of a tensor
 _CREATING: tuple[str, ...] = (
     "arange",
     "zeros",
@@ -85,8 +95,9 @@ _PLAIN += (
 class Reader(TorchFunctionMode):
     """Active while forward runs; afterwards `node_of(tensor)` tells what each tensor is."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, *, literal_dtypes: bool = False) -> None:
         super().__init__()
+        self.literal_dtypes = literal_dtypes
         self.graph = graph
         self.memory = Memory(graph)
         self.quiet = 0
@@ -127,7 +138,7 @@ class Reader(TorchFunctionMode):
 
     # ---- one call
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(self, func: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
         try:
             return self._read(func, args, kwargs or {})
         except Refused as refusal:
@@ -143,6 +154,10 @@ class Reader(TorchFunctionMode):
             raise Refused(
                 f"`.{name.strip('_')}()` {_LEAVES[name]}.", "Keep it a tensor, or pass the number as an argument."
             )
+        if name == "__bool__" and only_raises(user_frame()):
+            node = self._one(args[0])
+            self.graph.conditions.setdefault(node, bool(node.value))
+            return bool(node.value)
         if name in ("__bool__", "is_nonzero", "equal", "allclose", "__contains__"):
             raise Refused(
                 "a branch depends on the value of a tensor.",
@@ -183,9 +198,11 @@ class Reader(TorchFunctionMode):
             if not args[0].is_complex() and name == "real":
                 return args[0]
             raise Refused(f"`.{name}` of a complex tensor has no rule.")
-        if name in _ATTRIBUTES:
-            return func(*args)
-        raise Refused(f"`.{name}` is not understood.")
+        if name not in _HIDDEN:
+            found = func(*args)
+            if not isinstance(found, Tensor):
+                return found
+        raise Refused(f"`.{name}` is not understood.", "Keep to the values and shapes of tensors.")
 
     def _size(self, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         node = self._one(args[0])
@@ -295,7 +312,9 @@ class Reader(TorchFunctionMode):
 
     def _like(self, key: str, value: Any) -> Any:
         """A dtype or device that an input has is written as that input's: examples must not be baked in."""
-        if key == "device" or value == torch.float64:  # what is read is always double; who writes float64 is rare
+        if key == "device" or (
+            value == torch.float64 and not self.literal_dtypes
+        ):  # what is read is always double; who writes float64 is rare
             for node in self.memory.inputs():
                 if key == "device" or node.value.dtype == value:
                     return self.graph.make(key, node)
@@ -406,12 +425,18 @@ def number_of(dim: Any) -> Any:
 
 def user_line() -> int | None:
     """The line of the user's code that is running."""
-    frame = sys._getframe(1)
+    frame = user_frame()
+    return frame.f_lineno if frame is not None else None
+
+
+def user_frame() -> types.FrameType | None:
+    """The frame of the user's code that is running."""
+    frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
         path = frame.f_code.co_filename
         if "gradsmith/deriving" not in path and "/torch/" not in path and "site-packages/torch" not in path:
-            return frame.f_lineno
-        frame = frame.f_back  # type: ignore[assignment]
+            return frame
+        frame = frame.f_back
     return None
 
 
@@ -436,8 +461,6 @@ def _python_body(func: Any) -> Callable[..., Any] | None:
     code, scope = getattr(func, "__code__", None), getattr(func, "__globals__", None)
     if code is None or scope is None or not str(scope.get("__name__", "")).startswith("torch.") or func.__closure__:
         return None
-    import types
-
     quiet = {name: (lambda *_: False) for name in scope if name.startswith("has_torch_function")}
     made = types.FunctionType(code, {**scope, **quiet}, func.__name__, func.__defaults__)
     made.__kwdefaults__ = func.__kwdefaults__

@@ -42,8 +42,19 @@ class Reading:
         return [n for n in self.inputs.values() if n.is_tensor]
 
 
-def read(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, trusting: bool) -> Reading:
-    """Run `fn` on copies of the example and write down what it does. Raises Refused where it cannot be derived."""
+def read(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    trusting: bool,
+    pinned: bool = False,
+    literal_dtypes: bool = False,
+) -> Reading:
+    """Run `fn` on copies of the example and write down what it does. Raises Refused where it cannot be derived.
+
+    What is read is double. A float64 in the source is the dtype of an input, unless `literal_dtypes` says otherwise.
+    """
     function = plain_function(fn)
     signature = inspect.signature(function)
     context = getattr(function, "gradsmith_context", None)
@@ -56,8 +67,8 @@ def read(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], 
     except TypeError as error:
         raise Refused(f"the inputs do not fit `{function.__name__}`: {error}.") from None
     bound.apply_defaults()
-    graph = Graph(trusting=trusting)
-    reader = Reader(graph)
+    graph = Graph(trusting=trusting, pinned=pinned)
+    reader = Reader(graph, literal_dtypes=literal_dtypes)
     inputs: dict[str, Node] = {}
     options: dict[str, Any] = {}
     values = {}

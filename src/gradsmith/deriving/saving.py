@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gradsmith.deriving.node import OUTSIDE, Node
+from gradsmith.deriving.node import OUTSIDE, Node, nodes_in
 from gradsmith.deriving.refusal import Refused
 from gradsmith.recurrent.mincut import cheapest_to_keep
 
@@ -54,8 +54,15 @@ def _needed(gradients: list[Node]) -> set[Node]:
         if not node.back and (node.is_tensor or node.is_parts):
             found.add(node)
         else:
-            todo += node.operands
+            todo += read_by(node)
     return found
+
+
+def read_by(node: Node) -> list[Node]:
+    """The values that computing it reads. The vector-Jacobian product of a call reads what the call reads, not its result."""
+    if node.op == "vjp":
+        return [*node.args[0].operands, *nodes_in(node.args[2])]
+    return node.operands
 
 
 def _plan(needed: set[Node], outputs: list[Node], *, twice: bool, fast: bool) -> Plan:

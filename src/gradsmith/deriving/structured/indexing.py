@@ -6,77 +6,88 @@ from typing import Any
 
 import torch
 
-from gradsmith.deriving.node import Node, is_number, key_of
+from gradsmith.deriving.memory import is_all, spread_out
+from gradsmith.deriving.node import Node, is_number
 from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.structured.kernels import vjp
 from gradsmith.deriving.structured.moving import at
 from gradsmith.deriving.structured.registry import Pairs, rule
 
 
 @rule
 def getitem(y: Node, g: Any) -> Pairs:
+    """One slice or integer: a scatter. Tensors: an accumulating index_put. What mixes them: torch's own product."""
     x, index = y.args
     parts = index if isinstance(index, tuple) else (index,)
-    graph = y.graph
-    hard = [
-        (k, i)
-        for k, i in enumerate(parts)
-        if not (i is None or i is Ellipsis or (isinstance(i, slice) and key_of(i) == key_of(slice(None))))
-    ]
-    if not hard:
-        yield x, g.reshape(graph.shape_of(x))
-        return
-    zeros = graph.zeros_of(g, x)
-    tensors = [isinstance(i, Node) and i.is_tensor for _, i in hard]
-    if (
-        len(hard) == len(parts)
-        and any(tensors)
-        and all(t or isinstance(i, (int, Node)) for t, (_, i) in zip(tensors, hard))
-    ):
-        as_index = [i if t else graph.make("create", "torch.tensor", (i,), ()) for t, (_, i) in zip(tensors, hard)]
-        yield x, graph.make("index_put", zeros, tuple(as_index), g, True)
-        return
-    if len(hard) == 1 and None not in parts:
-        k, i = hard[0]
-        dim = k - len(parts) if Ellipsis in parts[:k] else k
-        if tensors[0]:
-            if i.value.dtype == torch.bool or i.value.ndim != 1:
-                raise Refused("this index has no rule.", "Use gather, index_select or torch.where.")
-            yield x, zeros.index_add(dim, i, g)
-        elif isinstance(i, slice):
-            yield x, graph.make("slice_scatter", zeros, g, dim, i.start, i.stop, 1 if i.step is None else i.step)
-        else:
-            yield x, graph.make("select_scatter", zeros, g, dim, i)
-        return
+    tensors = [isinstance(i, Node) and i.is_tensor for i in parts]
+    plain = [i for i in parts if i is not None]
     if any(tensors):
-        raise Refused("this mix of indices has no rule.", "Use gather or index_select.")
-    yield x, _one_by_one(y, g)
-
-
-def _one_by_one(y: Node, g: Any) -> Any:
-    """x[1:, 2] as x[1:][:, 2]: one slice or integer at a time, so that each has its own scatter."""
-    x, parts = y.args[0], y.args[1]
-    rank = len(x.dims)
-    used = sum(i is not None and i is not Ellipsis for i in parts)
-    spread: list[Any] = []
-    for i in parts:
-        spread += [slice(None)] * (rank - used) if i is Ellipsis else [i]
-    if None in spread:
-        raise Refused("an index with None and several slices has no rule.", "Write the None as unsqueeze.")
-    steps, current, dim = [], x, 0
-    for i in spread:
-        if isinstance(i, slice) and key_of(i) == key_of(slice(None)):
-            dim += 1
-            continue
-        steps.append((current, dim, i))
-        current = at(current, dim, i)
-        dim += isinstance(i, slice)
+        spread = spread_out(tuple(plain), len(x.dims))
+        simple = len(plain) == len(parts) and all(is_all(i) or (isinstance(i, Node) and i.is_tensor) for i in spread)
+        if simple:
+            yield x, _by_tensors(y, g, spread)
+        else:
+            yield from vjp(y, g)
+        return
+    if len(plain) < len(parts):
+        g = _without_ones(g, parts, len(x.dims))
+    steps = _steps(x, spread_out(tuple(plain), len(x.dims)))
     for source, dim, i in reversed(steps):
         zeros = y.graph.zeros_of(g, source)
         if isinstance(i, slice):
             g = y.graph.make("slice_scatter", zeros, g, dim, i.start, i.stop, 1 if i.step is None else i.step)
         else:
             g = y.graph.make("select_scatter", zeros, g, dim, i)
-    return g
+    yield x, g
+
+
+def _steps(x: Node, spread: list[Any]) -> list[tuple[Node, int, Any]]:
+    """x[1:, 2] as x[1:][:, 2]: one slice or integer at a time, so that each has its own scatter."""
+    steps, current, dim = [], x, 0
+    for k, i in enumerate(spread):
+        if is_all(i):
+            dim += 1
+            continue
+        rest = sum(not isinstance(j, slice) for j in spread[:k])
+        last = len(spread) - 1 == k and k > 0
+        steps.append((current, -1 if last else k - rest, i))
+        current = at(current, dim, i)
+        dim += isinstance(i, slice)
+    return steps
+
+
+def _without_ones(g: Any, parts: tuple[Any, ...], rank: int) -> Any:
+    """The gradient without the dimensions that None has added."""
+    used = sum(i is not None and i is not Ellipsis for i in parts)
+    ones, position = [], 0
+    for i in parts:
+        if i is None:
+            ones.append(position)
+        position += rank - used if i is Ellipsis else int(i is None or isinstance(i, slice))
+    return g.squeeze(ones[0] if len(ones) == 1 else tuple(ones))
+
+
+def _by_tensors(y: Node, g: Any, spread: list[Any]) -> Any:
+    """The gradient of x[i, j] or x[:, i]: what was read from one place is added up there."""
+    graph, zeros = y.graph, y.graph.zeros_of(g, y.args[0])
+    while is_all(spread[-1]):
+        spread = spread[:-1]
+    where = [d for d, i in enumerate(spread) if not is_all(i)]
+    first = spread[where[0]]
+    if len(where) == 1 and where[0] > 0 and first.value.dtype != torch.bool:
+        flat = first if first.value.ndim == 1 else first.flatten()
+        rows = g if first.value.ndim == 1 else g.flatten(where[0], where[0] + first.value.ndim - 1)
+        return (
+            zeros.index_add(where[0], flat, rows)
+            if first.value.ndim
+            else zeros.index_add(where[0], first.reshape((1,)), g.unsqueeze(where[0]))
+        )
+    if len(where) == len(spread):
+        return graph.make("index_put", zeros, tuple(spread), g, True)
+    indices = tuple(None if is_all(i) else i for i in spread)
+    made = graph.make("create", "torch.ops.aten.index_put", (zeros, indices, g, True), ())
+    made.dims = y.args[0].dims
+    return made
 
 
 @rule

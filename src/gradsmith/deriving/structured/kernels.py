@@ -1,11 +1,10 @@
-"""Derivatives that PyTorch computes in a kernel of its own: convolutions, windows."""
+"""Derivatives that PyTorch computes in a kernel of its own: convolutions, windows, and what has no formula in other operations."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from gradsmith.deriving.node import Node, is_number
-from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.structured.registry import Pairs, rule
 
 
@@ -13,9 +12,8 @@ from gradsmith.deriving.structured.registry import Pairs, rule
 def conv(y: Node, g: Any) -> Pairs:
     x, weight, bias, stride, padding, dilation, groups = y.args
     if isinstance(padding, str) or len(x.dims) != len(weight.dims):
-        raise Refused(
-            f"{y.op} with padding={padding!r} or without a batch has no rule.", "Write the padding as numbers."
-        )
+        yield from vjp(y, g)
+        return
     graph = y.graph
     options: tuple[tuple[str, Any], ...] = (
         ("stride", stride),
@@ -41,3 +39,14 @@ def unfold(y: Node, g: Any) -> Pairs:
     x, kernel, dilation, padding, stride = y.args
     size = (y.graph.size(x, -2), y.graph.size(x, -1))
     yield x, y.graph.make("fold", g, size, kernel, dilation, padding, stride)
+
+
+@rule
+def vjp(y: Node, g: Any) -> Pairs:
+    """The operation's own vector-Jacobian product, asked of torch.func: the one call is done again, nothing else is."""
+    wanted = [n for n in dict.fromkeys(y.operands) if n.needs_grad]
+    made = y.graph.make("vjp", y, tuple(wanted), g)
+    for i, operand in enumerate(wanted):
+        part = y.graph.make("item", made, i)
+        part.dims = operand.dims
+        yield operand, part

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradsmith.deriving.node import Node, value_of
-from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.structured.kernels import vjp
 from gradsmith.deriving.structured.registry import Pairs, rule
 
 
@@ -68,7 +68,8 @@ def diagonal(y: Node, g: Any) -> Pairs:
     x, offset, a, b = y.args
     rank = len(x.dims)
     if x.value.shape[value_of(a)] != x.value.shape[value_of(b)]:
-        raise Refused("the diagonal of an oblong matrix has no rule.")
+        yield from vjp(y, g)
+        return
     y.graph.agree(x.dims[value_of(a)], x.dims[value_of(b)])
     yield x, y.graph.call("diag_embed", (g, offset, value_of(a) % rank - rank, value_of(b) % rank - rank), {})
 
@@ -77,7 +78,8 @@ def diagonal(y: Node, g: Any) -> Pairs:
 def diag(y: Node, g: Any) -> Pairs:
     x, offset = y.args
     if len(x.dims) == 2 and x.value.shape[0] != x.value.shape[1]:
-        raise Refused("the diagonal of an oblong matrix has no rule.")
+        yield from vjp(y, g)
+        return
     yield x, y.graph.make("diag", g, offset)
 
 
@@ -96,7 +98,8 @@ def repeat(y: Node, g: Any) -> Pairs:
 def repeat_interleave(y: Node, g: Any) -> Pairs:
     x, repeats, dim = y.args
     if dim is None or (isinstance(repeats, Node) and repeats.is_tensor):
-        raise Refused("repeat_interleave without dim, or with a tensor of repeats, has no rule.")
+        yield from vjp(y, g)
+        return
     d = value_of(dim) % len(x.dims)
     shape = [y.graph.size(x, i) for i in range(len(x.dims))]
     yield x, g.reshape((*shape[: d + 1], repeats, *shape[d + 1 :])).sum(d + 1)
@@ -106,5 +109,6 @@ def repeat_interleave(y: Node, g: Any) -> Pairs:
 def pad(y: Node, g: Any) -> Pairs:
     x, widths, mode, _ = y.args
     if mode != "constant":
-        raise Refused(f"F.pad with mode={mode!r} has no rule.")
+        yield from vjp(y, g)
+        return
     yield x, y.graph.make("pad", g, tuple(-w for w in widths), "constant", None)

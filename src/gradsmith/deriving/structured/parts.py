@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradsmith.deriving.node import Node
+from gradsmith.deriving.structured.kernels import vjp
 from gradsmith.deriving.structured.registry import Pairs
 
 
@@ -23,6 +24,12 @@ def of_parts(node: Node, parts: dict[int, Any]) -> Pairs:
         yield x, graph.zeros_of(g, x).scatter_add(dim, indices, g)
         return
     some = next(iter(parts.values()))
+    if operation.structured == "vjp":
+        given = [
+            parts.get(i) or graph.call("zeros_like", (graph.make("item", node, i),), {}) for i in range(len(node.value))
+        ]
+        yield from vjp(node, tuple(given))
+        return
     whole = tuple(
         parts[i] if i in parts else graph.zeros_of(some, graph.make("item", node, i)) for i in range(len(node.value))
     )

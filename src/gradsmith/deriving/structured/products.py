@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradsmith.deriving.node import Node
-from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.structured.kernels import vjp
 from gradsmith.deriving.structured.registry import Pairs, rule
 
 
@@ -31,7 +31,8 @@ def matmul(y: Node, g: Any) -> Pairs:
 def linear(y: Node, g: Any) -> Pairs:
     x, weight, bias = y.args
     if len(weight.dims) != 2:
-        raise Refused("linear with a weight that is not a matrix has no rule.")
+        yield from vjp(y, g)
+        return
     yield x, g @ weight
     rows = lambda t: t.flatten(0, -2) if len(t.dims) > 2 else t.unsqueeze(0) if len(t.dims) == 1 else t  # noqa: E731
     yield weight, rows(g).mT @ rows(x)
@@ -43,7 +44,8 @@ def linear(y: Node, g: Any) -> Pairs:
 def bilinear(y: Node, g: Any) -> Pairs:
     a, b, weight, bias = y.args
     if len(a.dims) != 2:
-        raise Refused("bilinear with other than two dimensions has no rule.", "Write it with einsum.")
+        yield from vjp(y, g)
+        return
     product = lambda text, *t: y.graph.make("einsum", text, t)  # noqa: E731
     yield a, product("no,nj,oij->ni", g, b, weight)
     yield b, product("no,ni,oij->nj", g, a, weight)
@@ -55,24 +57,36 @@ def bilinear(y: Node, g: Any) -> Pairs:
 @rule
 def einsum(y: Node, g: Any) -> Pairs:
     equation, operands = y.args
-    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    inputs, _, output = equation.partition("->")
     terms = inputs.split(",")
-    if not arrow or "." in equation or any(len(set(t)) < len(t) for t in terms):
-        raise Refused(
-            f"einsum {equation!r} has no rule.", "Name every index once per operand, and write the result after ->."
-        )
+    if any(len(set(t.replace("...", ""))) < len(t.replace("...", "")) for t in terms) or len(set(output)) < len(
+        output.replace("...", ".")
+    ):
+        yield from vjp(y, g)  # a diagonal
+        return
     for i, tensor in enumerate(operands):
         if not tensor.needs_grad:
             continue
         others = [(t, o) for j, (t, o) in enumerate(zip(terms, operands)) if j != i]
         known = set(output) | {label for t, _ in others for label in t}
-        kept = "".join(label for label in terms[i] if label in known)
+        own = terms[i]
+        kept = "".join(label for label in own if label in known)
+        if "..." in own and "..." not in output and all("..." not in t for t, _ in others):
+            yield from vjp(y, g)
+            return
         made = y.graph.make(
             "einsum", ",".join([output, *(t for t, _ in others)]) + "->" + kept, (g, *(o for _, o in others))
         )
-        for at, label in enumerate(terms[i]):
-            made = made.unsqueeze(at) if label not in known else made
-        yield tensor, made if kept == terms[i] else made.expand(y.graph.shape_of(tensor))
+        if kept == own:
+            yield tensor, made
+            continue
+        for at, label in enumerate(own.replace("...", ".")):
+            made = (
+                made.unsqueeze(at if "." not in own else at - len(own.replace("...", ".")))
+                if label not in known
+                else made
+            )
+        yield tensor, made.expand(y.graph.shape_of(tensor))
 
 
 @rule
@@ -86,7 +100,8 @@ def outer(y: Node, g: Any) -> Pairs:
 def solve(y: Node, g: Any) -> Pairs:
     a, b = y.args
     if len(b.dims) != len(a.dims) or len(b.dims) < 2:
-        raise Refused("solve with a vector has no rule.", "Write b.unsqueeze(-1).")
+        yield from vjp(y, g)
+        return
     grad_b = y.graph.call("solve", (a.mT, g), {})
     yield b, grad_b
     yield a, -(grad_b @ y.mT)

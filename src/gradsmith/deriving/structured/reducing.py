@@ -6,7 +6,7 @@ from typing import Any
 
 from gradsmith.deriving.dims import reduced
 from gradsmith.deriving.node import Node, value_of
-from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.structured.kernels import vjp
 from gradsmith.deriving.structured.moving import at
 from gradsmith.deriving.structured.registry import Pairs, rule
 
@@ -67,7 +67,8 @@ def nansum(y: Node, g: Any) -> Pairs:
 def prod(y: Node, g: Any) -> Pairs:
     x = y.args[0]
     if bool((x.value == 0).any()):
-        raise Refused("prod of a zero has no rule here.")
+        yield from vjp(y, g)
+        return
     yield x, unreduced(y, g) * unreduced(y, y) / x
 
 
@@ -100,7 +101,7 @@ def norm(y: Node, g: Any) -> Pairs:
     elif isinstance(order, (int, float)) and order > 1:
         yield x, (up * x * x.abs() ** (order - 2) / length ** (order - 1)).masked_fill(zero, 0)
     else:
-        raise Refused(f"the norm of order {order} has no rule.")
+        yield from vjp(y, g)
 
 
 @rule
@@ -114,7 +115,8 @@ def roll(y: Node, g: Any) -> Pairs:
 def cumprod(y: Node, g: Any) -> Pairs:
     x, dim = y.args
     if bool((x.value == 0).any()):
-        raise Refused("cumprod of a zero has no rule here.")
+        yield from vjp(y, g)
+        return
     yield x, (g * y).flip(dim).cumsum(dim).flip(dim) / x
 
 
@@ -122,7 +124,8 @@ def cumprod(y: Node, g: Any) -> Pairs:
 def normalize(y: Node, g: Any) -> Pairs:
     x, p, dim, eps = y.args
     if value_of(p) != 2:
-        raise Refused(f"normalize with p={value_of(p)} has no rule.", "Write the norm out.")
+        yield from vjp(y, g)
+        return
     length = y.graph.make("vector_norm", x, 2, dim, True)
     floor = y.graph.call("clamp", (length,), {"min": eps})
     along = (g * y).sum(dim, keepdim=True) * (length >= eps)
@@ -133,7 +136,8 @@ def normalize(y: Node, g: Any) -> Pairs:
 def diff(y: Node, g: Any) -> Pairs:
     x, n, dim = y.args
     if value_of(n) != 1:
-        raise Refused("diff with n > 1 has no rule.", "Write diff twice.")
+        yield from vjp(y, g)
+        return
     d = value_of(dim) % len(x.dims)
     zero = at(g, d, slice(0, 1)) * 0
     cat_ = lambda *t: y.graph.call("cat", (t, value_of(dim)), {})  # noqa: E731
