@@ -15,10 +15,10 @@ from gradsmith.deriving.guarding import conditions
 from gradsmith.deriving.node import Node
 from gradsmith.deriving.printing import NotAtHand
 from gradsmith.deriving.reading import Reading, read
-from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.refusal import LoopRefused, Refused
 from gradsmith.deriving.saving import Plan, planned
 from gradsmith.deriving.sweep import swept
-from gradsmith.deriving.trying import compared, variations
+from gradsmith.deriving.trying import compared, single_agrees, variations
 
 _numbers = count()
 SINGLE = "float32 inputs"
@@ -42,12 +42,20 @@ def derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     """The first of: exact for every broadcast; sizes of the example tested in forward; ranks, too; every shape."""
     inner: Derived | None = None
     refusal: Refused | None = None
-    literal = False
+    literal = unrolled = False
     attempts = [(False, 0), (True, 1), (True, 2), (True, 3)]
     while attempts:
         trusting, level = attempts.pop(0)
         try:
-            made = _once(fn, args, kwargs, trusting=trusting, level=level, fast=fast, literal=literal)
+            made = _once(
+                fn, args, kwargs, trusting=trusting, level=level, fast=fast, literal=literal, unrolled=unrolled
+            )
+        except LoopRefused as error:
+            refusal = refusal or error
+            if not unrolled:
+                unrolled = True
+                attempts.insert(0, (trusting, level))
+            continue
         except Refused as error:
             refusal = refusal if level == 3 and refusal is not None else error
             continue
@@ -73,8 +81,18 @@ def derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     raise refusal if refusal is not None else Refused("nothing was derived.")
 
 
-def _once(fn: Any, args: Any, kwargs: Any, *, trusting: bool, level: int, fast: bool, literal: bool) -> Derived:
-    reading = read(fn, args, kwargs, trusting=trusting, pinned=level == 3, literal_dtypes=literal)
+def _once(
+    fn: Any,
+    args: Any,
+    kwargs: Any,
+    *,
+    trusting: bool,
+    level: int,
+    fast: bool,
+    literal: bool = False,
+    unrolled: bool = False,
+) -> Derived:
+    reading = read(fn, args, kwargs, trusting=trusting, pinned=level == 3, literal_dtypes=literal, unrolled=unrolled)
     graph = reading.graph
     grads: dict[Node, Node] = {}
     for i, out in enumerate(reading.outputs):
@@ -132,11 +150,7 @@ def _first_wrong(made: Derived) -> str | None:
         for words, varied in variations(made.example):
             if compared(made.reading.fn, made.wrapper, varied, set(made.wanted)) == "wrong":
                 return words
-        single = {
-            n: v.float() if isinstance(v, torch.Tensor) and v.is_floating_point() else v
-            for n, v in made.example.items()
-        }
-        if compared(made.reading.fn, made.wrapper, single, set(made.wanted), rtol=2e-3) == "wrong":
+        if not single_agrees(made.reading.fn, made.wrapper, made.example, set(made.wanted)):
             return SINGLE
         return None
     finally:

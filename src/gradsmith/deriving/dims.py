@@ -220,8 +220,10 @@ def _like_index(graph: Graph, node: Node) -> tuple[Dim, ...]:
 
 def _stack(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
     tensors, dim = node.args
-    if not isinstance(tensors, (tuple, list)):
-        return None
+    if isinstance(tensors, Node):  # a list that a loop has filled
+        count, *inner = tensors.dims
+        at = int(value_of(dim)) % len(tensors.dims)
+        return (*inner[:at], count, *inner[at:])
     dims = tensors[0].dims
     at = int(value_of(dim)) % (len(dims) + 1)
     return (*dims[:at], len(tensors), *dims[at:])

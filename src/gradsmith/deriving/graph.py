@@ -38,16 +38,17 @@ class Graph(Algebra):
         self.pool: dict[Any, Node] = {}
         self.conditions: dict[Node, bool] = {}  # comparisons of numbers that decided a branch
         self.trusted: list[tuple[Any, ...]] = []  # sizes that were taken to be equal
+        self.open_loops: list[Any] = []  # whose body is being read
         self._roots: dict[Any, Any] = {}
         self._count = 0
 
-    def leaf(self, op: str, args: tuple[Any, ...], value: Any) -> Node:
-        """An input, a gradient of an output, a literal."""
+    def leaf(self, op: str, args: tuple[Any, ...], value: Any, like: Any = None) -> Node:
+        """An input, a gradient of an output, a literal; `like` is a value whose shape it is known to have."""
         key = (op, key_of(args))
         if key not in self.pool:
             self.pool[key] = node = self._node(op, args, value)
             if node.is_tensor:
-                node.dims = fresh(self, node)
+                node.dims = like.dims if isinstance(like, Node) else fresh(self, node)
         return self.pool[key]
 
     def literal(self, text: str, value: float) -> Node:
@@ -71,15 +72,18 @@ class Graph(Algebra):
             return self.pool[key]
         node = self._node(op, args, self._compute(op, args) if value is None else value)
         self.pool[key] = node
-        operation = self.operations.get(op)
-        grows = (any(n.needs_grad for n in node.operands) and op not in _OUTSIDE | {"item": 0}) or (
-            op == "item" and args[0].needs_grad
-        )
-        floating = isinstance(node.value, Tensor) and (node.value.is_floating_point() or node.value.is_complex())
-        node.needs_grad = bool(grows) and (floating or node.is_parts) and not (operation is not None and operation.zero)
+        node.inside = frozenset().union(*(n.inside for n in node.operands))
+        node.needs_grad = self.grows(node)
         if node.is_tensor:
             node.dims = dims_of(self, node)
         return node
+
+    def grows(self, node: Node) -> bool:
+        """Does a gradient of an operand reach it?"""
+        op, operation = node.op, self.operations.get(node.op)
+        reached = any(n.needs_grad for n in node.operands) and (op == "item" or op not in _OUTSIDE)
+        floating = isinstance(node.value, Tensor) and (node.value.is_floating_point() or node.value.is_complex())
+        return reached and (floating or node.is_parts) and not (operation is not None and operation.zero)
 
     def _node(self, op: str, args: tuple[Any, ...], value: Any) -> Node:
         self._count += 1
@@ -92,22 +96,25 @@ class Graph(Algebra):
         return None if isinstance(known, frozenset) else known
 
     def _compute(self, op: str, args: tuple[Any, ...]) -> Any:
-        values = [value_of(a) for a in args]
         try:
-            with torch.no_grad():
-                if op in _OUTSIDE:
-                    return _OUTSIDE[op](*values)
-                if op == "python":
-                    return _python(values[0])(*values[1:])
-                if op == "vjp":
-                    return _pulled_back(args[0], args[1], values[2])
-                if op == "create":
-                    return _torch(values[0])(*values[1], **dict(values[2]))
-                if op in INFIX:
-                    return INFIX[op][2](*values)
-                return self.operations[op].run(*values)
+            if op == "vjp":
+                return _pulled_back(args[0], args[1], value_of(args[2]))
+            return self.computed(op, [value_of(a) for a in args])
         except Exception as error:
             raise Refused(f"`{op}` could not be computed on the example: {error}.") from None
+
+    def computed(self, op: str, values: list[Any]) -> Any:
+        """The operation on real values."""
+        with torch.no_grad():
+            if op in _OUTSIDE:
+                return _OUTSIDE[op](*values)
+            if op == "python":
+                return _python(values[0])(*values[1:])
+            if op == "create":
+                return _torch(values[0])(*values[1], **dict(values[2]))
+            if op in INFIX:
+                return INFIX[op][2](*values)
+            return self.operations[op].run(*values)
 
     # ---- sizes
 

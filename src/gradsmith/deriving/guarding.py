@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from gradsmith.deriving.node import Node
@@ -9,20 +10,56 @@ from gradsmith.deriving.printing import Printer
 from gradsmith.deriving.reading import Reading
 
 
-def conditions(reading: Reading, level: int) -> list[str]:
+@dataclass(frozen=True)
+class Test:
+    """What forward tests: the text that is true where it must raise, and the words of the error."""
+
+    fails: str
+    words: str
+
+    def lines(self, name: str) -> list[str]:
+        words = self.words.replace("\\", "\\\\").replace('"', "'")
+        return [f"if {self.fails}:", f'    raise ValueError("{name}: {words}")']
+
+
+def test_of(text: str, truth: bool) -> Test:
+    """`text` must be as it was when forward was read."""
+    if text.count(" == ") == 1 and " and " not in text:
+        text, truth = (text, truth) if truth else (text.replace(" == ", " != "), True)
+    if not truth:
+        return Test(text, f"not derived for {text}")
+    opposite = (
+        text.replace(" == ", " != ") if text.count(" == ") == 1 else f"not {text}" if _closed(text) else f"not ({text})"
+    )
+    return Test(opposite, f"needs {text}")
+
+
+def _closed(text: str) -> bool:
+    """Does `not` in front mean the whole?"""
+    return " and " not in text and " or " not in text
+
+
+def of_values(reading: Reading, printer: Printer) -> list[Test]:
+    """Tests of tensors that forward itself makes, in the names that the printer has."""
+    asked = [(n, truth) for n, truth in reading.graph.conditions.items() if n.is_tensor]
+    return list(dict.fromkeys(test_of(printer.text(node), truth) for node, truth in asked))
+
+
+def conditions(reading: Reading, level: int) -> list[Test]:
     """Comparisons that decided a branch; then by level: 1 sizes that were taken to be equal, 2 ranks, too, 3 every shape."""
     names: dict[Node, str] = {node: name for name, node in reading.inputs.items()}
     printer = Printer(dict(names))
     found = []
     for node, truth in reading.graph.conditions.items():
-        text = printer.text(node)
-        found.append(text if truth else f"not ({text})" if "==" not in text else text.replace("==", "!="))
+        if not node.is_tensor:
+            found.append(test_of(printer.text(node), truth))
     if level == 3:
-        return [*dict.fromkeys(found), *(f"{n.name}.shape == {tuple(n.value.shape)}" for n in reading.tensors)]
+        shapes = [test_of(f"{n.name}.shape == {tuple(n.value.shape)}", True) for n in reading.tensors]
+        return list(dict.fromkeys(found + shapes))
     if level >= 2:
-        found += [f"{n.name}.dim() == {n.value.ndim}" for n in reading.tensors]
+        found += [test_of(f"{n.name}.dim() == {n.value.ndim}", True) for n in reading.tensors]
     if level >= 1:
-        found += _equal_sizes(reading)
+        found += [test_of(text, True) for text in _equal_sizes(reading)]
     return list(dict.fromkeys(found))
 
 

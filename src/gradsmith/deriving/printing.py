@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from gradsmith.deriving.loops.printing import backward_block, forward_block
 from gradsmith.deriving.naming import label, unique
 from gradsmith.deriving.node import OUTSIDE, Node, is_number, key_of, nodes_in
 from gradsmith.deriving.refusal import Refused
@@ -33,7 +34,11 @@ class Statement:
     name: str
     text: str
     node: Node
-    uses: frozenset[str] = frozenset()
+    block: tuple[str, ...] = ()  # the lines of a loop, which makes several names at once
+
+    @property
+    def lines(self) -> list[str]:
+        return list(self.block) or [f"{self.name} = {self.text}"]
 
 
 @dataclass
@@ -44,6 +49,11 @@ class Printer:
     outside: Callable[[Node, str], str] | None = None
     taken: set[str] = field(default_factory=set)
     numbers: set[Node] = field(default_factory=set)  # inputs that are numbers, as far as they were printed
+    stacks: dict[Node, str] = field(default_factory=dict)  # of what a loop keeps: its text
+
+    def inner(self, names: dict[Node, str]) -> Printer:
+        """A printer for the body of a loop."""
+        return Printer({**self.names, **names}, self.outside, self.taken, self.numbers)
 
     def text(self, value: Any, level: int = 0, *, whole: bool = False) -> str:
         """The expression; in parentheses where it binds weaker than `level`."""
@@ -85,6 +95,8 @@ class Printer:
             return f"{self.text(args[0], _ATOM)}[{self.text(args[1])}]", _ATOM
         if op == "vjp":
             return self._vjp(node), _ATOM
+        if op == "kept":
+            return self.stacks[node], _ATOM
         if op == "create":
             shown = [self.text(a) for a in args[1]] + [f"{k}={self.text(v)}" for k, v in args[2]]
             return f"{args[0]}({', '.join(shown)})", _ATOM
@@ -195,12 +207,25 @@ class Printer:
 
     # ---- statements
 
-    def statements(self, targets: Mapping[Node, str]) -> list[Statement]:
-        """Assignments that compute the targets: what is used twice, has a name or would be too long stands on its own line."""
-        needed, counts = self._reach(list(targets))
+    def statements(self, targets: Mapping[Node, str], also: Sequence[Node] = ()) -> list[Statement]:
+        """Assignments that compute the targets: what is used twice, has a name or would be too long stands on its own line.
+
+        `also` can be written down afterwards, but has no name of its own.
+        """
+        needed, counts = self._reach([*targets, *also])
+        for node in also:
+            counts[node] = counts.get(node, 0) + 1
         self.taken |= set(targets.values())
         made: list[Statement] = []
         for node in sorted(needed, key=lambda n: n.serial):
+            if node.op in ("loop", "loopback"):
+                made.append(self._loop(node, targets))
+                continue
+            if node in self.names:  # a loop has made it
+                if node in targets and self.names[node] != targets[node]:
+                    made.append(Statement(targets[node], self.names[node], node))
+                    self.names[node] = targets[node]
+                continue
             parts = self._parts(node, needed, targets)
             if parts:
                 text = self.text(node, whole=True)
@@ -214,6 +239,16 @@ class Printer:
             made.append(Statement(name, text, node))
             self.names[node] = name
         return made
+
+    def _loop(self, node: Node, targets: Mapping[Node, str]) -> Statement:
+        if node.op == "loop":
+            lines, results = forward_block(self, node, [t for t in targets if t.op == "kept" and t.args[0] is node])
+            self.stacks |= {n: text for n, text in results.items() if n.op == "kept"}
+            results = {n: name for n, name in results.items() if n.op != "kept"}
+        else:
+            lines, results = backward_block(self, node, {t: name for t, name in targets.items() if t.op == "item"})
+        self.names |= results
+        return Statement(", ".join(results.values()), "\n".join(lines), node, tuple(lines))
 
     def _parts(self, node: Node, needed: set[Node], targets: Mapping[Node, str]) -> dict[Node, str]:
         """Names for all parts of a tuple, where every part has one: it is unpacked in one line."""
@@ -241,7 +276,7 @@ class Printer:
             seen.add(node)
             if node.op in OUTSIDE:
                 continue
-            for inner in read_by(node) if node.op == "vjp" else nodes_in(node.args):
+            for inner in read_by(node) if node.op in ("vjp", "kept") else nodes_in(node.args):
                 counts[inner] = counts.get(inner, 0) + 1
                 todo.append(inner)
         return seen, counts

@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from gradsmith.deriving import composites
 from gradsmith.deriving.graph import Graph
+from gradsmith.deriving.loops.turns import Appended
 from gradsmith.deriving.memory import Memory, is_all, scattered
 from gradsmith.deriving.node import Node
 from gradsmith.deriving.raising import only_raises
@@ -100,8 +101,8 @@ class Reader(TorchFunctionMode):
         self.literal_dtypes = literal_dtypes
         self.graph = graph
         self.memory = Memory(graph)
+        self.rolled: set[int] = set()  # lines of loops that stay loops
         self.quiet = 0
-        self.turn: tuple[int, int] | None = None
 
     # ---- what is known of a tensor
 
@@ -121,6 +122,8 @@ class Reader(TorchFunctionMode):
                 self._unknown(value)
             return node
         if isinstance(value, (Whole, Real)):
+            return value.node
+        if isinstance(value, Appended):
             return value.node
         if isinstance(value, (tuple, list)):
             return tuple(self.nodes(v) for v in value)
@@ -263,7 +266,7 @@ class Reader(TorchFunctionMode):
         if node.needs_grad and not torch.is_grad_enabled() and node.is_tensor:
             node = self.graph.make("detach", node)
         if node.line is None:
-            node.line, node.turn = user_line(), self.turn
+            node.line = user_line()
         return node
 
     def _given(self, node: Node, of: Tensor | None = None) -> Any:
@@ -307,7 +310,7 @@ class Reader(TorchFunctionMode):
         pairs = tuple((k, self._like(k, v)) for k, v in named.items())
         node = self.graph.make("create", f"torch.{name}", self.nodes(tuple(args)), pairs, value=value)
         if node.line is None:
-            node.line, node.turn = user_line(), self.turn
+            node.line = user_line()
         return self._given(node)
 
     def _like(self, key: str, value: Any) -> Any:

@@ -15,10 +15,12 @@ import torch
 from torch import Tensor
 
 from gradsmith.deriving.graph import Graph
+from gradsmith.deriving.loops.reading import Loops
 from gradsmith.deriving.node import Node
 from gradsmith.deriving.reader import Reader, user_line
+from gradsmith.deriving.rebuilding import rebuilt_for
 from gradsmith.deriving.refusal import Refused
-from gradsmith.deriving.scalars import Mathematics, Real, RealNumbers, Whole, WholeNumbers, number
+from gradsmith.deriving.scalars import Real, Whole, number
 
 _MOST_TURNS = 4
 
@@ -50,10 +52,12 @@ def read(
     trusting: bool,
     pinned: bool = False,
     literal_dtypes: bool = False,
+    unrolled: bool = False,
 ) -> Reading:
     """Run `fn` on copies of the example and write down what it does. Raises Refused where it cannot be derived.
 
     What is read is double. A float64 in the source is the dtype of an input, unless `literal_dtypes` says otherwise.
+    Loops stay loops, unless `unrolled` says that they are read turn by turn.
     """
     function = plain_function(fn)
     signature = inspect.signature(function)
@@ -80,7 +84,7 @@ def read(
         if kind in (kind.VAR_POSITIONAL, kind.VAR_KEYWORD):
             raise Refused(f"forward takes `*{name}`.", "Name its arguments.")
         values[name] = _argument(graph, reader, name, value, wanted, inputs, options)
-    rebuilt: Any = _rebuilt(function, graph)
+    rebuilt: Any = rebuilt_for(function, graph, Loops(reader, unrolled=unrolled))
     outputs, single = _run(reader, rebuilt, values if context is None else {context: _Context(), **values})
     if not any(out.needs_grad for out in outputs):
         raise Refused("no output depends on an input that requires grad.", "Set requires_grad on the example inputs.")
@@ -217,7 +221,9 @@ class Namer:
 
     def refuse_long_loops(self) -> None:
         """A loop is unrolled up to four turns; more would not be readable."""
-        longest = {line: n for (_, line), n in self.visits.items() if n > _MOST_TURNS}
+        longest = {
+            line: n for (_, line), n in self.visits.items() if n > _MOST_TURNS and line not in self.reader.rolled
+        }
         for node in self.reader.graph.pool.values():
             if node.line in longest and node.needs_grad:
                 turns = longest[node.line]
@@ -253,38 +259,3 @@ class Namer:
                 ):
                     node.name = name
         return self._look
-
-
-def _rebuilt(function: Any, graph: Graph) -> types.FunctionType:
-    """The function with `math`, `int` and `float` that keep track of numbers; its own helpers likewise."""
-    scopes: dict[int, dict[str, Any]] = {}
-
-    def scope_of(old: dict[str, Any]) -> dict[str, Any]:
-        if id(old) in scopes:
-            return scopes[id(old)]
-        scopes[id(old)] = new = dict(old)
-        new |= {"int": WholeNumbers, "float": RealNumbers}
-        for name, value in old.items():
-            if value is math or (getattr(value, "__name__", "") == "numpy" and isinstance(value, types.ModuleType)):
-                new[name] = Mathematics(graph, value)
-            elif getattr(value, "__module__", None) == "math" and callable(value):
-                new[name] = getattr(Mathematics(graph, math), value.__name__)
-            elif isinstance(value, types.FunctionType) and _is_users(value):
-                new[name] = again(value)
-        return new
-
-    def again(old: types.FunctionType) -> types.FunctionType:
-        made = types.FunctionType(
-            old.__code__, scope_of(old.__globals__), old.__name__, old.__defaults__, old.__closure__
-        )
-        made.__kwdefaults__ = old.__kwdefaults__
-        return made
-
-    for cell in function.__closure__ or ():
-        if isinstance(cell.cell_contents, Tensor):
-            raise Refused("forward closes over a tensor.", "Make it an argument: as it is, it gets no gradient.")
-    return again(function)
-
-
-def _is_users(function: types.FunctionType) -> bool:
-    return str(function.__module__).split(".")[0] not in ("torch", "numpy", "math", "typing", "functools", "einops")

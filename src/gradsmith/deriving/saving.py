@@ -62,6 +62,8 @@ def read_by(node: Node) -> list[Node]:
     """The values that computing it reads. The vector-Jacobian product of a call reads what the call reads, not its result."""
     if node.op == "vjp":
         return [*node.args[0].operands, *nodes_in(node.args[2])]
+    if node.op == "kept":
+        return [node.args[0]]
     return node.operands
 
 
@@ -75,10 +77,12 @@ def _plan(needed: set[Node], outputs: list[Node], *, twice: bool, fast: bool) ->
         if node in cost:
             continue
         cost[node] = node.nbytes * 16 + (2 if node.op == "input" else 3 if node in outputs else 4)
-        allowed = node.op == "input" or node in outputs or (not twice and node.is_tensor)
+        allowed = (
+            node.op in ("input", *(("kept",) if not twice else ())) or node in outputs or (not twice and node.is_tensor)
+        )
         if not allowed:
             cost[node] = _NEVER
-        inner = [] if node.op in OUTSIDE else [n for n in node.operands if n.is_tensor or n.is_parts]
+        inner = [] if node.op in (*OUTSIDE, "kept") else [n for n in node.operands if n.is_tensor or n.is_parts]
         operands[node] = inner
         if node.op == "input" or _kept(node, inner, twice=twice, fast=fast):
             given.append(node)
@@ -99,8 +103,10 @@ def _plan(needed: set[Node], outputs: list[Node], *, twice: bool, fast: bool) ->
 
 def _kept(node: Node, inner: list[Node], *, twice: bool, fast: bool) -> bool:
     """Must this be kept rather than computed again? Draws always; what is expensive or small, if intermediates may be kept."""
-    if _draws(node):
+    if _draws(node) or node.op == "kept":
         return True
+    if node.op == "loop":
+        return not twice
     operation = node.graph.operations.get(node.op)
     if twice or operation is None:
         return False
@@ -117,4 +123,4 @@ def _draws(node: Node) -> bool:
 
 def _costly(plan: Plan) -> bool:
     operations = plan.again[0].graph.operations if plan.again else {}
-    return any(n.op in operations and operations[n.op].kind == "x" for n in plan.again)
+    return any(n.op == "loop" or (n.op in operations and operations[n.op].kind == "x") for n in plan.again)

@@ -26,7 +26,7 @@ def permute(y: Node, g: Any) -> Pairs:
 @rule
 def squeeze(y: Node, g: Any) -> Pairs:
     x, dim = y.args
-    if isinstance(dim, tuple) or dim is None or x.value.shape[value_of(dim)] != 1:
+    if isinstance(dim, tuple) or dim is None or not x.dims or x.value.shape[value_of(dim)] != 1:
         yield x, g.reshape(y.graph.shape_of(x))
     else:
         yield x, g.unsqueeze(dim)
@@ -42,6 +42,10 @@ def at(value: Node, dim: Any, index: Any) -> Any:
 @rule
 def cat(y: Node, g: Any) -> Pairs:
     tensors, dim = y.args
+    if isinstance(tensors, Node):  # a list that a loop has filled: every turn has its slice
+        piece = y.graph.make("floor_divide", y.graph.size(y, value_of(dim)), tensors.dims[0])
+        yield tensors, y.graph.make("split", g, piece, dim)
+        return
     start: Any = None
     for i, tensor in enumerate(tensors):
         size = y.graph.size(tensor, value_of(dim))
@@ -52,6 +56,9 @@ def cat(y: Node, g: Any) -> Pairs:
 
 @rule
 def stack(y: Node, g: Any) -> Pairs:
+    if isinstance(y.args[0], Node):  # a list that a loop has filled
+        yield y.args[0], y.graph.make("unbind", g, y.args[1])
+        return
     for i, tensor in enumerate(y.args[0]):
         yield tensor, at(g, y.args[1], i)
 
