@@ -160,7 +160,7 @@ class Text:
         graph = self.reading.graph
         graph.backward = True
         names = {**{g: str(g.name) for g in self.grads.values()}, **self.saved}
-        taken = set(names.values()) | set(self.arguments) | {"ctx"}
+        taken = set(names.values()) | {"ctx"}
         printer = Printer(names, self._outside, taken)
         targets: dict[Node, str] = {}
         aliases: dict[str, Node] = {}
@@ -178,6 +178,7 @@ class Text:
             for node, gradient in self.gradients.items()
         }
         final |= {node: f"grad_{node.name}" for node in self.gradients if f"grad_{node.name}" in aliases}
+        statements, final = _without_aliases(statements, final)
         lines = []
         if self.saved:
             lines.append(
@@ -210,14 +211,15 @@ class Text:
             for word in _WORD.findall(s.text):
                 if word in makes and makes[word] != s.name:
                     serves[makes[word]] |= serves[s.name]
-        lines = [" = ".join(dict.fromkeys(final.values())) + " = None"]
-        lines += [line for s in statements if len(serves[s.name]) > 1 for line in s.lines]
+        lines = [line for s in statements if len(serves[s.name]) > 1 for line in s.lines]
         order = list(self.reading.inputs.values())
+        guarded: list[str] = []
         for node, name in final.items():
             own = [line for s in statements if serves[s.name] == {name} for line in s.lines]
             if own:
+                guarded.append(name)
                 lines += [f"if ctx.needs_input_grad[{order.index(node)}]:", *_indented(own, 1)]
-        return lines
+        return [" = ".join(guarded) + " = None", *lines] if guarded else lines
 
     def _wrapper(self) -> list[str]:
         parameters = self.reading.signature.parameters.values()
@@ -231,6 +233,14 @@ class Text:
         if self.extra:
             call += "[0]" if self.reading.single else f"[:{len(self.reading.outputs)}]"
         return [*lines, f"    return {call}"]
+
+
+def _without_aliases(statements: list[Statement], final: dict[Node, str]) -> tuple[list[Statement], dict[Node, str]]:
+    """A gradient that a loop leaves behind is returned under the name it has there."""
+    made = {name for s in statements if s.block for name in s.name.split(", ")}
+    same = {s.name: s.text for s in statements if not s.block and s.text in made and s.name in final.values()}
+    kept = [s for s in statements if s.name not in same]
+    return kept, {node: same.get(name, name) for node, name in final.items()}
 
 
 def _parameter(parameter: inspect.Parameter) -> str:

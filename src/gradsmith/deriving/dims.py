@@ -366,6 +366,8 @@ _SHAPES: dict[str, Any] = {
     "create": _created,
     "outer": _outer,
     "einsum": _einsum,
+    "placed": _first,
+    "assign": _first,
     "scatter": _first,
     "scatter_add": _first,
     "index_add": _first,

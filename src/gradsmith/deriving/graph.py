@@ -12,6 +12,7 @@ from torch import Tensor
 from gradsmith.deriving.algebra import Algebra
 from gradsmith.deriving.calls import bound
 from gradsmith.deriving.dims import dims_of, fresh
+from gradsmith.deriving.indices import simpler
 from gradsmith.deriving.node import Node, is_number, key_of, nodes_in, value_of
 from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.table import INFIX, operations
@@ -63,6 +64,12 @@ class Graph(Algebra):
             if known is not None:
                 return known
             args = (args[0], value_of(args[1]) % args[0].value.ndim)
+        if op == "placed" and args[0].op == "placed":
+            args = (args[0].args[0], (*args[0].args[1], *args[1]))
+        if op in ("getitem", "assign"):
+            known = simpler(self, op, args)
+            if known is not None:
+                return known
         if op in ("dtype", "device"):
             args = (_source(self, args[0]),)
         key: tuple[Any, ...] = (op, key_of(args))

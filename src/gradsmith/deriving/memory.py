@@ -112,36 +112,21 @@ def put_back(graph: Graph, whole: Node, op: str, args: tuple[Any, ...], new: Nod
         return graph.make("permute", new, tuple(order.index(i) for i in range(len(order))))
     if op == "narrow":
         dim, start, length = args
-        return graph.make("slice_scatter", whole, new, dim, start, graph.arith("add", start, length), 1)
+        before = (slice(None),) * (value_of(dim) % len(whole.dims))
+        return graph.make("assign", whole, (*before, slice(start, graph.arith("add", start, length))), new)
     if op == "diagonal":
         return graph.make("diagonal_scatter", whole, new, *args)
     raise Refused(f"forward writes into what `{op}` returned, which shares memory.", "Write it out of place.")
 
 
-def scattered(graph: Graph, whole: Node, index: tuple[Any, ...], new: Node) -> Any:
-    """`whole[index] = new`, one integer or slice at a time: y[:, 0, 1:] = v is y[:, 0] written at [:, 1:]."""
+def scattered(graph: Graph, whole: Node, index: tuple[Any, ...], new: Any) -> Any:
+    """`whole[index] = new`, with integers, slices and None."""
     if None in index:
-        new = graph.make(
-            "reshape", new, graph.shape_of(graph.make("getitem", whole, tuple(i for i in index if i is not None)))
-        )
         index = tuple(i for i in index if i is not None)
-    spread = spread_out(index, whole.value.ndim)
-    if any(isinstance(i, bool) or (isinstance(i, Node) and i.is_tensor) for i in spread):
+        new = graph.make("reshape", new, graph.shape_of(graph.make("getitem", whole, index)))
+    if any(isinstance(i, bool) or (isinstance(i, Node) and i.is_tensor) for i in index):
         raise Refused("this assignment to an index has no rule.", "Use torch.where or torch.cat.")
-    return _one_at_a_time(graph, whole, spread, new)
-
-
-def _one_at_a_time(graph: Graph, whole: Node, spread: list[Any], new: Any) -> Any:
-    dim = next((d for d, i in enumerate(spread) if not is_all(i)), None)
-    if dim is None:
-        return new
-    here, rest = spread[dim], spread[dim + 1 :]
-    part = graph.make("getitem", whole, (slice(None),) * dim + (here,))
-    if any(not is_all(i) for i in rest):
-        new = _one_at_a_time(graph, part, [slice(None)] * (dim + isinstance(here, slice)) + rest, new)
-    if isinstance(here, slice):
-        return graph.make("slice_scatter", whole, new, dim, here.start, here.stop, here.step or 1)
-    return graph.make("select_scatter", whole, new, dim, here)
+    return graph.make("assign", whole, index, new)
 
 
 def spread_out(index: tuple[Any, ...], rank: int) -> list[Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from gradsmith.deriving.node import Node, is_number
 
 _WORDS = {
@@ -32,8 +34,17 @@ def label(node: Node) -> str:
     """A name that says what the value is."""
     if node.name:
         return node.name
+    if node.op in ("assign", "placed"):
+        return label(node.args[0])
     if node.op in _MASKS or node.op == "invert":
         return "mask"
+    if (
+        node.op == "item"
+        and node.args[1] == 1
+        and isinstance(node.value, Tensor)
+        and not node.value.is_floating_point()
+    ):
+        return "indices"
     names = list(dict.fromkeys(n.name for n in node.operands if n.name and n.is_tensor))
     if len(names) == 2 and len("".join(names)) < 20:
         joining = {"sub": "minus", "add": "plus", "div": "over", "mul": "times"}.get(node.op)

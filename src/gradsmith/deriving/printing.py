@@ -9,7 +9,9 @@ from typing import Any
 
 import torch
 
+from gradsmith.deriving.indices import as_tuple
 from gradsmith.deriving.loops.printing import backward_block, forward_block
+from gradsmith.deriving.memory import is_all
 from gradsmith.deriving.naming import label, unique
 from gradsmith.deriving.node import OUTSIDE, Node, is_number, key_of, nodes_in
 from gradsmith.deriving.refusal import Refused
@@ -18,6 +20,7 @@ from gradsmith.deriving.table import INFIX, PREFIX
 
 _WIDTH = 92
 _POSITIONAL = ("dim", "dims", "diagonal", "start_dim", "ord", "approximate")
+_SPREAD = ("reshape", "permute", "expand", "repeat", "tile", "new_zeros", "new_ones", "flip")
 _ATOM = 12
 
 
@@ -49,6 +52,7 @@ class Printer:
     outside: Callable[[Node, str], str] | None = None
     taken: set[str] = field(default_factory=set)
     numbers: set[Node] = field(default_factory=set)  # inputs that are numbers, as far as they were printed
+    counts: dict[Node, int] = field(default_factory=dict)  # how often a value is read, in what is printed
     stacks: dict[Node, str] = field(default_factory=dict)  # of what a loop keeps: its text
 
     def inner(self, names: dict[Node, str]) -> Printer:
@@ -100,6 +104,12 @@ class Printer:
         if op == "create":
             shown = [self.text(a) for a in args[1]] + [f"{k}={self.text(v)}" for k, v in args[2]]
             return f"{args[0]}({', '.join(shown)})", _ATOM
+        if op == "neg" and args[0].op == "neg" and args[0] not in self.names:
+            return (
+                self._node(args[0].args[0])
+                if args[0].args[0] not in self.names
+                else (self.names[args[0].args[0]], _ATOM)
+            )
         if op in PREFIX:
             loose = op == "neg" and args[0] not in self.names and args[0].op in ("mul", "div") and node.back
             return PREFIX[op][0] + self.text(args[0], 8 if loose else 9), 8 if loose else 9
@@ -152,6 +162,9 @@ class Printer:
                 continue
             named = skipped or param in operation.keyword or (param in operation.defaults and param not in _POSITIONAL)
             skipped = named
+            if method and i == 1 and operation.name in _SPREAD and isinstance(value, tuple) and value:
+                shown += [self.text(v) for v in value]
+                continue
             shown.append((f"{param}=" if named and i else "") + self.text(value, _ATOM if method and not i else 0))
         if method:
             return f"{shown[0]}.{operation.name}({', '.join(shown[1:])})"
@@ -184,7 +197,9 @@ class Printer:
             return f"torch.broadcast_shapes({shapes})" + (".numel()" if tail == "numel()" else "")
         if tail == "shape":
             return self.text(tuple(x.dims))
-        return "(" + " * ".join(self.text(d, 9) for d in x.dims) + ")" if x.dims else "1"
+        if len(x.dims) < 2:
+            return self.text(x.dims[0], 9) if x.dims else "1"
+        return "(" + " * ".join(self.text(d, 9) for d in x.dims) + ")"
 
     def _size(self, node: Node) -> str:
         x, dim = node.args
@@ -215,11 +230,21 @@ class Printer:
         needed, counts = self._reach([*targets, *also])
         for node in also:
             counts[node] = counts.get(node, 0) + 1
+        self.counts = counts
         self.taken |= set(targets.values())
         made: list[Statement] = []
+        begun = {
+            n.args[0] for n in needed if n.op in ("placed", "assign") and _fresh(n.args[0]) and counts[n.args[0]] == 1
+        }
+        begun -= set(targets)
         for node in sorted(needed, key=lambda n: n.serial):
             if node.op in ("loop", "loopback"):
                 made.append(self._loop(node, targets))
+                continue
+            if node.op in ("placed", "assign"):
+                made += self._written(node, targets, needed)
+                continue
+            if node in begun:
                 continue
             if node in self.names:  # a loop has made it
                 if node in targets and self.names[node] != targets[node]:
@@ -240,6 +265,34 @@ class Printer:
             self.names[node] = name
         return made
 
+    def _written(self, node: Node, targets: Mapping[Node, str], needed: set[Node]) -> list[Statement]:
+        """Writes into parts, as a person writes them: a tensor, then `x[:, 0] = ...` line by line."""
+        users = [n for n in needed if node in n.operands]
+        if node not in targets and len(users) == 1 and users[0].op in ("assign", "placed") and users[0].args[0] is node:
+            return []  # the first of several writes into one tensor: told with the last
+        base, places = written_into(node, needed, targets)
+        name = targets.get(node) or self._plain_name(node)
+        inlined = base not in self.names and (_fresh(base) or base.back)
+        first = self.text(base) if inlined else f"{self.text(base, _ATOM)}.clone()"
+        lines = [f"{name} = {first}"]
+        for i, (index, value, sign) in enumerate(places):
+            sign = sign if i or base.op != "new_zeros" else "="
+            lines.append(f"{name}[{self.index(index)}] {sign} {self.text(value)}")
+        self.names[node] = name
+        return [Statement(name, "\n".join(lines), node, tuple(lines))]
+
+    def _plain_name(self, node: Node) -> str:
+        if node.grad_of is not None:
+            return unique(f"grad_{label(node.grad_of)}", self.taken)
+        return unique(label(node), self.taken)
+
+    def index(self, index: Any) -> str:
+        """What stands between the brackets."""
+        parts = list(index)
+        while len(parts) > 1 and is_all(parts[-1]) and Ellipsis not in [p for p in parts if not isinstance(p, Node)]:
+            parts.pop()
+        return ", ".join(self.text(part) for part in parts)
+
     def _loop(self, node: Node, targets: Mapping[Node, str]) -> Statement:
         if node.op == "loop":
             lines, results = forward_block(self, node, [t for t in targets if t.op == "kept" and t.args[0] is node])
@@ -259,11 +312,11 @@ class Printer:
         if (
             users
             or len(items) < len(node.value)
-            or not all(n.name for n in items.values())
+            or not any(n.name for n in items.values())
             or set(items.values()) & set(targets)
         ):
             return {}
-        return {items[i]: unique(str(items[i].name), self.taken) for i in sorted(items)}
+        return {items[i]: unique(label(items[i]), self.taken) for i in sorted(items)}
 
     def _reach(self, targets: list[Node]) -> tuple[set[Node], dict[Node, int]]:
         seen: set[Node] = set()
@@ -298,6 +351,36 @@ class Printer:
         if (uses > 1 and not simple) or len(self.text(node, whole=True)) > _WIDTH - 20:
             return unique(f"grad_{label(node.grad_of)}" if node.grad_of is not None else label(node), self.taken)
         return None
+
+
+def _fresh(node: Node) -> bool:
+    """Does it make memory of its own, that nothing else can see?"""
+    return node.op in (
+        "new_zeros",
+        "zeros_like",
+        "ones_like",
+        "new_full",
+        "full_like",
+        "create",
+        "empty_like",
+        "new_empty",
+    )
+
+
+def written_into(node: Node, needed: set[Node], targets: Mapping[Node, str]) -> tuple[Node, list[tuple[Any, Any, str]]]:
+    """The tensor that is written into, and every (index, value), for a chain of writes that nothing else reads."""
+    places: list[tuple[Any, Any, str]] = []
+    while True:
+        base = node.args[0]
+        if node.op == "placed":
+            places[:0] = [(as_tuple(index), value, "+=") for index, value in node.args[1]]
+        else:
+            places.insert(0, (as_tuple(node.args[1]), node.args[2], "="))
+        users = [n for n in needed if base in n.operands]
+        if base.op in ("assign", "placed") and base not in targets and len(users) == 1 and base in needed:
+            node = base
+            continue
+        return base, places
 
 
 def _same_dims(a: Node, b: Node) -> bool:

@@ -101,6 +101,7 @@ class Reader(TorchFunctionMode):
         self.literal_dtypes = literal_dtypes
         self.graph = graph
         self.memory = Memory(graph)
+        self.promoted: frozenset[tuple[int, str]] = frozenset()  # variables that are tensors from the start
         self.rolled: set[int] = set()  # lines of loops that stay loops
         self.quiet = 0
 
@@ -257,6 +258,8 @@ class Reader(TorchFunctionMode):
             if "has no derivative rule" in refusal.reason:
                 return None
             raise
+        if op == "to" and full[1] is self.graph.make("dtype", full[0]):
+            return full[0]
         return self._result_node(op, full)
 
     def _result_node(self, op: str, args: tuple[Any, ...]) -> Any:

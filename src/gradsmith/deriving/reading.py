@@ -19,7 +19,7 @@ from gradsmith.deriving.loops.reading import Loops
 from gradsmith.deriving.node import Node
 from gradsmith.deriving.reader import Reader, user_line
 from gradsmith.deriving.rebuilding import rebuilt_for
-from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.refusal import Promoted, Refused
 from gradsmith.deriving.scalars import Real, Whole, number
 
 _MOST_TURNS = 4
@@ -53,6 +53,7 @@ def read(
     pinned: bool = False,
     literal_dtypes: bool = False,
     unrolled: bool = False,
+    promoted: frozenset[tuple[int, str]] = frozenset(),
 ) -> Reading:
     """Run `fn` on copies of the example and write down what it does. Raises Refused where it cannot be derived.
 
@@ -73,6 +74,7 @@ def read(
     bound.apply_defaults()
     graph = Graph(trusting=trusting, pinned=pinned)
     reader = Reader(graph, literal_dtypes=literal_dtypes)
+    reader.promoted = promoted
     inputs: dict[str, Node] = {}
     options: dict[str, Any] = {}
     values = {}
@@ -85,7 +87,11 @@ def read(
             raise Refused(f"forward takes `*{name}`.", "Name its arguments.")
         values[name] = _argument(graph, reader, name, value, wanted, inputs, options)
     rebuilt: Any = rebuilt_for(function, graph, Loops(reader, unrolled=unrolled))
-    outputs, single = _run(reader, rebuilt, values if context is None else {context: _Context(), **values})
+    try:
+        outputs, single = _run(reader, rebuilt, values if context is None else {context: _Context(), **values})
+    except Promoted as found:
+        again = {"trusting": trusting, "pinned": pinned, "literal_dtypes": literal_dtypes, "unrolled": unrolled}
+        return read(fn, args, kwargs, **again, promoted=promoted | {found.where})
     if not any(out.needs_grad for out in outputs):
         raise Refused("no output depends on an input that requires grad.", "Set requires_grad on the example inputs.")
     return Reading(call, function.__name__, graph, bound.signature, inputs, options, outputs, single)
@@ -181,7 +187,7 @@ def _run(reader: Reader, function: Callable[..., Any], values: dict[str, Any]) -
         with reader, torch.enable_grad():
             result = function(**values)
         namer.refuse_long_loops()
-    except Refused:
+    except (Refused, Promoted):
         raise
     except Exception as error:
         where = _line_in(error, function)

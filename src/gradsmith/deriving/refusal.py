@@ -20,3 +20,11 @@ class Refused(GradsmithError):
 
 class LoopRefused(Refused):
     """A loop cannot stay a loop; turn by turn it may still be read, if it is short."""
+
+
+class Promoted(Exception):
+    """A variable is a number before a loop and a tensor after its first turn: read again, with a tensor from the start."""
+
+    def __init__(self, where: tuple[int, str]) -> None:
+        super().__init__(where)
+        self.where = where

@@ -155,12 +155,24 @@ def total(node: Node, contributions: list[Any]) -> Any:
             raise LoopRefused("a list that a loop has filled is used twice.", "Stack it once.")
         return contributions[0]
     contributions = [_tiled(node, c) for c in contributions]
+    placed = [c for c in contributions if is_placed(c)]
+    if len(placed) > 1 and not node.inside:
+        rest = [c for c in contributions if not is_placed(c)]
+        base = placed[0].args[0] if not rest else fitted(node, total(node, rest))
+        made: Node = graph.make("placed", base, tuple(place for c in placed for place in c.args[1]))
+        made.dims = node.dims
+        return made
     if len({tuple(map(_identity, c.dims)) for c in contributions}) > 1:
         contributions = [summed(node, c, force=True) for c in contributions]
     result: Any = None
     for c in contributions:
         result = c if result is None else graph.arith("add", result, c)
     return result
+
+
+def is_placed(c: Any) -> bool:
+    """A gradient that is zero but for a part."""
+    return isinstance(c, Node) and c.op == "placed" and c.args[0].op == "new_zeros"
 
 
 def _tiled(node: Node, c: Any) -> Any:

@@ -35,7 +35,7 @@ class Added:
 
     node: Node
     zeros: Node
-    parts: list[tuple[int, Any, Any]] = field(default_factory=list)  # dimension, index, gradient of the part
+    parts: list[tuple[Any, Any]] = field(default_factory=list)  # index, gradient of the part
     whole: Any = None
 
 
@@ -49,7 +49,7 @@ class Back:
         return f"back of {self.loop}"
 
     def wanted(self) -> list[Any]:
-        parts = [v for a in self.added for _, _, v in a.parts] + [a.whole for a in self.added if a.whole is not None]
+        parts = [v for a in self.added for _, v in a.parts] + [a.whole for a in self.added if a.whole is not None]
         return [c.next for c in self.carried if c.next is not None] + parts
 
     def body(self) -> list[Node]:
@@ -97,9 +97,8 @@ class Back:
             for a in self.added:
                 if a.whole is not None:
                     sums[a.node] += swapped(a.whole, values)
-                for dim, index, part in a.parts:
-                    place = (slice(None),) * dim + (swapped(index, values),)
-                    sums[a.node][place] += swapped(part, values)
+                for index, part in a.parts:
+                    sums[a.node][swapped(index, values)] += swapped(part, values)
             carried = {
                 c.leaf: torch.zeros_like(values[c.leaf]) if c.next is None else swapped(c.next, values)
                 for c in self.carried
@@ -148,7 +147,8 @@ def _item(made: Node, i: int, of: Node) -> Node:
 
 def _a_gradient(parts: dict[int, Any]) -> Node:
     found = next(iter(parts.values()))
-    return found.args[0] if found.op in ("unbind", "split") else found
+    source: Node = found.args[0] if found.op in ("unbind", "split") else found
+    return source
 
 
 def _differentiable(new: Any) -> bool:
@@ -185,11 +185,8 @@ def _added(graph: Any, outer: Node, found: list[Any], some: Node, fit: Fit) -> A
     added = Added(outer, graph.zeros_of(some, outer))
     whole = []
     for c in found:
-        zeros = isinstance(c, Node) and c.op in ("select_scatter", "slice_scatter") and c.args[0].op == "new_zeros"
-        if zeros and c.op == "select_scatter":
-            added.parts.append((value_of(c.args[2]) % len(outer.dims), c.args[3], c.args[1]))
-        elif zeros and value_of(c.args[5]) == 1:
-            added.parts.append((value_of(c.args[2]) % len(outer.dims), slice(c.args[3], c.args[4]), c.args[1]))
+        if isinstance(c, Node) and c.op == "placed" and c.args[0].op == "new_zeros":
+            added.parts += c.args[1]
         else:
             whole.append(c)
     if whole:

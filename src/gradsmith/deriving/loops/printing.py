@@ -68,8 +68,9 @@ def backward_block(printer: Printer, node: Node, wanted: dict[Node, str]) -> tup
     items = [node.graph.make("item", node, i) for i in range(len(back.carried) + len(back.added))]
     carried = {}
     for c, item in zip(back.carried, items):
-        carried[c] = unique(c.name, printer.taken)
-        lines.append(f"{carried[c]} = {printer.text(c.init)}")
+        carried[c] = _reused(printer, c.init, c.name) or wanted.get(item) or unique(c.name, printer.taken)
+        if printer.text(c.init) != carried[c]:
+            lines.append(f"{carried[c]} = {printer.text(c.init)}")
         inner.names[c.leaf] = names[item] = carried[c]
     sums = {}
     for a, item in zip(back.added, items[len(back.carried) :]):
@@ -84,9 +85,8 @@ def backward_block(printer: Printer, node: Node, wanted: dict[Node, str]) -> tup
     body = _body(inner, back.wanted())
     end = []
     for a in back.added:
-        for dim, place, part in a.parts:
-            where = ", ".join([":"] * dim + [inner.text(place)])
-            end.append(f"{sums[a]}[{where}] += {inner.text(part)}")
+        for index, part in a.parts:
+            end.append(f"{sums[a]}[{inner.index(index)}] += {inner.text(part)}")
         if a.whole is not None:
             end.append(f"{sums[a]} += {inner.text(a.whole)}")
     nexts = [f"torch.zeros_like({carried[c]})" if c.next is None else inner.text(c.next) for c in back.carried]
@@ -123,10 +123,13 @@ def settled(lines: list[str], moves: list[tuple[str, str]]) -> list[str]:
 
 def _variable(printer: Printer, state: State) -> str:
     """The variable that holds the state: the name of its first value, where only the loop reads that."""
-    init = state.init
-    if isinstance(init, Node) and printer.names.get(init) == state.name and init.op != "input":
-        return state.name
-    return unique(state.name, printer.taken)
+    return _reused(printer, state.init, state.name) or unique(state.name, printer.taken)
+
+
+def _reused(printer: Printer, first: Any, name: str) -> str:
+    """The name of the first value, if it is the one that is wanted and nothing but the loop reads it."""
+    alone = isinstance(first, Node) and printer.names.get(first) == name and printer.counts.get(first, 0) == 1
+    return name if alone else ""
 
 
 def _state(loop: Loop, leaf: Node) -> State:

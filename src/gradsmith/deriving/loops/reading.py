@@ -11,7 +11,7 @@ from gradsmith.deriving.loops.loop import Loop, State
 from gradsmith.deriving.loops.turns import Appended, Turns, turns_of
 from gradsmith.deriving.node import Node, value_of
 from gradsmith.deriving.reader import Reader, user_line
-from gradsmith.deriving.refusal import LoopRefused
+from gradsmith.deriving.refusal import LoopRefused, Promoted
 from gradsmith.deriving.scalars import Real, Whole, number, number_or_plain
 
 
@@ -50,9 +50,10 @@ class Rolled(Begun):
         self.reader, self.graph = reader, reader.graph
         graph = self.graph
         self.loop = Loop(graph, graph.leaf("index", (f"turn {len(graph.pool)}",), 0), turns.count, line=user_line())
-        self.loop.index.name = target if target and target != "_" else "k"
         self.loop.index.inside = frozenset([self.loop])
         self.item = turns.at(number(self.loop.index))
+        counted = isinstance(self.item, Whole) and self.item.node is self.loop.index
+        self.loop.index.name = target if counted and target not in ("", "_") else "i" if counted else "t"
         self.states: dict[str, Any] = {}
         self.before = {n: v for n, v in variables.items() if not n.startswith("__")}
         self.lengths = {n: len(v) for n, v in self.before.items() if isinstance(v, list)}
@@ -78,6 +79,9 @@ class Rolled(Begun):
 
     def _leaf(self, name: str, value: Any, owner: str) -> Any:
         init = self.reader.nodes(value)
+        if (self.loop.line, name) in self.reader.promoted:
+            init = self.graph.make("new_full", self.reader.memory.inputs()[0], (), init, None)
+            value = init.value
         leaf = self.graph.leaf("state", (f"{self.loop} {name}",), value_of(init), like=init)
         leaf.inside = frozenset([self.loop])
         state = State(name, leaf, init)
@@ -134,6 +138,11 @@ class Rolled(Begun):
         for state, part in zip(states, parts):
             state.new = self.reader.nodes(part)
             old = state.leaf.value
+            if not state.leaf.is_tensor and isinstance(part, Tensor):
+                if part.ndim or not part.is_floating_point():
+                    told = f"`{state.name}` is a number before the loop and a tensor after it."
+                    raise LoopRefused(told, "Begin with a tensor of the shape it has in the end.")
+                raise Promoted((self.loop.line or 0, state.name))
             if state.leaf.is_tensor:
                 same = isinstance(state.new, Node) and state.new.is_tensor and state.new.value.shape == old.shape
                 if not same or state.new.value.dtype != old.dtype:

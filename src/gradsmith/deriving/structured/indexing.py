@@ -31,29 +31,14 @@ def getitem(y: Node, g: Any) -> Pairs:
         return
     if len(plain) < len(parts):
         g = _without_ones(g, parts, len(x.dims))
-    steps = _steps(x, spread_out(tuple(plain), len(x.dims)))
-    for source, dim, i in reversed(steps):
-        zeros = y.graph.zeros_of(g, source)
-        if isinstance(i, slice):
-            g = y.graph.make("slice_scatter", zeros, g, dim, i.start, i.stop, 1 if i.step is None else i.step)
-        else:
-            g = y.graph.make("select_scatter", zeros, g, dim, i)
-    yield x, g
+    yield x, put(y.graph.zeros_of(g, x), plain, g)
 
 
-def _steps(x: Node, spread: list[Any]) -> list[tuple[Node, int, Any]]:
-    """x[1:, 2] as x[1:][:, 2]: one slice or integer at a time, so that each has its own scatter."""
-    steps, current, dim = [], x, 0
-    for k, i in enumerate(spread):
-        if is_all(i):
-            dim += 1
-            continue
-        rest = sum(not isinstance(j, slice) for j in spread[:k])
-        last = len(spread) - 1 == k and k > 0
-        steps.append((current, -1 if last else k - rest, i))
-        current = at(current, dim, i)
-        dim += isinstance(i, slice)
-    return steps
+def put(base: Node, index: list[Any], value: Any) -> Any:
+    """`base` with `value` added where the index points, in integers and slices."""
+    made = base.graph.make("placed", base, ((tuple(index), value),))
+    made.dims = base.dims
+    return made
 
 
 def _without_ones(g: Any, parts: tuple[Any, ...], rank: int) -> Any:
@@ -159,3 +144,20 @@ def masked_select(y: Node, g: Any) -> Pairs:
     if mask.value.shape != x.value.shape:
         raise Refused("masked_select with broadcasting has no rule.")
     yield x, y.graph.make("masked_scatter", y.graph.zeros_of(g, x), mask, g)
+
+
+@rule
+def assign(y: Node, g: Any) -> Pairs:
+    x, index, value = y.args
+    if isinstance(x, Node) and x.needs_grad:
+        yield x, y.graph.make("assign", g, index, 0)
+    if isinstance(value, Node):
+        yield value, g[index]
+
+
+@rule
+def placed(y: Node, g: Any) -> Pairs:
+    x, places = y.args
+    yield x, g
+    for index, value in places:
+        yield value, g[index]

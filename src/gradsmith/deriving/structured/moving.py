@@ -67,7 +67,10 @@ def stack(y: Node, g: Any) -> Pairs:
 def narrow(y: Node, g: Any) -> Pairs:
     x, dim, start, length = y.args
     stop = y.graph.arith("add", start, length)
-    yield x, y.graph.make("slice_scatter", y.graph.zeros_of(g, x), g, dim, start, stop, 1)
+    spread = [slice(None)] * (value_of(dim) % len(x.dims)) + [slice(start, stop)]
+    made = y.graph.make("placed", y.graph.zeros_of(g, x), ((tuple(spread), g),))
+    made.dims = x.dims
+    yield x, made
 
 
 @rule
@@ -98,7 +101,7 @@ def repeat(y: Node, g: Any) -> Pairs:
     for i in range(rank):
         shape += [repeats[extra + i], y.graph.size(x, i)]
     dims = (*range(extra), *(extra + 2 * i for i in range(rank)))
-    yield x, g.reshape(tuple(shape)).sum(dims)
+    yield x, g.reshape(tuple(shape)).sum(dims[0] if len(dims) == 1 else dims)
 
 
 @rule
