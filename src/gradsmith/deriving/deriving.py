@@ -169,7 +169,13 @@ def _at_example(made: Derived) -> Refused:
 
 
 def _sums_inside(made: Derived) -> bool:
-    """Is a broadcast summed in the middle of backward rather than at its end?"""
+    """Is a broadcast summed in the middle of backward rather than where a gradient is returned?"""
+    if made.reading.graph.rather_trusting:
+        return True
     backward = made.source.split("def backward", 1)[1].split("\ndef ", 1)[0]
-    inside = [line for line in backward.splitlines() if "sum_to_size(" in line]
-    return any(not line.rstrip().endswith(("shape)", "_shape)")) or line.count("sum_to_size(") > 1 for line in inside)
+    last = tuple(f"grad_{name} = " for name in made.wanted) + ("return ",)
+    inside = [line.strip() for line in backward.splitlines() if "sum_to_size(" in line]
+    return any(
+        not line.startswith(last) or not line.endswith(("shape)", "_shape)")) or line.count("sum_to_size(") > 1
+        for line in inside
+    )

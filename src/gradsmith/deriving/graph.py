@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -39,6 +40,7 @@ class Graph(Algebra):
         self.pool: dict[Any, Node] = {}
         self.conditions: dict[Node, bool] = {}  # comparisons of numbers that decided a branch
         self.trusted: list[tuple[Any, ...]] = []  # sizes that were taken to be equal
+        self.rather_trusting = False  # would it read better if sizes were trusted?
         self.open_loops: list[Any] = []  # whose body is being read
         self._roots: dict[Any, Any] = {}
         self._count = 0
@@ -84,6 +86,15 @@ class Graph(Algebra):
         if node.is_tensor:
             node.dims = dims_of(self, node)
         return node
+
+    @contextmanager
+    def of_forward(self) -> Iterator[None]:
+        """What is made inside belongs to forward: it is not rewritten, has a name, and may be kept."""
+        was, self.backward = self.backward, False
+        try:
+            yield
+        finally:
+            self.backward = was
 
     def grows(self, node: Node) -> bool:
         """Does a gradient of an operand reach it?"""

@@ -25,6 +25,14 @@ _WORDS = {
     "clamp": "clamped",
     "gather": "picked",
     "and": "mask",
+    "expand": "spread",
+    "unsqueeze": "column",
+    "new_zeros": "zeros",
+    "masked_fill": "masked",
+    "sum_to_size": "summed",
+    "scatter_add": "scattered",
+    "permute": "permuted",
+    "vjp": "pulled",
     "or": "mask",
 }
 _MASKS = ("lt", "le", "gt", "ge", "eq", "ne")

@@ -197,9 +197,10 @@ class Printer:
             return f"torch.broadcast_shapes({shapes})" + (".numel()" if tail == "numel()" else "")
         if tail == "shape":
             return self.text(tuple(x.dims))
-        if len(x.dims) < 2:
-            return self.text(x.dims[0], 9) if x.dims else "1"
-        return "(" + " * ".join(self.text(d, 9) for d in x.dims) + ")"
+        sizes = [d for d in x.dims if not is_number(d, 1)]
+        if len(sizes) < 2:
+            return self.text(sizes[0], 9) if sizes else "1"
+        return "(" + " * ".join(self.text(d, 9) for d in sizes) + ")"
 
     def _size(self, node: Node) -> str:
         x, dim = node.args

@@ -23,6 +23,7 @@ from gradsmith.deriving.node import Node
 from gradsmith.deriving.raising import only_raises
 from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.scalars import Real, Whole, number, plain
+from gradsmith.deriving.structured.idioms import stays_whole
 
 _LEAVES = {
     "item": "takes a number out of the tensor",
@@ -219,6 +220,8 @@ class Reader(TorchFunctionMode):
 
     def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         replacement = getattr(composites, name, None) if not name.startswith("_") else None
+        if stays_whole(name, args, kwargs):
+            replacement = None
         if replacement is not None and getattr(replacement, "__module__", "") == composites.__name__:
             return self._inlined(replacement, args, kwargs)
         if name in ("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__") or (

@@ -14,6 +14,7 @@ from gradsmith.deriving.graph import Graph
 from gradsmith.deriving.loops.back import pulled
 from gradsmith.deriving.node import Node, value_of
 from gradsmith.deriving.refusal import LoopRefused, Refused
+from gradsmith.deriving.structured import idioms
 from gradsmith.deriving.table import Operation, compiled
 
 
@@ -43,7 +44,7 @@ def _sweep(graph: Graph, nodes: list[Node], contributions: dict[Node, list[Any]]
             if node.op == "item":
                 parts.setdefault(node.args[0], {})[value_of(node.args[1])] = g
                 continue
-            pairs = _pairs(node, operation, g)
+            pairs = idioms.whole(node, g, fitted) or _pairs(node, operation, g)
         try:
             for operand, contribution in pairs:
                 if isinstance(operand, Node) and operand.needs_grad:

@@ -79,14 +79,14 @@ def backward_block(printer: Printer, node: Node, wanted: dict[Node, str]) -> tup
     start = []
     for value, (kept, ahead) in back.at_hand().items():
         name = unique(label(value), printer.taken)
-        place = f"{index} + {ahead}" if ahead else index
-        start.append(f"{name} = {printer.names[kept.stacked]}[{place}]")
+        turn_number = f"{index} + {ahead}" if ahead else index
+        start.append(f"{name} = {printer.names[kept.stacked]}[{turn_number}]")
         inner.names[value] = name
     body = _body(inner, back.wanted())
     end = []
     for a in back.added:
-        for index, part in a.parts:
-            end.append(f"{sums[a]}[{inner.index(index)}] += {inner.text(part)}")
+        for place, part in a.parts:
+            end.append(f"{sums[a]}[{inner.index(place)}] += {inner.text(part)}")
         if a.whole is not None:
             end.append(f"{sums[a]} += {inner.text(a.whole)}")
     nexts = [f"torch.zeros_like({carried[c]})" if c.next is None else inner.text(c.next) for c in back.carried]
