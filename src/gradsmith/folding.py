@@ -76,6 +76,8 @@ def _explains(root: Finding, symptom: Finding) -> bool:
     """
     if find(root.rule).writes_in in symptom.evidence.get("not caused by writes in", ()):
         return False
+    if root.evidence.get("elsewhere") and symptom.severity == "error":
+        return False  # what was seen on other inputs only is no excuse for what is wrong on these
     conditional = symptom.code.startswith("GS6")
     seen = "check" in root.lenses and RANK[root.severity or "info"] <= RANK[symptom.severity or "info"]
     return _same_place(root, symptom) and (seen or not conditional)

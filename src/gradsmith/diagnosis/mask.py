@@ -33,8 +33,8 @@ gradsmith_inputs = {"Square": lambda: (torch.randn(4, 3, dtype=torch.float64, re
 
 def fits(case: Case) -> Fit | None:
     off = (case.claimed - case.truth).abs()
-    wrong = (off > 1e-6 * case.scale) & case.known
-    right = (off <= 1e-6 * case.scale) & case.known
+    wrong = (off > case.rtol * case.scale) & case.known
+    right = (off <= case.rtol * case.scale) & case.known
     if not bool(wrong.any()) or not bool(right.any()):
         return None
     n, total = int(wrong.sum()), int(case.known.sum())

@@ -40,6 +40,7 @@ class Repair:
     before: str
     after: str
     line: int
+    path: str | None = None  # of a kernel: it may stand in another file
 
 
 def repaired(case: Case, kind: str) -> Fit | None:
@@ -68,6 +69,7 @@ def _fit(repair: Repair) -> Fit:
         f"is right with `{after}` instead of `{before}` (line {repair.line})",
         f"Write `{after}` instead of `{before}` in line {repair.line}.",
         line=repair.line,
+        path=repair.path,
     )
 
 
@@ -122,6 +124,7 @@ def _in_kernel(
 
     target, arguments = case.lab.precise
     run = forward(target, arguments, seed=case.lab.settings.seed)
+    other = case.another  # before anything is changed
     start_s = time.thread_time()
     for kernel in kernels_of_backward(case.lab):
         tree = copy.deepcopy(definition_of(kernel))
@@ -132,10 +135,12 @@ def _in_kernel(
                 with changed(kernel, candidate.tree):
                     fits = _gives(case, run, backward, case.v, case.truth)
                     fits = fits and (wanted is None or _gives(case, run, backward, second, wanted))
+                    fits = fits and (other is None or _holds_elsewhere(case, backward))
             except Exception:  # a random change to somebody's code may raise anything
                 continue
             if fits:
-                return Repair(candidate.kind, candidate.before, candidate.after, candidate.line)
+                path = kernel.__code__.co_filename
+                return Repair(candidate.kind, candidate.before, candidate.after, candidate.line, path)
     return None
 
 
