@@ -6,6 +6,11 @@ mistakes that a script plants in them are named.
     python benchmarks/kernels.py mutants --packages /tmp/kernels/pkgs --seed 24 --count 40
     python benchmarks/kernels.py guard --packages /tmp/kernels/pkgs
 
+Some of the other packages use block pointers, which triton 3.9 has no more: they run with an older triton before the packages.
+
+    python -m pip install --no-deps --target /tmp/kernels/triton-3.4.0 triton==3.4.0
+    python benchmarks/kernels.py verdicts --only others --packages /tmp/kernels/triton-3.4.0:/tmp/kernels/pkgs
+
 Recipes (inputs, and a float64 reference where there is one) are in kernel_recipes/. Every case runs in a process of its own, and
 seconds are those of its CPU.
 """
@@ -106,7 +111,8 @@ def ran(case: Case) -> dict[str, Any]:
         return {"ran": True, "off": None, "seconds": seconds}
     wanted = gradients(case.reference, made, torch.float64)
     off = [
-        float((a.double() - b).abs().max() / b.abs().max().clamp(min=1e-30)) for a, b in zip(got, wanted, strict=True)
+        float((a.to(b.dtype) - b).abs().max() / b.abs().max().clamp(min=1e-30))
+        for a, b in zip(got, wanted, strict=True)
     ]
     return {"ran": True, "off": max(off), "seconds": seconds}
 
@@ -246,7 +252,7 @@ def main() -> None:
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    sys.path.insert(0, chosen.packages)
+    sys.path[:0] = chosen.packages.split(":")
     from gradsmith import catalog
     from gradsmith.lab.triton import shims
 

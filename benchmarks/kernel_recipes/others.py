@@ -13,14 +13,15 @@ lightning = Recipes("lightning_attn", "lightning_attn.ops.triton")
 baselines = Recipes("mlstm_kernels", "mlstm_kernels.baselines")
 mlstm = Recipes("mlstm_kernels", "mlstm_kernels.torch")
 indexing = Recipes("xformers", "xformers.ops.indexing")
+turbot5 = Recipes("turbot5", "turbot5.ops")
 cce = Recipes("cut_cross_entropy", "cut_cross_entropy.cce")
 ROWS = normal(5, 37)
 
 
-@scans("scalar.Scan", uniform(2, 3, 37), normal(2, 3, 37))
+@scans("scalar.Scan", uniform(1, 1, 37), normal(1, 1, 37))
 @scans(
     "complex.Scan",
-    *[Made(lambda: (torch.randn(2, 3, 37, dtype=torch.complex64).mul_(0.7).requires_grad_(),))] * 2,
+    *[Made(lambda: (torch.randn(1, 1, 9, dtype=torch.complex64).mul_(0.7).requires_grad_(),))] * 2,
     name="complex",
 )
 def scalar(forget, inputs):
@@ -98,35 +99,17 @@ def reversed_cumsum(x, _):
     return x.flip(2).cumsum(2).flip(2)
 
 
-@baselines("flash_attention.triton_tutorial._attention", *heads(128, 1, 64, 64), True, 0.125)
-def attention(q, k, v, causal, scale):
-    return F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
-
-
-@mlstm(
+mlstm.alone(
+    "mlstm_parallel",
     "parallel.triton_limit_headdim.fwbw._mlstm_parallel_fwbw_float32",
     *(*heads(128, 1, 64, 64), normal(1, 1, 128), normal(1, 1, 128, through=lambda f: f + 3), 1e-6),
 )
-def mlstm_parallel(q, k, v, i, f, eps):
-    """Stabilised by the largest exponent of each row (Beck et al., 2024)."""
-    total = F.logsigmoid(f).cumsum(-1)
-    gates = total.unsqueeze(-1) - total.unsqueeze(-2) + i.unsqueeze(-2)
-    gates = gates.where(torch.ones(gates.shape[-2:], dtype=torch.bool).tril(), -torch.inf)
-    largest = gates.max(-1, keepdim=True).values
-    scores = q.shape[-1] ** -0.5 * q @ k.transpose(-1, -2) * (gates - largest).exp()
-    norm = torch.maximum(scores.sum(-1, keepdim=True).abs(), (-largest).exp())
-    return scores / (norm + eps) @ v, largest.squeeze(-1), norm.squeeze(-1)
-
-
-STATES = (None, None, None, None, False, True)
-
-
-@mlstm(
+mlstm.alone(
+    "mlstm_chunkwise",
     "chunkwise.triton_limit_chunk.fwbw._mlstm_chunkwise_fwbw_float32",
-    *(*heads(64, 1), normal(1, 1, 64), normal(1, 1, 64, through=lambda f: f + 3), *STATES, 32, 1e-6),
+    *(*heads(64, 1), normal(1, 1, 64), normal(1, 1, 64, through=lambda f: f + 3)),
+    *(None, None, None, None, False, True, 32, 1e-6),
 )
-def mlstm_chunkwise(q, k, v, i, f, *_):
-    return mlstm_parallel(q, k, v, i, f, 1e-6)[0], None, None, None
 
 
 @indexing("_ScaledIndexAdd", Made(lambda: (torch.randn(7, 5, 8),)), ids(5, 0, 3), normal(3, 5, 8), normal(8), 1.3)
@@ -146,6 +129,25 @@ def of_cce():
     return (CCEParams(labels, None, None, "mean", None, False, labels.shape),)
 
 
-@cce("LinearCrossEntropyFunction", normal(8, 32), normal(37, 32), Made(of_cce))
+def half(*shape):
+    return Made(lambda: (torch.randn(shape).bfloat16().requires_grad_(),))
+
+
+@cce("LinearCrossEntropyFunction", half(8, 32), half(37, 32), Made(of_cce))
 def linear_cross_entropy(x, weight, params):
     return F.cross_entropy(x @ weight.T, params.targets)
+
+
+@turbot5("rms_norm.RMSLayerNorm", normal(5, 37), normal(37), 1e-6)
+def t5_rms_norm(x, weight, eps):
+    return srms_norm(x, eps) * weight
+
+
+@turbot5("gated_mlp.GatedMLP", normal(1, 5, 16), normal(24, 16), normal(24, 16), True)
+def t5_gated_mlp(x, gate, up, _):
+    return F.gelu(x @ gate.T, approximate="tanh") * (x @ up.T)
+
+
+@turbot5("flash_attention.FlashAttention", *heads(40, 1), normal(1, 1, 40, 40), False, 0.25)
+def t5_attention(q, k, v, bias, causal, scale):
+    return (scale * q @ k.transpose(-1, -2) + bias).softmax(-1) @ v
