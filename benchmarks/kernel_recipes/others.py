@@ -13,7 +13,6 @@ lightning = Recipes("lightning_attn", "lightning_attn.ops.triton")
 baselines = Recipes("mlstm_kernels", "mlstm_kernels.baselines")
 mlstm = Recipes("mlstm_kernels", "mlstm_kernels.torch")
 indexing = Recipes("xformers", "xformers.ops.indexing")
-turbot5 = Recipes("turbot5", "turbot5.ops")
 cce = Recipes("cut_cross_entropy", "cut_cross_entropy.cce")
 ROWS = normal(5, 37)
 
@@ -136,18 +135,3 @@ def half(*shape):
 @cce("LinearCrossEntropyFunction", half(8, 32), half(37, 32), Made(of_cce))
 def linear_cross_entropy(x, weight, params):
     return F.cross_entropy(x @ weight.T, params.targets)
-
-
-@turbot5("rms_norm.RMSLayerNorm", normal(5, 37), normal(37), 1e-6)
-def t5_rms_norm(x, weight, eps):
-    return srms_norm(x, eps) * weight
-
-
-@turbot5("gated_mlp.GatedMLP", normal(1, 5, 16), normal(24, 16), normal(24, 16), True)
-def t5_gated_mlp(x, gate, up, _):
-    return F.gelu(x @ gate.T, approximate="tanh") * (x @ up.T)
-
-
-@turbot5("flash_attention.FlashAttention", *heads(40, 1), normal(1, 1, 40, 40), False, 0.25)
-def t5_attention(q, k, v, bias, causal, scale):
-    return (scale * q @ k.transpose(-1, -2) + bias).softmax(-1) @ v

@@ -6,7 +6,8 @@ import importlib.util
 import inspect
 import os
 import sys
-from types import FunctionType
+from importlib.machinery import EXTENSION_SUFFIXES
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gradsmith.lab.subject.target import Target
@@ -35,8 +36,11 @@ def gives_addresses(target: Target) -> bool:
 
 
 def leaves_torch(target: Target) -> bool:
-    """Whether numbers are computed outside torch: by a library, an extension, NumPy."""
-    return _mentions(target.path, "data_ptr", "ctypes", "cpp_extension", "numpy")
+    """Whether numbers are computed outside torch: by a library, an extension, NumPy; also in functions it imported."""
+    reached = _reachable(_globals(target))
+    files = {value.__code__.co_filename for value in reached if isinstance(value, FunctionType)}
+    mentioned = any(_mentions(path, "data_ptr", "ctypes", "cpp_extension", "numpy") for path in files | {target.path})
+    return mentioned or any(_is_compiled(value) for value in reached)
 
 
 def runs_kernels(target: Target) -> bool:
@@ -49,8 +53,7 @@ def uses_triton(target: Target) -> bool:
     file = file_named(target.path) if target.path is not None else None
     if file is not None and file.imports.module("triton"):
         return True
-    home = sys.modules.get(getattr(target.function or target.original, "__module__", None) or "")
-    return any(_is_kernel(value) for value in _reachable(vars(home) if home is not None else {}))
+    return any(_is_kernel(value) for value in _reachable(_globals(target)))
 
 
 def interpreted() -> bool:
@@ -97,6 +100,19 @@ def interpreter_note(target: Target) -> list[str]:
     counts = sys.modules.get("gradsmith.lab.triton.counts")
     stood_in = ", ".join(counts.counted()) if counts is not None else ""
     return [f"{note}; gradsmith stood in for: {stood_in}" if stood_in else note]
+
+
+def _globals(target: Target) -> dict[str, Any]:
+    home = sys.modules.get(getattr(target.function or target.original, "__module__", None) or "")
+    return vars(home) if home is not None else {}
+
+
+def _is_compiled(value: Any) -> bool:
+    """A module of machine code, or a function of one; torch's own is not foreign."""
+    name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    if not isinstance(value, (ModuleType, BuiltinFunctionType)) or name is None or name.partition(".")[0] == "torch":
+        return False
+    return str(getattr(sys.modules.get(name), "__file__", None) or "").endswith(tuple(EXTENSION_SUFFIXES))
 
 
 def _reachable(names: dict[str, Any]) -> list[Any]:
