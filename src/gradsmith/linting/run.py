@@ -88,7 +88,8 @@ class Run:
                 continue
             if rule.lint:
                 for function in functions:
-                    self._apply(rule, rule.lint, function, file)
+                    if not function.is_namespace:
+                        self._apply(rule, rule.lint, function, file)
             if rule.lint_layer:
                 for layer in layers:
                     self._apply(rule, rule.lint_layer, layer, file)
@@ -134,7 +135,8 @@ class Run:
             what = f"rule {rule.name} failed on {getattr(subject, 'qualname', 'the file')}"
             self.skipped.append(Skipped(file.path, f"{what}: {one_line(error)} (--debug shows where)"))
             return
-        self.found += [Found.of(f, subject, file) for f in findings]
+        found = [Found.of(f, subject, file) for f in findings]
+        self.found += [f for f in found if not f.stands_in.is_dead(f.finding.line or 0)]
 
     def _placed(self, finding: Finding) -> Finding:
         book = self.notebooks.get(finding.path or "")

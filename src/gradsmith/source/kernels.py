@@ -61,6 +61,9 @@ class Kernel:
                 for target in node.targets:
                     for name in _names_of(target):
                         found.setdefault(name, []).append(node.value)
+            elif isinstance(node, ast.For):
+                for name in _names_of(node.target):
+                    found.setdefault(name, []).append(node.iter)
             elif isinstance(node, (ast.AugAssign, ast.AnnAssign)) and isinstance(node.target, ast.Name) and node.value:
                 found.setdefault(node.target.id, []).append(node.value)
         return found
@@ -85,6 +88,18 @@ class Kernel:
                 seen.add(name)
                 waiting += [n.id for v in self.assigned.get(name, ()) for n in ast.walk(v) if isinstance(n, ast.Name)]
         return seen
+
+    def offsets(self, pointer: ast.expr | None) -> frozenset[str]:
+        """What is added to the tensor's own pointer, term by term, as text; names that are assigned once are written out."""
+        parameters = {a.arg for a in (*self.node.args.posonlyargs, *self.node.args.args, *self.node.args.kwonlyargs)}
+        terms = [] if pointer is None else self._terms(pointer, 10)
+        return frozenset(ast.unparse(t) for t in terms if not (isinstance(t, ast.Name) and t.id in parameters))
+
+    def _terms(self, node: ast.expr, depth: int) -> list[ast.expr]:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            return [*self._terms(node.left, depth), *self._terms(node.right, depth)]
+        values = self.assigned.get(node.id, ()) if isinstance(node, ast.Name) and depth else ()
+        return self._terms(values[0], depth - 1) if len(values) == 1 else [node]
 
     def axes(self, expression: ast.AST | None) -> set[str]:
         """The axes of the grid on which an expression depends, as they are written."""

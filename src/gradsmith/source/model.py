@@ -33,6 +33,8 @@ class FunctionModel:
     kind: Literal["function", "custom_op"] = "function"
     methods: dict[str, Method] = field(default_factory=dict)
     bases: list[FunctionModel] = field(default_factory=list)
+    # Methods that are assigned in the class body (`setup_context = shared`) and stand where nobody reads.
+    unseen: frozenset[str] = frozenset()
 
     @cached_property
     def qualname(self) -> str:
@@ -125,7 +127,7 @@ class FunctionModel:
     def ctx_escapes(self) -> bool:
         """ctx is handed to other code, which may save, mark or read things that we do not see."""
         around = [*self.before, *([self.backward] if self.backward else [])]
-        return any(m.context.escapes for m in around)
+        return any(m.context.escapes for m in around) or any(model.unseen for model in (self, *self._ancestors()))
 
     @property
     def materializes(self) -> bool:
@@ -159,6 +161,23 @@ class FunctionModel:
                 kind = arguments[0].value if arguments and isinstance(arguments[0], ast.Constant) else ""
                 return Declaration("surrogate" if dotted.endswith("surrogate") else "approximate", str(kind))
         return None
+
+    @cached_property
+    def is_namespace(self) -> bool:
+        """Nobody applies it, and somebody calls its methods: a class that only holds functions together.
+
+        Asked of all files that mention it. Where none mentions it, whoever imports it may apply it.
+        """
+        if self.kind != "function" or not isinstance(self.node, ast.ClassDef):
+            return False
+        project = self.file.project
+        word = f"{self.name}."
+        texts = [f.text for f in project.files if f is self.file or word in f.text] if project else [self.file.text]
+        # forward(None, ...) is what somebody writes who forgot apply, not what a holder of functions is for.
+        if any(f"{word}apply" in text or f"{word}forward(None" in text for text in texts):
+            return False
+        called = any(f"{word}{name}(" in text for text in texts for name in ("forward", "backward"))
+        return called and not any(self in other.bases for other in self.file.functions)
 
     @cached_property
     def has_gradient(self) -> bool:
@@ -233,12 +252,30 @@ class FunctionModel:
 def from_class(node: ast.ClassDef, file: FileModel, has_setup_context: bool = False) -> FunctionModel:
     """The model of an autograd.Function."""
     found = {n.name: n for n in _functions(node)}
-    model = FunctionModel(node.name, node, file)
-    new_style = has_setup_context or "setup_context" in found
+    assigned = _assigned(node)
+    for name, value in assigned.items():
+        body = file.function_named(value) if value is not None and value not in file.imports.names else None
+        if body is not None and name not in found:
+            found[name] = body
+    model = FunctionModel(node.name, node, file, unseen=frozenset(assigned.keys() - found.keys()))
+    new_style = has_setup_context or "setup_context" in found or "setup_context" in assigned
     for name in METHODS:
         if name in found:
             model.methods[name] = method_from(found[name], name, file, new_style)
     return model
+
+
+def _assigned(node: ast.ClassDef) -> dict[str, str | None]:
+    """Methods that the class body takes from elsewhere: `setup_context = shared`, `backward = staticmethod(other)`."""
+    found: dict[str, str | None] = {}
+    for statement in node.body:
+        for target in statement.targets if isinstance(statement, ast.Assign) else ():
+            if isinstance(target, ast.Name) and target.id in METHODS and isinstance(statement, ast.Assign):
+                value = statement.value
+                if isinstance(value, ast.Call) and len(value.args) == 1:
+                    value = value.args[0]
+                found[target.id] = value.id if isinstance(value, ast.Name) else None
+    return found
 
 
 def _functions(node: ast.ClassDef) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
