@@ -88,7 +88,9 @@ def _draws() -> list[Path]:
 
 def _other_text() -> str:
     """The words of every tracked file but those of this benchmark."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=HERE.parent.parent, capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=HERE.parent.parent, capture_output=True, text=True, check=True
+    )
     paths = [HERE.parent.parent / p for p in listed.stdout.split("\0") if p and not p.startswith("benchmarks/projects")]
     return "-".join(fresh_packages._words(p.read_text(errors="replace")) for p in paths if p.is_file())
 

@@ -188,9 +188,7 @@ def _function_classes(files: Sequence[FileModel]) -> list[_Class]:
     return list(known)
 
 
-def _parents(
-    item: _Class, base: str, by_name: dict[str, list[_Class]], at_hand: dict[str, FileModel]
-) -> list[_Class]:
+def _parents(item: _Class, base: str, by_name: dict[str, list[_Class]], at_hand: dict[str, FileModel]) -> list[_Class]:
     """The class that a base name means: one of the same file, or one of the file it is imported from; else nobody knows."""
     last = base.rpartition(".")[2]
     candidates = [c for c in by_name.get(last, ()) if c is not item]

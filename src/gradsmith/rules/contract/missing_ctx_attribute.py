@@ -92,8 +92,10 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
 
 
 def _is_conditional(backward: Method, node: ast.AST) -> bool:
-    return bool(backward.guards(node)) or backward.in_nested_function(node) or any(
-        isinstance(parent, (ast.Try, ast.IfExp)) for parent in backward.ancestors(node)
+    return (
+        bool(backward.guards(node))
+        or backward.in_nested_function(node)
+        or any(isinstance(parent, (ast.Try, ast.IfExp)) for parent in backward.ancestors(node))
     )
 
 

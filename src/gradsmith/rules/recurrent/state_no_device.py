@@ -82,7 +82,7 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
 def _device_chosen(method: Method, node: ast.expr) -> bool:
     """`if x.is_cuda: h = torch.zeros(n).cuda()`, and this is the other branch."""
     tested = [n for guard in method.guards(node) for n in nodes_under(guard.test)]
-    return any(isinstance(n, ast.Attribute) and n.attr in ("is_cuda", "cuda", "device", "is_cpu") for n in tested)
+    return any(isinstance(n, ast.Attribute) and n.attr in know.ABOUT_DEVICES for n in tested)
 
 
 def _assigned(method: Method, node: ast.expr) -> set[str]:

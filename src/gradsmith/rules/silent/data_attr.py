@@ -121,7 +121,9 @@ def _handed_over(method: Method, node: ast.Attribute) -> bool:
     if _is_foreign_argument(method, whole):
         return True
     statement = method.file.parents.get(whole)
-    if not (isinstance(statement, ast.Assign) and statement.value is whole and isinstance(statement.targets[0], ast.Name)):
+    if not (
+        isinstance(statement, ast.Assign) and statement.value is whole and isinstance(statement.targets[0], ast.Name)
+    ):
         return False
     name = statement.targets[0].id
     reads = [n for n in method.nodes if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
