@@ -56,8 +56,8 @@ def _after(method: Method, node: ast.stmt, bound: Bound, found: Assured) -> Boun
     if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
         # A loop over nothing is not what anybody means: its body counts as run once.
         inside = _block(method, node.body, bound | _stored(method, getattr(node, "target", None)), found)
-        after = inside if inside is not None else bound
-        return _block(method, node.orelse, after, found) if node.orelse else after
+        left = inside if inside is not None else bound
+        return _block(method, node.orelse, left, found) if node.orelse else left
     if isinstance(node, (ast.With, ast.AsyncWith)):
         taken = [_stored(method, item.optional_vars) for item in node.items]
         return _block(method, node.body, bound.union(*taken), found)

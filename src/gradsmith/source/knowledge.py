@@ -331,7 +331,7 @@ PRODUCTS = _words("matmul mm bmm einsum linear addmm mv")
 TRANSPOSES = _words("t T mT transpose")
 # Choose a precision, or ask which one is chosen.
 ABOUT_PRECISION = _words("to type type_as float half bfloat16 double is_autocast_enabled get_autocast_dtype autocast")
-# NumPy's ways to read what is not an argument.
 # What somebody asks who chooses by device.
 ABOUT_DEVICES = _words("is_cuda cuda device is_cpu")
+# NumPy's ways to read what is not an argument.
 NUMPY_STATE = _words("load memmap fromfile loadtxt genfromtxt geterr get_printoptions getbufsize")

@@ -82,8 +82,8 @@ def _put(node: ast.AST) -> list[tuple[ast.Name, ast.expr]]:
         held = [t.value for t in node.targets if isinstance(t, ast.Subscript)]
         return [(h, node.value) for h in held if isinstance(h, ast.Name)]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PUTS and node.args:
-        held = node.func.value
-        return [(held, node.args[-1])] if isinstance(held, ast.Name) else []
+        holder = node.func.value
+        return [(holder, node.args[-1])] if isinstance(holder, ast.Name) else []
     return []
 
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from gradsmith.findings import Finding
 from gradsmith.source.walk import nodes_under
@@ -90,7 +90,7 @@ def _accumulates(node: ast.Call, dotted: str | None) -> bool:
     return named and (dotted == "torch.autograd.backward" or not (dotted or "").startswith("torch."))
 
 
-def _is_grad(node: ast.AST) -> bool:
+def _is_grad(node: ast.AST) -> TypeGuard[ast.Attribute]:
     return isinstance(node, ast.Attribute) and node.attr == "grad"
 
 
