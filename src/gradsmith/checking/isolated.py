@@ -63,7 +63,8 @@ def check_isolated(fn: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], opt
         if inputs or kwargs:
             job.tensors = str(Path(zygote.folder.name) / "inputs.pt")
             _store([list(inputs), kwargs], job.tensors)
-        return next(iter(reports(zygote, job, chosen)))
+        (report,) = reports(zygote, job, chosen)
+        return report
 
 
 def _store(inputs: list[Any], path: str) -> None:
