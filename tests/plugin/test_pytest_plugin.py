@@ -75,7 +75,7 @@ def test_a_project_that_runs_no_function_gets_no_item_and_no_torch(project):
 
 # What any run loads: names, a version, and what notes a call.
 LIGHT = {
-    *("gradsmith.about", "gradsmith.showing", "gradsmith.pytest_plugin"),
+    *("gradsmith.about", "gradsmith.showing", "gradsmith.pytest_plugin", "gradsmith.torch_here"),
     *("gradsmith.inputs", "gradsmith.inputs.latest", "gradsmith.inputs.scaling"),
     *("gradsmith.lab", "gradsmith.lab.process", "gradsmith.lab.process.torch_says"),
     *("gradsmith.lab.subject", "gradsmith.lab.subject.cells"),

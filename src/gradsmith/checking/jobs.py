@@ -6,17 +6,16 @@ The report does not depend on their number: what came out is put together in the
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import queue
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gradsmith.about import MISSING_TORCH
 from gradsmith.checking.subjects import Wanted
-from gradsmith.findings import GradsmithError, Report
+from gradsmith.findings import Report
 from gradsmith.folding import together
+from gradsmith.torch_here import need_torch
 
 if TYPE_CHECKING:
     from gradsmith.lab.process.isolation import Zygote
@@ -40,8 +39,7 @@ def started(how: Running) -> Zygote:
     from gradsmith.checking.isolated import WORKER
     from gradsmith.lab.process.isolation import Limits, Zygote
 
-    if importlib.util.find_spec("torch") is None:
-        raise GradsmithError(MISSING_TORCH.format(what="gradsmith check"))
+    need_torch("gradsmith check")
     return Zygote(Limits(how.seconds, how.bytes), WORKER, warm=how.options.get("level", "standard") != "quick")
 
 

@@ -18,6 +18,7 @@ from gradsmith.findings import Report, plural
 from gradsmith.folding import together
 from gradsmith.linting import lint
 from gradsmith.source import notebook
+from gradsmith.torch_here import newer_than_tested
 
 Advance = Callable[[Report], None]
 
@@ -78,6 +79,8 @@ def linted_and_run(
     with started(how) if work else contextlib.nullcontext() as zygote:
         source = lint(files_of(targets), config=config, **chosen)
         report = _in_cells(run(work, how, advance, zygote)) if work else Report()
+    if work and (note := newer_than_tested()):
+        report.notes.append(note)
     return _with_note(waiting(once_each(together(_narrowed(source, work), report)), calls_of(work)))
 
 

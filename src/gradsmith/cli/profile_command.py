@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
 
 import click
 
-from gradsmith.about import MISSING_TORCH
 from gradsmith.checking.subjects import wanted
 from gradsmith.cli.options import _color, split
 from gradsmith.cli.profile_process import profiled, status
 from gradsmith.findings import GradsmithError
 from gradsmith.report.html_format import render_profiles
 from gradsmith.report.profile_table import render
+from gradsmith.torch_here import need_torch
 
 
 @click.command(
@@ -67,8 +66,7 @@ def command(
 
     TARGETS are files, file.py::Name or package.module:Name. Each subject runs in a process of its own.
     """
-    if importlib.util.find_spec("torch") is None:
-        raise GradsmithError(MISSING_TORCH.format(what="gradsmith profile"))
+    need_torch("gradsmith profile")
     _possible(wishes["compare"], trace, flame, output)
     task = _task(wishes, trace)
     tasks = [

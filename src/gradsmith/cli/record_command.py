@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 
 import click
 
-from gradsmith.about import MISSING_TORCH
 from gradsmith.cli.options import Output, configured, finish, report_options, split
-from gradsmith.findings import GradsmithError
+from gradsmith.torch_here import need_torch
 
 
 @click.command(
@@ -45,8 +43,7 @@ def command(
     debug: bool,
 ) -> None:
     """Run a script, note every custom Function that really runs, and check each on its real inputs."""
-    if importlib.util.find_spec("torch") is None:
-        raise GradsmithError(MISSING_TORCH.format(what="gradsmith record"))
+    need_torch("gradsmith record")
     name, arguments = _called(module, script)
     config = configured(isolated, name if module is None else None)
     from gradsmith.recording.ranks import rank

@@ -20,6 +20,9 @@ from torch import Tensor
 from torch.autograd.function import _SingleLevelFunction
 
 from gradsmith.errors import incorrect_number_of_gradients, invalid_gradient_shape, leaf_in_place
+from gradsmith.torch_here import need_torch
+
+need_torch("gradsmith")
 
 
 def _filled(wording: str, *values: str) -> str:
@@ -189,6 +192,15 @@ def custom_ops() -> list[Any]:
     """The custom operators of this process that have a gradient of their own; each asks `_setup_context_fn` at every call."""
     defined = torch._library.custom_ops.OPDEFS.values()
     return [op for op in defined if op._backward_fn is not None]
+
+
+def children_of(spec: Any) -> Sequence[Any]:
+    """The parts of a nested structure: `TreeSpec` had a list of them, and has a method since."""
+    if hasattr(spec, "children"):
+        parts: Sequence[Any] = spec.children()
+        return parts
+    older: Sequence[Any] = spec.children_specs
+    return older
 
 
 def under_a_transform(tensor: Tensor) -> bool:
