@@ -83,6 +83,8 @@ def _stacked(leaf: Leaf, count: int, generator: torch.Generator) -> Tensor:
     given = leaf.tensor.detach()
     others = [given] * (count - 1)
     if movable(leaf):
-        how = {"differentiable": leaf.differentiable, "known": leaf.domains}
-        others = [redrawn(given, given.shape, generator, **how) for _ in others]
+        others = [
+            redrawn(given, given.shape, generator, differentiable=leaf.differentiable, known=leaf.domains)
+            for _ in others
+        ]
     return torch.stack([given, *others]).contiguous()
