@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-TEACHES = "None is no gradient, and cheaper than zeros"
+TEACHES = "None means no gradient, and is cheaper than zeros"
 BUILTIN = "Tensor.detach"
 SECOND_ORDER = False
 COMPILES = True
