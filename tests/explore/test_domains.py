@@ -65,7 +65,7 @@ def test_small_numbers_are_no_structure() -> None:
 )
 def test_structure_is_seen_and_can_be_broken(example: torch.Tensor, name: str) -> None:
     domain = next(d for d in domains_of(example) if d.name == name)
-    other = broken(example, domain, generator(3))
+    other = broken(example, domain, domains_of(example), generator(3))
     assert other is not None and not domain.contains(other.double())
 
 
@@ -73,7 +73,7 @@ def test_breaking_definiteness_keeps_symmetry() -> None:
     half = torch.randn(4, 4, dtype=torch.float64, generator=generator(0))
     matrix = half @ half.mT + 4 * torch.eye(4, dtype=torch.float64)
     definite = next(d for d in domains_of(matrix) if d.name == "definite")
-    other = broken(matrix, definite, generator(1))
+    other = broken(matrix, definite, domains_of(matrix), generator(1))
     assert other is not None and torch.allclose(other, other.mT)
 
 

@@ -8,7 +8,7 @@ same is done with one tensor passed as both.
 
 Why it matters
 --------------
-A branch on `torch.compiler.is_compiling()`, or a trace that misses a side effect, trains another model than the one that
+A branch on `torch.compiler.is_compiling()`, or a trace that misses a side effect, trains a model that differs from the one that
 was tested.
 
 Known problems
