@@ -63,10 +63,11 @@ def _owned(path: Path) -> None:
 
 
 def _of_another(path: Path) -> None:
-    other = path.with_name("0" * len(path.stem) + path.suffix)
-    other.write_bytes(path.read_bytes())
-    path.write_bytes(b"")
-    os.replace(other, path)
+    """Whole, and the content of an entry that stood elsewhere."""
+    data, at_end = path.read_bytes(), path.suffix == ".so"
+    content = data[:-32] if at_end else data[32:]
+    digest = hashlib.sha256(b"0000" + os.fsencode(path.suffix) + b"\0" + content).digest()
+    path.write_bytes(content + digest if at_end else digest + content)
 
 
 ENTRY: dict[str, Break] = {

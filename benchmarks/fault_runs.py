@@ -16,6 +16,7 @@ from pathlib import Path
 
 SOURCE = os.environ.get("GRADSMITH_SOURCE")  # another checkout's `src`, to compare with
 _MARK = "GRADSMITH_FAULT_RUN"
+_MOST = 600  # processes of one run
 _SETTLED = 3.0  # seconds in which what was ended must be gone
 
 
@@ -87,12 +88,18 @@ class Ground:
 
     def run(self, *words: str, seconds: float = 300.0, **more: str) -> subprocess.CompletedProcess[str]:
         with self.start(*words, **more) as process:
-            try:
-                out, err = process.communicate(timeout=seconds)
-            except subprocess.TimeoutExpired:
-                self.end_all()
-                out, err = process.communicate()
-                err += "\nfaults: it did not end in time"
+            until = time.monotonic() + seconds
+            while True:
+                try:
+                    out, err = process.communicate(timeout=0.5)
+                    break
+                except subprocess.TimeoutExpired:
+                    # This machine comes first: a fault that gets out of hand is ended with all of its processes.
+                    if time.monotonic() > until or len(self.marked()) > _MOST:
+                        self.end_all()
+                        out, err = process.communicate()
+                        err += "\nfaults: it was ended: too long, or too many processes"
+                        break
         return subprocess.CompletedProcess(words, process.returncode, out, err)
 
     def marked(self) -> list[int]:
@@ -106,9 +113,13 @@ class Ground:
         return found
 
     def end_all(self) -> None:
-        for pid in self.marked():
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+        while pids := self.marked():
+            for pid in pids:
+                with contextlib.suppress(OSError):
+                    group = os.getpgid(pid)
+                    # A group at once: what forks meanwhile is in it.
+                    (os.killpg if group in pids else os.kill)(group if group in pids else pid, signal.SIGKILL)
+            time.sleep(0.02)
 
     def left(self, outcome: Outcome) -> Outcome:
         """Note what is still there; it is ended and removed then."""

@@ -47,13 +47,14 @@ DEEDS = {
     "fills the reply pipe with half a line": "flood_pipes(b'x' * 70_000, once=True)",
     "removes the run folder": "[shutil.rmtree(f, ignore_errors=True) for f in run_folders()]",
     "makes the run folder unwritable": "[os.chmod(f, 0o500) for f in run_folders()]",
-    "forks, and both go on": "os.fork()",
-    "forks a sleeper": "os.fork() or time.sleep(10_000)",
-    "forks a daemon in a session of its own": "daemon()",
-    "starts a process in a session of its own": "subprocess.Popen(['sleep', '10000'], start_new_session=True)",
-    "starts a hundred sleepers": "[subprocess.Popen(['sleep', '10000']) for _ in range(100)]",
-    "forks without end": "fork_tree()",
-    "starts a thread that never ends": "threading.Thread(target=time.sleep, args=(10_000,)).start()",
+    "forks, and both go on": "once(os.fork)",
+    "forks a sleeper": "once(os.fork) == 0 and time.sleep(10_000)",
+    "forks a daemon in a session of its own": "once(daemon)",
+    "starts a process in a session of its own": "once(lambda: subprocess.Popen(['sleep', '10000'], start_new_session=True))",
+    "starts a hundred sleepers": "once(lambda: [subprocess.Popen(['sleep', '10000']) for _ in range(100)])",
+    "forks a tree of 63 processes": "fork_tree()",
+    "starts three hundred sleepers": "once(lambda: [subprocess.Popen(['sleep', '10000']) for _ in range(300)]); time.sleep(10_000)",
+    "starts a thread that never ends": "once(threading.Thread(target=time.sleep, args=(10_000,)).start)",
     "starts a thread that kills the process": "threading.Timer(0.2, lambda: os._exit(5)).start(); time.sleep(10_000)",
     "takes memory without end": "hoard = [bytearray(1 << 28) for _ in range(10_000)]",
     "takes memory in a child": "take_in_child()",
@@ -197,8 +198,14 @@ def spin():
         pass
 
 
-def once():
-    '''Only in a worker, not where the file is imported again and again.'''
+done = []
+
+
+def once(action):
+    '''In one call of many: what forks in each of them grows without bound, and takes the machine down.'''
+    if not done:
+        done.append(True)
+        return action()
 """
 _CLASS = """
 

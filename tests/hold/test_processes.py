@@ -21,11 +21,16 @@ from gradsmith.lab.process.stopping import Stopped, orderly, undisturbed
 
 def test_a_signal_waits_until_a_block_is_done_and_comes_once() -> None:
     done = []
-    with pytest.raises(Stopped) as stopped, orderly():
-        with undisturbed():
-            os.kill(os.getpid(), signal.SIGTERM)
-            done.append("all of it")
-        done.append("never")
+
+    def work() -> None:
+        with orderly():
+            with undisturbed():
+                os.kill(os.getpid(), signal.SIGTERM)
+                done.append("all of it")
+            done.append("never")
+
+    with pytest.raises(Stopped) as stopped:
+        work()
     assert done == ["all of it"] and stopped.value.status == 143 and stopped.value.words == "interrupted by SIGTERM"
 
 

@@ -30,6 +30,7 @@ from gradsmith.lab.process.waiting import kept_waiting
 
 _POLL = 0.02
 _PATIENCE = 120.0  # seconds for a fork, on a machine that is very busy
+MOST_PROCESSES = 256  # that one subject may have at a time
 _GRACE = 5.0  # seconds in which a process that was ended must have been told of
 
 
@@ -148,6 +149,8 @@ class Zygote:
                 return Ended(found)
             return Ended(None, "crash", f"its report cannot be read, or has more than {LONGEST >> 20} MiB")
         event = answer.get("killed") or "crash"
+        if event == "processes":
+            return Ended(None, "crash", f"started more than {MOST_PROCESSES} processes")
         words = self._limit_text(event) if event != "crash" else _death(answer)
         if event == "crash" and self.lost:
             words = "it ended the process that had imported its file"
@@ -263,10 +266,14 @@ class Zygote:
                     overdue = time.monotonic() + _GRACE
 
     def _exceeded(self, watched: int, started: float) -> str:
-        if time.monotonic() - started - kept_waiting(watched) > self.limits.seconds:
-            return "time"
         # All below the keeper: what a subject started counts, also when it is no longer below the subject.
         pids = [watched, *(pid for pid in tree.below(self.keeper) if pid != watched)]
+        if len(pids) > MOST_PROCESSES:
+            return "processes"
+        # A subject that has started processes may be waiting for a processor that they hold: that is its own time.
+        others = kept_waiting(watched) if len(pids) == 1 else 0.0
+        if time.monotonic() - started - others > self.limits.seconds:
+            return "time"
         return "memory" if tree.memory(pids, self.limits.bytes) > self.limits.bytes else ""
 
     def _end_all_of(self, watched: int) -> None:
@@ -295,7 +302,9 @@ class Zygote:
 
 def _death(answer: Message) -> str:
     if answer.get("killed"):
-        return "it did not finish in time" if answer["killed"] == "time" else "it took more memory than it may"
+        return {"time": "it did not finish in time", "memory": "it took more memory than it may"}.get(
+            answer["killed"], f"it started more than {MOST_PROCESSES} processes"
+        )
     status = int(answer.get("worker_exit", answer.get("keeper_exit")) or 0)
     return (
         f"the process died by {_name(-status)}" if status < 0 else f"the process ended itself with exit status {status}"

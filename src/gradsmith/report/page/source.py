@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from dataclasses import dataclass
 
 from gradsmith.findings import Finding
@@ -43,9 +45,23 @@ def diff_of(finding: Finding) -> list[str]:
     return [escaped(line, "\t") for line in diff.split("\n")[:-1]]
 
 
+def _state(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+@functools.lru_cache(maxsize=64)
+def _model(path: str, state: tuple[int, int]) -> FileModel | None:
+    """A report of thousands of findings asks as often for the same file."""
+    return file_named(path)
+
+
 def _file(finding: Finding) -> FileModel | None:
     """The file, where it still says what the finding saw. Notebooks have cells, and their lines are counted in them."""
-    file = file_named(finding.path) if finding.path and finding.cell is None else None
+    file = _model(finding.path, _state(finding.path)) if finding.path and finding.cell is None else None
     if file is None or finding.line is None or finding.line > len(file.lines):
         return None
     same = not finding.snippet or finding.snippet.split("\n")[0].strip() in file.lines[finding.line - 1]
