@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, cast
 
 from gradsmith.findings import Applicability, Edit, Finding, Severity
 from gradsmith.source import declared, gradients, qualnames, roles
@@ -33,6 +33,7 @@ class FunctionModel:
     kind: Literal["function", "custom_op"] = "function"
     methods: dict[str, Method] = field(default_factory=dict)
     bases: list[FunctionModel] = field(default_factory=list)
+    absent: dict[str, int] = field(default_factory=dict, repr=False)  # methods that no base had, of how many bases
 
     @cached_property
     def qualname(self) -> str:
@@ -42,16 +43,21 @@ class FunctionModel:
         """A method of this class or, marked `inherited`, of the nearest base that has it."""
         if name in self.methods:
             return self.methods[name]
-        for base in self._ancestors():
+        if self.absent.get(name) == len(self.bases):
+            return None
+        for base in self._ancestors(without=name):
             if name in base.methods:
                 found = base.methods[name]
                 self.methods[name] = inherited = Method(
                     found.name, found.node, found.file, found.binder, found.ctx, found.params, found.decorators, True
                 )
                 return inherited
+        if self.file.project is not None:  # all bases are known: asking again would walk up the same chain
+            self.absent[name] = len(self.bases)
         return None
 
-    def _ancestors(self) -> Iterator[FunctionModel]:
+    def _ancestors(self, without: str = "") -> Iterator[FunctionModel]:
+        """The bases and theirs, nearest first; those above one that is known to have no method `without` are left out."""
         seen: set[FunctionModel] = {self}
         stack = list(reversed(self.bases))
         while stack:
@@ -59,7 +65,8 @@ class FunctionModel:
             if base not in seen:
                 seen.add(base)
                 yield base
-                stack.extend(reversed(base.bases))
+                if base.absent.get(without) != len(base.bases):
+                    stack.extend(reversed(base.bases))
 
     @property
     def forward(self) -> Method | None:
@@ -140,7 +147,20 @@ class FunctionModel:
     @cached_property
     def declaration(self) -> Declaration | None:
         """`# gradsmith: surrogate[...]` or `approximate`, or the decorator `@gs.surrogate(...)`, here or at a base."""
-        return next((d for model in (self, *self._ancestors()) if (d := model.own_declaration) is not None), None)
+        seen: set[FunctionModel] = set()
+        stack = [self]
+        while stack:
+            model = stack.pop()
+            if model in seen:
+                continue
+            seen.add(model)
+            # What a base has found out about its own bases need not be found out again.
+            known = vars(model).get("declaration", model.own_declaration)
+            if known is not None:
+                return cast(Declaration, known)
+            if "declaration" not in vars(model):
+                stack.extend(reversed(model.bases))
+        return None
 
     @property
     def own_declaration(self) -> Declaration | None:
