@@ -146,7 +146,7 @@ def where_inputs_are_vectors(
     """An index of several dimensions, where the author means a list of places: `x[index]` then grows by a dimension."""
     if not any(isinstance(a, Tensor) and a.dtype in _INDICES and a.ndim > 1 for a in args):
         return None
-    lines = tuple(_line(a) for a in args)
+    lines = tuple(line(a) for a in args)
     if not is_right(target, lines, kwargs, seed):
         return None
     return Elsewhere(lines, "the gradient is right where every input has one dimension")
@@ -155,7 +155,7 @@ def where_inputs_are_vectors(
 _INDICES = (torch.int64, torch.int32)
 
 
-def _line(value: Any) -> Any:
+def line(value: Any) -> Any:
     """The first column of a tensor, the first of several sizes."""
     if isinstance(value, Tensor) and value.ndim > 1:
         column = value.detach().flatten(1)[:, 0].clone()
