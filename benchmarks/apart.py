@@ -37,7 +37,7 @@ def _reports(jobs: Sequence[Job], level: str, workers: int, seconds: float) -> l
                     number = waiting.get_nowait()
                 except queue.Empty:
                     return
-                found[number] = list(reports(zygote, jobs[number], {"level": level}))
+                found[number] = [done.report for done in reports(zygote, jobs[number], {"level": level})]
                 draw(len(jobs) - waiting.qsize(), len(jobs), jobs[number].where)
 
     with ThreadPoolExecutor(workers) as pool:

@@ -3,6 +3,7 @@
 Run: python benchmarks/derive.py harvest FOLDER [--seed 0]     downloads packages into FOLDER, draws 120 forwards, keeps names and hashes
      python benchmarks/derive.py run FOLDER [--check]           derives each; --check also runs gs.check on what was derived
      python benchmarks/derive.py formulas                       40 formulas through `gradsmith new`
+     python benchmarks/derive.py own [--check] [--only NAME]    the forwards of derive_forwards.py; prints the derived source
 
 A forward is self-contained if it is a module-level function without a class around it, takes at least one tensor by the look
 of its names, calls torch, and uses nothing of its package but other such functions. The code is never copied here: the list
@@ -12,50 +13,20 @@ keeps package, version, file, name and a hash.
 from __future__ import annotations
 
 import argparse
-import ast
 import contextlib
-import hashlib
 import importlib.util
 import io
 import json
-import random
 import signal
-import subprocess
 import sys
 import textwrap
 import time
-import zipfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-PACKAGES = [
-    "kornia",
-    "torchvision",
-    "segmentation-models-pytorch",
-    "monai",
-    "pytorch-metric-learning",
-    "torch-geometric",
-    "asteroid-filterbanks",
-    "torchmetrics",
-    "pytorch3d",
-    "timm",
-    "x-transformers",
-    "lightly",
-    "piq",
-    "torchaudio",
-    "ddsp-pytorch",
-    "auraloss",
-    "local-attention",
-    "rotary-embedding-torch",
-    "vector-quantize-pytorch",
-    "denoising-diffusion-pytorch",
-    "entmax",
-    "kornia-moons",
-    "torchgeometry",
-    "adabelief-pytorch",
-]
-WANTED = 120
+import derive_harvest
+
 FORMULAS = [
     "x * sigmoid(beta * x)",
     "x * tanh(softplus(x))",
@@ -100,220 +71,132 @@ FORMULAS = [
 ]
 
 
-# ---- harvesting
-
-
-def harvest(folder: Path, seed: int) -> None:
-    wheels = folder / "wheels"
-    wheels.mkdir(parents=True, exist_ok=True)
-    for package in PACKAGES:
-        if not any(wheels.glob(package.replace("-", "_") + "-*")):
-            subprocess.run(
-                [
-                    sys.executable,
-                    "-m",
-                    "pip",
-                    "download",
-                    "-q",
-                    "--no-deps",
-                    "--only-binary",
-                    ":all:",
-                    "-d",
-                    str(wheels),
-                    package,
-                ],
-                timeout=90,
-                check=False,
-                capture_output=True,
-            )
-    found = []
-    for wheel in sorted(wheels.glob("*.whl")):
-        found += _in_wheel(wheel)
-    random.Random(seed).shuffle(found)
-    per: Counter[str] = Counter()
-    chosen = []
-    for item in found:
-        if per[item["package"]] < WANTED // 6 and len(chosen) < WANTED:
-            per[item["package"]] += 1
-            chosen.append(item)
-    (folder / "chosen.json").write_text(json.dumps(chosen, indent=1), encoding="utf-8")
-    print(
-        f"{len(found)} self-contained forwards in {len(list(wheels.glob('*.whl')))} packages; {len(chosen)} drawn, {dict(per)}"
-    )
-
-
-def _in_wheel(wheel: Path) -> list[dict[str, str]]:
-    package, version = wheel.name.split("-")[:2]
-    found = []
-    with zipfile.ZipFile(wheel) as archive:
-        for name in sorted(archive.namelist()):
-            if name.endswith(".py") and "test" not in name:
-                text = archive.read(name).decode("utf-8", "replace")
-                with contextlib.suppress(SyntaxError, ValueError, RecursionError):
-                    found += [dict(package=package, version=version, file=name, **item) for item in _forwards(text)]
-    return found
-
-
-def _forwards(text: str) -> list[dict[str, str]]:
-    """Module-level functions that use only torch, math, builtins and each other, with all they need, as one source."""
-    tree = ast.parse(text)
-    own = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
-    imports = {
-        a.asname or a.name.split(".")[0]: node
-        for node in tree.body
-        if isinstance(node, (ast.Import, ast.ImportFrom))
-        for a in node.names
-    }
-    found = []
-    for name, node in own.items():
-        closure = _closure(node, own, imports)
-        if closure is None or not _looks_like_a_forward(node):
-            continue
-        names, used = closure
-        head = [ast.unparse(imports[i]) for i in sorted(used)]
-        body = [ast.unparse(_bare(own[n])) for n in names]
-        source = (
-            "from __future__ import annotations\n"
-            + "\n".join(dict.fromkeys(head))
-            + "\n\n"
-            + "\n\n\n".join(body)
-            + "\n"
-        )
-        found.append({"name": name, "hash": hashlib.sha256(source.encode()).hexdigest()[:16]})
-        SOURCES[found[-1]["hash"]] = source
-    return found
-
-
-SOURCES: dict[str, str] = {}
-_FREE = {
-    "torch",
-    "math",
-    "F",
-    "nn",
-    "Tensor",
-    "np",
-    "numpy",
-    "typing",
-    "Optional",
-    "Tuple",
-    "List",
-    "Union",
-    "Callable",
-    "Any",
-}
-
-
-def _bare(node: ast.FunctionDef) -> ast.FunctionDef:
-    node.decorator_list = []
-    return node
-
-
-def _closure(node: ast.FunctionDef, own: dict[str, Any], imports: dict[str, Any]) -> tuple[list[str], set[str]] | None:
-    import builtins
-
-    names, used, todo = [], set(), [node.name]
-    while todo:
-        current = todo.pop()
-        if current in names:
-            continue
-        names.append(current)
-        function = own[current]
-        if any("jit" not in ast.unparse(d) for d in function.decorator_list):
-            return None
-        local = {a.arg for a in ast.walk(function) if isinstance(a, ast.arg)}
-        local |= {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        for inner in (n for part in function.body for n in ast.walk(part)):
-            if not isinstance(inner, ast.Name) or inner.id in local or hasattr(builtins, inner.id):
-                continue
-            if inner.id in own:
-                todo.append(inner.id)
-            elif inner.id in imports and _is_torch(imports[inner.id]):
-                used.add(inner.id)
-            else:
-                return None
-    return list(reversed(names)), used
-
-
-def _is_torch(node: Any) -> bool:
-    modules = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-    return (
-        all(m.split(".")[0] in ("torch", "math", "typing", "__future__") for m in modules)
-        and getattr(node, "level", 0) == 0
-    )
-
-
-def _looks_like_a_forward(node: ast.FunctionDef) -> bool:
-    """Takes tensors (so its annotations or names say), returns a value, and does arithmetic with torch."""
-    text = ast.unparse(node)
-    arguments = node.args.args
-    if (
-        not arguments
-        or arguments[0].arg in ("self", "cls", "module", "model", "path", "m")
-        or node.args.vararg
-        or node.args.kwarg
-    ):
-        return False
-    annotated = [ast.unparse(a.annotation) for a in arguments if a.annotation is not None]
-    tensors = any("Tensor" in a for a in annotated) or (not annotated and len(arguments) <= 6)
-    strange = (
-        "Module",
-        "state_dict",
-        "isinstance(",
-        "open(",
-        "distributed",
-        "optimizer",
-        "assert_",
-        "print(",
-        "warnings.",
-        "dict",
-    )
-    operations = (
-        text.count("torch.") + text.count("F.") + sum(text.count(c) for c in (" * ", " @ ", " / ", ".sum(", ".mean("))
-    )
-    returns = any(isinstance(n, ast.Return) and n.value is not None for n in ast.walk(node))
-    return tensors and returns and operations >= 3 and not any(s in text for s in strange) and len(text) < 4000
-
-
 # ---- running
 
 
-def run(folder: Path, *, check: bool, skip: int = 0) -> None:
-    from gradsmith.deriving.deriving import derived
-    from gradsmith.deriving.refusal import Refused
-    from gradsmith.writing.derive import _supplied, written
-
-    for wheel in sorted((folder / "wheels").glob("*.whl")):
-        _in_wheel(wheel)
+def run(folder: Path, *, check: bool, only: str = "") -> None:
+    """One line per forward. What autograd itself cannot differentiate at the inputs is told apart from what we refuse."""
     results = []
-    for item in json.loads((folder / "chosen.json").read_text(encoding="utf-8"))[skip:]:
+    for item in json.loads((folder / "chosen.json").read_text(encoding="utf-8")):
+        if only and not {item["hash"], item["name"]} & set(only.split(",")):
+            continue
         start = time.time()
-        line: dict[str, Any] = dict(item)
-        try:
-            fn = _loaded(folder, item)
-            with _limited(60), contextlib.redirect_stdout(io.StringIO()):
-                args, kwargs = _supplied(fn)
-                made = written(fn, args, kwargs).derivation if check else derived(fn, args, kwargs)
-            backward = made.source.split("def backward", 1)[1].split("\ndef ", 1)[0]
-            line |= {"outcome": "derived", "lines": len(backward.strip().splitlines()) - 1, "saved": made.plan.nbytes}
-            (folder / "derived").mkdir(exist_ok=True)
-            (folder / "derived" / f"{item['hash']}.py").write_text(made.source, encoding="utf-8")
-        except Refused as refusal:
-            line |= {"outcome": "refused", "why": str(refusal)[:300]}
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            outcome = "no inputs" if "no inputs" in str(error) or "gradsmith_inputs" in str(error) else "crash"
-            line |= {"outcome": outcome, "why": f"{type(error).__name__}: {error}"[:300]}
+        line = {**item, **_outcome(folder, item, check=check), "seconds": 0.0}
         line["seconds"] = round(time.time() - start, 1)
         results.append(line)
-        print(
-            f"{line['outcome']:10} {item['package']:28} {item['name']:38} {line['seconds']:5}s {line.get('why', '')[:150]}",
-            flush=True,
-        )
-        (folder / "results.json").write_text(json.dumps(results, indent=1), encoding="utf-8")
+        told = f"{line['outcome']:13} {item['package'][:20]:20} {item['name'][:34]:34} {line['seconds']:5}s"
+        print(told, line.get("why", "")[:200], flush=True)
+        if not only:
+            (folder / "results.json").write_text(json.dumps(results, indent=1), encoding="utf-8")
     counts = Counter(r["outcome"] for r in results)
     lines = sorted(r["lines"] for r in results if "lines" in r)
-    print(dict(counts), "median lines of backward:", lines[len(lines) // 2] if lines else "-")
+    asked = counts["derived"] + counts["refused"] + counts["crash"] + counts["wrong"]
+    print(dict(counts))
+    if lines:
+        share = 100 * counts["derived"] / max(1, asked)
+        print(f"derived {counts['derived']} of {asked} that have inputs and a derivative ({share:.0f} %)")
+        print(f"median lines of backward: {lines[len(lines) // 2]}")
+
+
+def _outcome(folder: Path, item: dict[str, str], *, check: bool) -> dict[str, Any]:
+    from gradsmith.deriving.deriving import derived
+    from gradsmith.deriving.refusal import Refused
+    from gradsmith.writing.derive import written
+
+    try:
+        fn = loaded(folder, item)
+        with _limited(120), contextlib.redirect_stdout(io.StringIO()):
+            args, kwargs = inputs_of(folder, item, fn)
+            lacking = without_derivative(fn, args, kwargs)
+            if lacking:
+                return {"outcome": "no derivative", "why": lacking}
+            made = written(fn, args, kwargs).derivation if check else derived(fn, args, kwargs)
+    except Refused as refusal:
+        return {"outcome": "refused", "why": str(refusal)[:300]}
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        missing = "no inputs" in str(error) or "gradsmith_inputs" in str(error) or "has no working" in str(error)
+        return {
+            "outcome": "no inputs" if missing else "crash",
+            "why": f"{type(error).__name__}: {error}"[:300],
+        }
+    (folder / "derived").mkdir(exist_ok=True)
+    (folder / "derived" / f"{item['hash']}.py").write_text(made.source, encoding="utf-8")
+    backward = made.source.split("def backward", 1)[1].split("\ndef ", 1)[0]
+    return {"outcome": "derived", "lines": len(backward.strip().splitlines()) - 1, "saved": made.plan.nbytes}
+
+
+def inputs_of(folder: Path, item: dict[str, str], fn: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What gradsmith guesses, kept in the folder: guessing takes longer than deriving, and is not what is measured."""
+    import torch
+
+    from gradsmith.findings import GradsmithError
+    from gradsmith.writing.derive import _supplied
+
+    kept = folder / "inputs" / f"{item['hash']}.pt"
+    kept.parent.mkdir(exist_ok=True)
+    if not kept.exists():
+        try:
+            found: Any = _supplied(fn)
+        except GradsmithError as error:
+            found = f"no inputs: {error}"
+        try:
+            torch.save(found, kept)
+        except Exception:  # a function among the inputs: guessed again the next time
+            kept.unlink(missing_ok=True)
+            return tuple(found[0]), dict(found[1])
+    found = torch.load(kept, weights_only=False)
+    if isinstance(found, str):
+        raise GradsmithError(found)
+    return tuple(found[0]), dict(found[1])
+
+
+def without_derivative(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """Why autograd has nothing to compare with at these inputs; "" where it has."""
+    import torch
+
+    def leaf(value: Any) -> Any:
+        if isinstance(value, (tuple, list)):
+            return type(value)(leaf(v) for v in value)
+        return (
+            value.detach().clone().requires_grad_()
+            if isinstance(value, torch.Tensor) and value.is_floating_point()
+            else value
+        )
+
+    def tensors(value: Any) -> list[Any]:
+        if isinstance(value, dict):
+            value = list(value.values())
+        if isinstance(value, (tuple, list)):
+            return [t for v in value for t in tensors(v)]
+        return [value] if isinstance(value, torch.Tensor) else []
+
+    args, kwargs = leaf(list(args)), {k: leaf(v) for k, v in kwargs.items()}
+    leaves = [t for t in tensors([args, kwargs]) if t.requires_grad]
+    if not leaves:
+        return "no input is a tensor of floating-point numbers"
+    try:
+        outputs = tensors(fn(*[a.view_as(a) if isinstance(a, torch.Tensor) else a for a in args], **kwargs))
+    except Exception as error:
+        return f"forward raises on inputs that require grad: {type(error).__name__}: {error}"
+    live = [o for o in outputs if o.requires_grad]
+    if not live:
+        return "no output depends on an input in a way that autograd follows"
+    total = sum(o.abs().double().sum() if o.is_complex() else o.double().sum() for o in live)
+    grads = torch.autograd.grad(total, leaves, allow_unused=True)
+    known = [g for g in grads if g is not None]
+    weighted = any(bool((g != 0).any()) for g in known)
+    if not weighted:  # a sum may be constant where its terms are not (softmax)
+        total = sum(
+            (o.abs() if o.is_complex() else o).double().mul(torch.rand(o.shape) + 0.5).sum()
+            for o in tensors(fn(*args, **kwargs))
+            if o.requires_grad
+        )
+        weighted = any(
+            g is not None and bool((g != 0).any()) for g in torch.autograd.grad(total, leaves, allow_unused=True)
+        )
+    return "" if weighted else "every gradient is zero"
 
 
 class _limited:
@@ -333,10 +216,13 @@ class _limited:
         signal.alarm(0)
 
 
-def _loaded(folder: Path, item: dict[str, str]) -> Any:
+def loaded(folder: Path, item: dict[str, str]) -> Any:
     path = folder / "sources" / f"m_{item['hash']}.py"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(SOURCES[item["hash"]], encoding="utf-8")
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        for wheel in sorted((folder / "wheels").glob("*.whl")):
+            derive_harvest.in_wheel(wheel)
+        path.write_text(derive_harvest.SOURCES[item["hash"]], encoding="utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -358,22 +244,51 @@ def formulas() -> None:
     print(f"{good} of {len(FORMULAS)} formulas verified")
 
 
+def own(*, check: bool, only: str = "") -> None:
+    """One line per forward of ours, and the derived source under it."""
+    import torch
+    from derive_forwards import INPUTS
+
+    from gradsmith.deriving.deriving import derived
+    from gradsmith.deriving.refusal import Refused
+    from gradsmith.writing.derive import written
+
+    counts: Counter[str] = Counter()
+    for fn, build in INPUTS.items():
+        if only and fn.__name__ not in only.split(","):
+            continue
+        torch.manual_seed(0)
+        start, source = time.process_time(), ""
+        try:
+            made = written(fn, build(), {}).derivation if check else derived(fn, build(), {})
+            outcome, source = "derived", made.source
+        except Refused as refusal:
+            outcome = f"refused: {refusal}"
+        except Exception as error:
+            outcome = f"crash: {type(error).__name__}: {error}"
+        counts[outcome.partition(":")[0]] += 1
+        print(f"{fn.__name__:20} {time.process_time() - start:5.1f} s CPU  {outcome}\n{source}", flush=True)
+    print(dict(counts))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=textwrap.dedent(__doc__ or ""), formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("what", choices=["harvest", "run", "formulas"])
+    parser.add_argument("what", choices=["harvest", "run", "formulas", "own"])
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--check", action="store_true")
-    parser.add_argument("--skip", type=int, default=0, help="leave out the first N, which an earlier run has judged")
+    parser.add_argument("--only", default="", help="a name or hash")
     given = parser.parse_args()
     if given.what == "formulas":
         formulas()
+    elif given.what == "own":
+        own(check=given.check, only=given.only)
     elif given.what == "harvest":
-        harvest(given.folder, given.seed)
+        derive_harvest.harvest(given.folder, given.seed)
     else:
-        run(given.folder, check=given.check, skip=given.skip)
+        run(given.folder, check=given.check, only=given.only)
 
 
 if __name__ == "__main__":

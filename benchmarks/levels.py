@@ -30,9 +30,9 @@ def measured(level: str, part: str, *, cpu: bool) -> dict[str, float]:
                 continue
             job = Job(item.path, None, list(item.subjects), whole=item.whole)
             start = time.perf_counter()
-            for report in reports(zygote, job, {"level": level, "lint": False}):
+            for done in reports(zygote, job, {"level": level, "lint": False}):
                 now = time.perf_counter()
-                seconds[f"{Path(item.path).stem}::{report.subjects[0].name}"] = (
+                seconds[f"{Path(item.path).stem}::{done.report.subjects[0].name}"] = (
                     zygote.cpu_seconds if cpu else now - start
                 )
                 start = now

@@ -1,12 +1,16 @@
 """How fast is a user's own cell? Forward and backward, interleaved rounds, medians with quartiles, and every goal.
 
-    python benchmarks/recurrent.py            # the full table, under 12 minutes on an idle machine
+    python benchmarks/recurrent.py            # the full table, about 20 minutes on an idle machine
     python benchmarks/recurrent.py --quick    # small shapes, one thread, about a minute
+    python benchmarks/recurrent.py --cells rnn --shapes 8x64x256 --threads 2 --keep FILE    # one case, kept
+    python benchmarks/recurrent.py --show FILE                                   # the table and goals of all that was kept
 
-Every ratio is formed within a round, where both sides saw the same machine; goals are held to the lower quartile at
-one thread. "saved" is what the graph holds for backward besides inputs and parameters. Planning is timed in processes
-of their own: "new" with an empty cache, "cached" in a second process that finds the first one's plans on disk.
-Exits with 1 if a goal is missed.
+Every ratio is formed within a round, where both sides saw the same machine; goals are held to the lower quartile.
+JAX is measured with `--jax PYTHON`, an interpreter that has it (`python -m venv /tmp/jax; /tmp/jax/bin/pip install jax`):
+both with the product of x inside the scan and hoisted by hand, of which the better one counts. torch.compile unrolls the
+loop, so it is measured at 64 steps (`--only compiled`). "saved" is what the graph holds for backward besides inputs and
+parameters. Planning is timed in processes of their own: "new" with an empty cache, "cached" in a second process that finds
+the first one's plans on disk. Exits with 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -20,37 +24,30 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import Any
 
 import torch
-from recurrent_cases import CELLS, LAYERS, READY, SHAPES, Case, cell_case, linear_case, saved_bytes
+from recurrent_cases import (
+    ALL_SHAPES,
+    CELLS,
+    LARGE,
+    LAYERS,
+    READY,
+    SHAPES,
+    SHORT,
+    Case,
+    cell_case,
+    linear_case,
+    saved_bytes,
+)
+from recurrent_peers import IN_JAX, Compiled, Jax, settle
+from recurrent_rows import Goal, Row, show
 from torch import Tensor
 
 from gradsmith.recurrent import plan, scan
 
 CLOCK = time.perf_counter
-AGAINST_UNBIND = ("rnn", "gru", "lstm", "layer-norm-lstm", "lif")
-
-
-@dataclass(frozen=True)
-class Goal:
-    """One figure that must be reached."""
-
-    what: str
-    found: float
-    wanted: float
-    most: bool = False
-
-    @property
-    def reached(self) -> bool:
-        return self.found <= self.wanted if self.most else self.found >= self.wanted
-
-    def __str__(self) -> str:
-        sign = "<=" if self.most else ">="
-        return (
-            f"{'pass' if self.reached else 'MISSED':6} {self.what:60} {self.found:9.3g} (goal {sign} {self.wanted:g})"
-        )
 
 
 def once(case: Case, way: str, weight: Tensor) -> float:
@@ -65,41 +62,19 @@ def measure(case: Case, rounds: int, fewest: int, budget_s: float) -> None:
     for way in case.ways:
         once(case, way, weight)
         case.seconds[way] = []
+    for way in case.elsewhere:
+        case.seconds[way] = []
     started = time.perf_counter()
     gc.disable()
     for number in range(rounds):
         for way in case.ways:
             case.seconds[way].append(once(case, way, weight))
+        for way, ask in case.elsewhere.items():
+            settle()
+            case.seconds[way].append(ask())
         if number + 1 >= fewest and time.perf_counter() - started > budget_s:
             break
     gc.enable()
-
-
-def quartiles(case: Case, way: str) -> tuple[float, float, float]:
-    ratios = [theirs / own for theirs, own in zip(case.seconds[way], case.seconds["gradsmith"])]
-    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
-    return low, middle, high
-
-
-def show(name: str, shape: str, threads: int, case: Case) -> None:
-    ours = statistics.median(case.seconds["gradsmith"]) * 1e3
-    columns = []
-    for way in case.ways:
-        if way != "gradsmith":
-            low, middle, high = quartiles(case, way)
-            columns.append(f"{way} {middle:6.2f} [{low:.2f}, {high:.2f}]")
-    print(f"{name:16} {shape:11} {threads} thread(s) {ours:8.2f} ms  " + "  ".join(columns), flush=True)
-
-
-def speed_goals(name: str, shape: str, case: Case) -> list[Goal]:
-    small = shape.startswith("1x32")
-    goals = [Goal(f"{name} {shape} over x[t]", quartiles(case, "x[t]")[0], 30 if small else 2)]
-    if name in AGAINST_UNBIND:
-        goals.append(Goal(f"{name} {shape} over unbind", quartiles(case, "unbind")[0], 25 if small else 1.5))
-    if name in LAYERS:
-        layer = f"nn.{name.upper()}"
-        goals.append(Goal(f"{name} {shape} over {layer}", quartiles(case, layer)[0], 0.8 if name == "lstm" else 1.2))
-    return goals
 
 
 def memory_goals(shapes: list[str]) -> list[Goal]:
@@ -177,8 +152,17 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--budget", type=float, default=7.0, help="seconds per case after the fewest rounds")
     parser.add_argument("--cells", nargs="+", default=list(CELLS), choices=list(CELLS))
-    parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=list(SHAPES))
-    parser.add_argument("--only", choices=["cells", "linear", "planning", "memory"])
+    parser.add_argument("--shapes", nargs="+", default=[*SHAPES, *LARGE], choices=[*SHAPES, *LARGE])
+    parser.add_argument("--ways", nargs="+", help="only these alternatives (x[t], unbind, nn.LSTM, jax, ...)")
+    parser.add_argument("--only", choices=["cells", "linear", "compiled", "planning", "memory"])
+    parser.add_argument(
+        "--jax", metavar="PYTHON", default=os.environ.get("JAX_PYTHON"), help="an interpreter that has JAX"
+    )
+    parser.add_argument("--compile-cache", metavar="FOLDER", help="where torch.compile keeps what it compiled")
+    parser.add_argument("--keep", metavar="FILE", help="append what was measured")
+    parser.add_argument(
+        "--show", metavar="FILE", help="print the table and the goals of what was kept, measure nothing"
+    )
     parser.add_argument("--cpu-time", action="store_true", help="CPU seconds, for one thread on a busy machine")
     parser.add_argument("--plan-all", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--warm", action="store_true", help=argparse.SUPPRESS)
@@ -189,26 +173,96 @@ def arguments() -> argparse.Namespace:
     return chosen
 
 
-def speed(chosen: argparse.Namespace) -> list[Goal]:
+def planned_anew(name: str, shape: tuple[int, int, int]) -> float:
+    """Seconds from a cell that nobody has seen to its first result, without the calls themselves and the tracer's import."""
+    steps, batch, size = shape
+    plan(lambda x, h: (x + h, x + h), torch.ones(2, 2, 2), torch.zeros(2, 2))
+    with tempfile.TemporaryDirectory() as folder:
+        before = os.environ.get("GRADSMITH_CACHE_DIR")
+        os.environ["GRADSMITH_CACHE_DIR"] = folder
+        try:
+            cell = CELLS[name](size, size)
+            started = CLOCK()
+            plan(cell, torch.randn(steps, batch, size, requires_grad=True), cell.initial_state(batch))
+            return CLOCK() - started
+        finally:
+            os.environ.pop("GRADSMITH_CACHE_DIR")
+            if before is not None:
+                os.environ["GRADSMITH_CACHE_DIR"] = before
+
+
+def cell_row(name: str, shape: str, threads: int, chosen: argparse.Namespace) -> Row:
+    compile_s: dict[str, float] = {}
+    if chosen.jax and shape in SHAPES and name in IN_JAX and threads == 1:
+        compile_s["gradsmith"] = planned_anew(name, SHAPES[shape])
+    case = cell_case(name, *ALL_SHAPES[shape])
+    if shape not in SHAPES:
+        case.ways = {way: run for way, run in case.ways.items() if way == "gradsmith" or way.startswith("nn.")}
+    if chosen.ways:
+        case.ways = {way: run for way, run in case.ways.items() if way in ("gradsmith", *chosen.ways)}
+    jax = None
+    if chosen.jax and shape in SHAPES and name in IN_JAX and (not chosen.ways or "jax" in chosen.ways):
+        jax = Jax(chosen.jax, threads)
+        taken = jax.prepare(name, case)
+        compile_s |= {"jax": taken} if threads == 1 else {}
+        for way in ("plain", "hoisted"):
+            case.elsewhere[f"jax {way}"] = lambda jax=jax, way=way: jax.once(way)  # type: ignore[misc]
+    measure(case, chosen.rounds, 5 if threads == 1 else 3, chosen.budget)
+    if jax is not None:
+        jax.worker.close()
+    return Row.of(name, shape, threads, case, compile_s if "jax" in compile_s else {})
+
+
+def compiled_row(name: str, shape: str, threads: int, chosen: argparse.Namespace) -> Row:
+    """torch.compile against the same cell at 64 steps; `--compile-cache` keeps what Inductor compiled for another run."""
+    planning = planned_anew(name, SHORT[shape])
+    case = cell_case(name, *SHORT[shape])
+    case.ways = {"gradsmith": case.ways["gradsmith"]}
+    with tempfile.TemporaryDirectory() as folder:
+        cache = chosen.compile_cache or folder
+        peer = Compiled(threads, cache)
+        note = os.path.join(cache, f"{name}_{shape}_seconds.json")
+        taken = peer.prepare(name, SHORT[shape])
+        if not os.path.exists(note):
+            with open(note, "w") as out:
+                json.dump(taken, out)
+        with open(note) as known:
+            taken = json.load(known)  # of the first process: later ones only trace
+        case.elsewhere["torch.compile"] = peer.once
+        peer.once()
+        measure(case, chosen.rounds, 5, chosen.budget)
+        peer.worker.close()
+    return Row.of(name, shape, threads, case, {"gradsmith": planning, "torch.compile": taken})
+
+
+def speed(chosen: argparse.Namespace) -> list[Row]:
     print("speed of gradsmith over others: median [quartiles]; shapes are batch x hidden x time", flush=True)
-    goals = []
+    rows: list[Row] = []
+
+    def add(row: Row) -> None:
+        rows.append(row)
+        print(row, flush=True)
+        if chosen.keep:
+            with open(chosen.keep, "a") as out:
+                print(json.dumps(asdict(row)), file=out)
+
     for threads in chosen.threads:
         torch.set_num_threads(threads)
-        fewest = 5 if threads == 1 else 3
         for name in chosen.cells if chosen.only in (None, "cells") else []:
             for shape in chosen.shapes:
-                case = cell_case(name, *SHAPES[shape])
-                measure(case, chosen.rounds, fewest, chosen.budget)
-                show(name, shape, threads, case)
-                goals += speed_goals(name, shape, case) if threads == 1 else []
+                if shape in SHAPES or (shape in LARGE and name in LAYERS):
+                    add(cell_row(name, shape, threads, chosen))
         if chosen.only in (None, "linear"):
             case = linear_case()
-            measure(case, chosen.rounds, fewest, chosen.budget)
-            show("linear recurrence", "4x64x4096", threads, case)
-            if threads == 1:
-                goals.append(Goal("linear_recurrence 4x64x4096 over unbind", quartiles(case, "unbind")[0], 15))
+            measure(case, chosen.rounds, 5, chosen.budget)
+            add(Row.of("linear recurrence", "4x64x4096", threads, case, {}))
+        for name in chosen.cells if chosen.only == "compiled" else []:
+            for shape in chosen.shapes:
+                short = shape.rpartition("x")[0] + "x64"
+                if short in SHORT and name in IN_JAX:
+                    add(compiled_row(name, short, threads, chosen))
     torch.set_num_threads(1)
-    return goals
+    return rows
 
 
 def main() -> int:
@@ -224,9 +278,14 @@ def main() -> int:
             tracer = CLOCK() - started
         print(json.dumps({**plan_all(), "tracer": [tracer]}))
         return 0
-    goals = speed(chosen) if chosen.only in (None, "cells", "linear") else []
+    rows = show(chosen.show) if chosen.show else []
+    if not chosen.show and chosen.only in (None, "cells", "linear", "compiled"):
+        rows = speed(chosen)
+    goals = [goal for row in rows for goal in row.goals()]
+    if chosen.show:
+        chosen.only = "shown"
     if chosen.only in (None, "memory"):
-        goals += memory_goals(chosen.shapes)
+        goals += memory_goals([shape for shape in chosen.shapes if shape in SHAPES])
     if chosen.only in (None, "planning"):
         goals += planning_goals(1 if chosen.quick else 3)
     print(*goals, sep="\n")

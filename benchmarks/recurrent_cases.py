@@ -27,6 +27,9 @@ SHAPES = {
     "8x64x256": (256, 8, 64),
     "1x32x1000": (1000, 1, 32),
 }
+LARGE = {"32x256x128": (128, 32, 256), "64x512x64": (64, 64, 512), "128x1024x32": (32, 128, 1024)}
+SHORT = {shape.rpartition("x")[0] + "x64": (64, batch, size) for shape, (_, batch, size) in SHAPES.items()}
+ALL_SHAPES = {**SHAPES, **LARGE, **SHORT}
 CELLS: dict[str, Any] = {
     "rnn": TanhRNNCell, "gru": GRUCell, "lstm": LSTMCell, "layer-norm-lstm": LayerNormLSTMCell, "lif": LIFCell,
     "alif": AdaptiveLIFCell,
@@ -43,6 +46,9 @@ class Case:
     ways: dict[str, Callable[[Tensor], Tensor]]
     parameters: dict[str, list[Tensor]]
     inputs: list[Tensor] = field(default_factory=list)
+    named: dict[str, Tensor] = field(default_factory=dict)
+    elsewhere: dict[str, Callable[[], float]] = field(default_factory=dict)
+    """Ways in other processes: one call each, returning its seconds."""
     seconds: dict[str, list[float]] = field(default_factory=dict)
 
 
@@ -112,7 +118,8 @@ def cell_case(name: str, steps: int, batch: int, size: int) -> Case:
         ways[f"nn.{name.upper()}"] = lambda x: layer(x)[0]
         parameters[f"nn.{name.upper()}"] = list(layer.parameters())
     first = list(state) if isinstance(state, tuple) else [state]
-    return Case(torch.randn(steps, batch, size, requires_grad=True), ways, parameters, first)
+    x = torch.randn(steps, batch, size, requires_grad=True)
+    return Case(x, ways, parameters, first, dict(cell.named_parameters()))
 
 
 def linear_case() -> Case:

@@ -99,7 +99,7 @@ def command_pages() -> dict[str, str]:
     """commands/NAME.md -> the help of the command, as it prints it; commands/index.md lists them."""
     import click
 
-    from gradsmith.cli import COMMANDS, cli
+    from gradsmith.cli.group import COMMANDS, cli
 
     group = click.Context(cli, info_name="gradsmith", max_content_width=100, terminal_width=100)
     index = ["# Commands", "", "| command | what it does |", "| --- | --- |"]

@@ -19,6 +19,8 @@ from hypothesis import HealthCheck, settings
 from gradsmith.findings import Report
 from gradsmith.folding import together
 
+pytest_plugins = ["forks", "kept_zygotes"]
+
 _COUNT = itertools.count()
 
 # A shell that starts tests in the background has them ignore Ctrl-C, and every process they start would inherit that;

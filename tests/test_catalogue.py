@@ -41,27 +41,21 @@ def test_bad_shows_exactly_its_own_rule_in_the_source(rule: Rule) -> None:
 
 
 @named(PROBED)
+@pytest.mark.parametrize("lenses", ["both", pytest.param("check", marks=pytest.mark.deep)])
 def test_bad_shows_exactly_its_own_rule_when_run_in_one_sentence(
-    rule: Rule, check_source: Callable[..., Report]
+    rule: Rule, lenses: str, check_source: Callable[..., Report]
 ) -> None:
-    report = check_source(rule.bad, level=rule.level)
-    assert rule.name in {f.rule for f in report.findings}
+    """Whether the source is read, too, or not: one finding for each defect."""
+    report = check_source(rule.bad, level=rule.level, lint=lenses == "both")
+    mine = [f for f in report.findings if f.rule == rule.name]
+    assert any("check" in f.lenses for f in mine)
+    assert all(set(f.lenses) <= set(rule.lenses) for f in mine)
     assert serious(report.findings) <= {rule.name}
-    for finding in report.findings:
+    for finding in (f for f in report.findings if "check" in f.lenses):
         assert finding.function and finding.function in finding.message
         assert not re.search(r"\b(cotangent|kink)", finding.message + (finding.advice or ""), re.I)
         assert "\n" not in finding.message
         assert finding.advice or finding.rule in ("wrong-gradient", "forward-raised")
-
-
-@named([r for r in PROBED if r in LINTED])
-def test_both_lenses_make_one_finding(rule: Rule, check_source: Callable[..., Report]) -> None:
-    report = check_source(rule.bad, level=rule.level, lint=True)
-    mine = [f for f in report.findings if f.rule == rule.name]
-    assert mine
-    assert serious(report.findings) <= {rule.name}
-    for finding in mine:
-        assert set(finding.lenses) <= set(rule.lenses)
 
 
 @named(RULES)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gradsmith.cli import COMMANDS
+from gradsmith.cli.group import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])

@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from gradsmith.catalog import rules
-from gradsmith.cli import COMMANDS
+from gradsmith.cli.group import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 DIGITS = re.compile(r"-?\d+(\.\d+)?(e[-+]?\d+)?")

@@ -29,8 +29,11 @@ class Centred(torch.autograd.Function):
 
 def test_an_output_that_is_only_kept_for_backward_is_a_warning():
     report = gs.check(Centred, X)
-    (finding,) = [f for f in report.findings if f.rule == "wrong-gradient"]
-    assert (finding.severity, finding.cause) == ("warning", "output-ignored")
+    (finding,) = report.findings
+    assert (finding.rule, finding.severity) == ("ignored-second-output", "warning")
+    assert [(f.rule, f.severity, f.cause) for f in finding.symptoms] == [
+        ("wrong-gradient", "warning", "output-ignored")
+    ]
     assert "mark_non_differentiable" in finding.advice
 
 

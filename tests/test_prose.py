@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gradsmith.catalog import HEADINGS, rules
-from gradsmith.cli import COMMANDS, cli
+from gradsmith.cli.group import COMMANDS, cli
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "gradsmith"

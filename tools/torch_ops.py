@@ -31,6 +31,7 @@ MEANINGS = {
     "OPERATIONS": "Every operation of native_functions.yaml that gives back a tensor, and every function of torch.nn.functional.",
     "IN_TORCH": "Operations that are functions of torch itself; the others are in torch.nn.functional, torch.linalg, ...",
     "METHODS": "What tensors have as a method, their in-place variants among them.",
+    "NEEDS_ARGUMENT": "Methods that cannot be called without an argument: `x.take()` is no tensor's.",
     "ALIASES": "The result shares memory with an operand; for some of them only where nothing has to be done.",
     "RANDOM": "Draws from the generator.",
     "CREATION": "Makes a tensor out of sizes and numbers, or of the size of another.",
@@ -208,9 +209,21 @@ def table() -> dict[str, set[str]]:
             found["UNDIFFERENTIABLE"] |= called(operator) & found["OPERATIONS"]
     found["IN_TORCH"] = {n for n in found["OPERATIONS"] if callable(getattr(torch, n, None))}
     found["METHODS"] = {n for n in dir(torch.Tensor) if n[0] != "_" and callable(getattr(torch.Tensor, n))}
+    found["NEEDS_ARGUMENT"] = {n for n in found["METHODS"] if _needs_argument(n)}
     for name in found["OPERATIONS"] - found["CREATION"]:
         _ask(name, found)
     return found
+
+
+def _needs_argument(method: str) -> bool:
+    """Whether no schema of the operator lets a tensor call it alone."""
+    operator = next((p + method for p in ("", *MODULES) if hasattr(torch.ops.aten, p + method)), None)
+    if operator is None:
+        return False
+    packet = getattr(torch.ops.aten, operator)
+    schemas = [getattr(packet, name)._schema for name in packet.overloads() if "out" not in name]
+    required = [[a for a in s.arguments if not a.has_default_value() and a.name != "self"] for s in schemas]
+    return bool(required) and all(required)
 
 
 def _ask(name: str, found: dict[str, set[str]]) -> None:

@@ -1,427 +1,259 @@
-# ruff: noqa: E741 - names as in the formulas
+"""fla-core 0.6.0: activations, norms, losses, convolutions, and the linear attentions, chunked and step by step."""
+
+from __future__ import annotations
+
 import torch
 import torch.nn.functional as F
 
+from kernel_recipes import Made, Recipes, ids, normal, uniform
 
-def R(*s, dt=torch.float32, rg=True, sc=1.0):
-    return (torch.randn(*s, dtype=torch.float64) * sc).to(dt).requires_grad_(rg)
-
-
-C = {}
-
-
-def case(name, mod, cls, args, ref=None):
-    C[name] = ("fla." + mod, cls, args, ref)
+case = Recipes("fla", "fla")
+ROWS, WEIGHT, TOKENS = normal(5, 37), normal(37), normal(3, 5, 37)
+LABELS = ids(1, 36, -100, 7, 7)
+NO_STATE = (0.25, None, False)  # scale, initial state, no final state
 
 
-def N1(x):
-    return F.normalize(x.detach(), dim=-1).requires_grad_()
+def unit(x):
+    return F.normalize(x, dim=-1)
 
 
-case("sigmoid", "modules.activations.ops", "SigmoidFunction", lambda dt: (R(5, 37, dt=dt),), torch.sigmoid)
-case("elu1", "modules.activations.ops", "ELUPlusOneFunction", lambda dt: (R(5, 37, dt=dt),), lambda x: F.elu(x) + 1)
-case(
-    "logsigmoid",
-    "modules.activations.ops",
-    "LogSigmoidFunction",
-    lambda dt: (R(5, 37, dt=dt), 2.0),
-    lambda x, t: F.logsigmoid(x) / t,
+def heads(length, many, *, keys=16, values=24, through=None):
+    """q, k and v of one sequence."""
+    q, v = normal(1, length, many, keys), normal(1, length, many, values)
+    return q, normal(1, length, many, keys, through=through), v
+
+
+def decays(*shape):
+    return normal(*shape, through=F.logsigmoid)
+
+
+ACTIVATIONS = "modules.activations.ops"
+
+
+@case(f"{ACTIVATIONS}.SigmoidFunction", ROWS)
+def sigmoid(x):
+    return torch.sigmoid(x)
+
+
+@case(f"{ACTIVATIONS}.ELUPlusOneFunction", ROWS)
+def elu1(x):
+    return F.elu(x) + 1
+
+
+@case(f"{ACTIVATIONS}.LogSigmoidFunction", ROWS, 2.0)
+def logsigmoid(x, temperature):
+    return F.logsigmoid(x) / temperature
+
+
+@case(f"{ACTIVATIONS}.SwishFunction", ROWS)
+def swish(x):
+    return F.silu(x)
+
+
+@case(f"{ACTIVATIONS}.SwiGLUFunction", ROWS, ROWS)
+def swiglu(x, y):
+    return F.silu(x) * y
+
+
+@case(f"{ACTIVATIONS}.SwiGLULinearFunction", ROWS, ROWS, normal(7, 37), normal(7))
+def swiglu_linear(x, y, weight, bias):
+    return F.linear(swiglu(x, y), weight, bias)
+
+
+case.alone("powglu", f"{ACTIVATIONS}.PowGLUFunction", ROWS, ROWS, 3.0)
+
+
+@case("modules.norm.l2norm.L2NormFunction", normal(5, 3, 37), 1e-6)
+def l2norm(x, eps):
+    return x / (x.square().sum(-1, keepdim=True) + eps).sqrt()
+
+
+@case("modules.norm.layernorm.LayerNormFunction", TOKENS, WEIGHT, WEIGHT)
+def layernorm(x, weight, bias, eps=1e-5):
+    return F.layer_norm(x, weight.shape, weight, bias, eps)
+
+
+@case("modules.norm.layernorm.LayerNormLinearFunction", TOKENS, WEIGHT, WEIGHT, normal(11, 37), normal(11))
+def layernorm_linear(x, weight, bias, matrix, shift):
+    return F.linear(layernorm(x, weight, bias), matrix, shift)
+
+
+@case("modules.norm.fused_norm_gate.LayerNormGatedFunction", TOKENS, TOKENS, WEIGHT, WEIGHT, "swish", None, 1e-6)
+def norm_gated(x, gate, weight, bias, activation, residual, eps):
+    return layernorm(x, weight, bias, eps) * F.silu(gate)
+
+
+def turns():
+    angle = torch.arange(9)[:, None] * 10.0 ** (-torch.arange(4) / 4)
+    return angle.cos(), angle.sin()
+
+
+@case("modules.rotary.ops.RotaryEmbeddingFunction", normal(2, 9, 3, 10), Made(turns))
+def rotary(x, cos, sin):
+    a, b, rest = x.split([4, 4, 2], -1)
+    cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
+    return torch.cat([a * cos - b * sin, a * sin + b * cos, rest], -1)
+
+
+@case("modules.fused_cross_entropy.ops.FusedCrossEntropyFunction", ROWS, LABELS, 0.1, 1.3, 0.01)
+def cross_entropy(x, labels, smoothing, scale, square):
+    losses = F.cross_entropy(scale * x, labels, reduction="none", label_smoothing=smoothing)
+    return losses + square * (scale * x).logsumexp(-1).square().where(labels != -100, 0.0), None
+
+
+@case(
+    "modules.fused_kl_div.ops.FusedKLDivLossFunction",
+    *(normal(5, 9), normal(5, 9, grad=False), normal(37, 9), normal(37, 9, grad=False), "batchmean", True, True),
 )
-case("swish", "modules.activations.ops", "SwishFunction", lambda dt: (R(5, 37, dt=dt),), F.silu)
-case(
-    "swiglu",
-    "modules.activations.ops",
-    "SwiGLUFunction",
-    lambda dt: (R(5, 37, dt=dt), R(5, 37, dt=dt)),
-    lambda x, y: F.silu(x) * y,
+def kl_div(x, teacher, weight, teachers_weight, reduction, *_):
+    return F.kl_div((x @ weight.T).log_softmax(-1), (teacher @ teachers_weight.T).softmax(-1), reduction=reduction)
+
+
+@case(
+    "modules.fused_linear_cross_entropy.ops.FusedLinearCrossEntropyFunction",
+    *(normal(5, 9), LABELS, normal(37, 9), normal(37), -100, 0.1, 1.0, None, 2),
 )
-case(
-    "swiglu_linear",
-    "modules.activations.ops",
-    "SwiGLULinearFunction",
-    lambda dt: (R(5, 37, dt=dt), R(5, 37, dt=dt), R(7, 37, dt=dt), R(7, dt=dt)),
-    lambda x, y, w, b: F.linear(F.silu(x) * y, w, b),
+def linear_ce(x, labels, weight, bias, ignored, smoothing, *_):
+    return F.cross_entropy(F.linear(x, weight, bias), labels, label_smoothing=smoothing)
+
+
+@case("modules.token_shift.TokenShift", normal(2, 9, 37))
+def token_shift(x):
+    return F.pad(x, (0, 0, 1, -1)) - x
+
+
+CONVOLUTION = "modules.causal_conv1d.ops.CausalConv1dFunction"
+KERNELS = (normal(37, 4), normal(37))
+
+
+@case(CONVOLUTION, normal(2, 11, 37), *KERNELS, normal(2, 11, 37), None, False, "swish")
+def causal_conv1d(x, weight, bias, residual, *_):
+    past = x.new_zeros(len(x), x.shape[2], 4)
+    return conv1d_state(x, weight, bias, None, past)[0] + residual
+
+
+@case(CONVOLUTION, normal(2, 2, 37), *KERNELS, None, normal(2, 37, 4), True, "swish", name="conv1d_short_state")
+@case(CONVOLUTION, normal(2, 9, 37), *KERNELS, None, normal(2, 37, 4), True, "swish")
+def conv1d_state(x, weight, bias, residual, state, *_):
+    """A convolution over the last inputs of the call before, and over x; it returns the last inputs for the next call."""
+    width = weight.shape[1]
+    line = torch.cat([state, x.transpose(1, 2)], -1)
+    return F.silu(F.conv1d(line[..., 1:], weight[:, None], bias, groups=len(weight))).transpose(1, 2), line[
+        ..., -width:
+    ]
+
+
+def recurrent(q, k, v, scale, decay=None, beta=None):
+    """Linear attention step by step. With `beta`, what the state already knows of k is taken off v (the delta rule)."""
+    state = q.new_zeros(*q[:, 0].shape, v.shape[-1])
+    outputs = []
+    for t in range(q.shape[1]):
+        if decay is not None:
+            kept = decay[:, t].exp()
+            state = state * kept.reshape(*kept.shape, *[1] * (state.dim() - kept.dim()))
+        new = v[:, t]
+        if beta is not None:
+            new = beta[:, t].unsqueeze(-1) * (new - torch.einsum("bhk,bhkv->bhv", k[:, t], state))
+        state = state + k[:, t].unsqueeze(-1) * new.unsqueeze(-2)
+        outputs.append(scale * torch.einsum("bhk,bhkv->bhv", q[:, t], state))
+    return torch.stack(outputs, 1)
+
+
+@case("ops.gla.chunk.ChunkGLAFunction", *heads(19, 2), decays(1, 19, 2, 16), *NO_STATE, False, None, None)
+@case(
+    "ops.gla.chunk.ChunkGLAFunction",
+    *(*heads(70, 1), decays(1, 70, 1, 16), *NO_STATE, False, None, None),
+    name="chunk_gla_t70",
 )
-case("powglu", "modules.activations.ops", "PowGLUFunction", lambda dt: (R(5, 37, dt=dt), R(5, 37, dt=dt), 3.0), None)
-case(
-    "l2norm",
-    "modules.norm.l2norm",
-    "L2NormFunction",
-    lambda dt: (R(5, 3, 37, dt=dt), 1e-6),
-    lambda x, e: x * torch.rsqrt((x * x).sum(-1, keepdim=True) + e),
+def chunk_gla(q, k, v, decay, scale, *_):
+    return recurrent(q, k, v, scale, decay)
+
+
+@case(
+    "ops.simple_gla.chunk.ChunkSimpleGLAFunction",
+    *(*heads(70, 2), decays(1, 70, 2), None, *NO_STATE, False, None, None),
 )
-case(
-    "layernorm",
-    "modules.norm.layernorm",
-    "LayerNormFunction",
-    lambda dt: (R(3, 5, 37, dt=dt), R(37, dt=dt), R(37, dt=dt)),
-    lambda x, w, b: F.layer_norm(x, (37,), w, b, 1e-5),
+def chunk_simple_gla(q, k, v, decay, _, scale, *__):
+    return recurrent(q, k, v, scale, decay)
+
+
+@case(
+    "ops.common.fused_recurrent.FusedRecurrentFunction",
+    *(*heads(9, 2), None, None, decays(1, 9, 2, 16), None, 0.25),
 )
-case(
-    "layernorm_linear",
-    "modules.norm.layernorm",
-    "LayerNormLinearFunction",
-    lambda dt: (R(3, 5, 37, dt=dt), R(37, dt=dt), R(37, dt=dt), R(11, 37, dt=dt), R(11, dt=dt)),
-    lambda x, w, b, l, c: F.linear(F.layer_norm(x, (37,), w, b, 1e-5), l, c),
+def fused_recurrent_gla(q, k, v, g, gamma, decay, of_values, scale):
+    return recurrent(q, k, v, scale, decay)
+
+
+@case("ops.delta_rule.fused_recurrent.FusedRecurrentFunction", *heads(9, 2, through=unit), uniform(1, 9, 2), *NO_STATE)
+@case(
+    "ops.delta_rule.chunk.ChunkDeltaRuleFunction",
+    *(*heads(70, 1, through=unit), uniform(1, 70, 1), *NO_STATE),
+    name="chunk_delta_rule",
 )
-case(
-    "norm_gated",
-    "modules.norm.fused_norm_gate",
-    "LayerNormGatedFunction",
-    lambda dt: (R(3, 5, 37, dt=dt), R(3, 5, 37, dt=dt), R(37, dt=dt), R(37, dt=dt), "swish", None, 1e-6),
-    lambda x, g, w, b, a, r, e: F.layer_norm(x, (37,), w, b, e) * F.silu(g),
+def delta_rule_rec(q, k, v, beta, scale, *_):
+    return recurrent(q, k, v, scale, beta=beta)
+
+
+@case(
+    "ops.gated_delta_rule.chunk.ChunkGatedDeltaRuleFunction",
+    *(*heads(70, 1, through=unit), decays(1, 70, 1), uniform(1, 70, 1), *NO_STATE),
+    name="chunk_gated_delta",
 )
+def gated_delta(q, k, v, decay, beta, scale, *_):
+    return recurrent(q, k, v, scale, decay, beta)
 
 
-def frope(x, cos, sin, *_):
-    h = cos.shape[-1]
-    a, b = x[..., :h], x[..., h : 2 * h]
-    c, s = cos[: x.shape[1], None], sin[: x.shape[1], None]
-    return torch.cat([a * c - b * s, a * s + b * c, x[..., 2 * h :]], -1)
-
-
-def frope_args(dt):
-    t = torch.outer(torch.arange(9.0), 1 / 10 ** (torch.arange(4) / 4))
-    return R(2, 9, 3, 10, dt=dt), t.cos().to(dt), t.sin().to(dt)
-
-
-case("rotary", "modules.rotary.ops", "RotaryEmbeddingFunction", frope_args, frope)
-case(
-    "cross_entropy",
-    "modules.fused_cross_entropy.ops",
-    "FusedCrossEntropyFunction",
-    lambda dt: (R(5, 37, dt=dt), torch.tensor([1, 36, -100, 7, 7]), 0.1, 1.3, 0.01),
-    lambda x, t, s, l, z: (
-        F.cross_entropy(l * x, t, reduction="none", label_smoothing=s) + z * ((l * x).logsumexp(-1) ** 2) * (t != -100),
-        None,
-    ),
+@case(
+    "ops.kda.chunk.ChunkKDAFunction",
+    *(*heads(70, 1, through=unit), decays(1, 70, 1, 16), uniform(1, 70, 1), None, None, 0.25, None),
 )
-case(
-    "kl_div",
-    "modules.fused_kl_div.ops",
-    "FusedKLDivLossFunction",
-    lambda dt: (
-        R(5, 9, dt=dt),
-        R(5, 9, dt=dt, rg=False),
-        R(37, 9, dt=dt),
-        R(37, 9, dt=dt, rg=False),
-        "batchmean",
-        True,
-        True,
-    ),
-    lambda x, tx, w, tw, r, *_: F.kl_div((x @ w.T).log_softmax(-1), (tx @ tw.T).softmax(-1), reduction=r),
+def chunk_kda(q, k, v, decay, beta, a, bias, scale, *_):
+    return recurrent(q, k, v, scale, decay, beta), None
+
+
+@case("ops.hgrn.chunk.ChunkHGRNFunction", normal(1, 70, 37), decays(1, 70, 37))
+@case("ops.hgrn.fused_recurrent.FusedRecurrentHGRNFunction", normal(1, 9, 37), decays(1, 9, 37), name="rec_hgrn")
+def chunk_hgrn(x, decay):
+    state, outputs = 0, []
+    for new, kept in zip(x.unbind(1), decay.exp().unbind(1)):
+        state = state * kept + new
+        outputs.append(state)
+    return torch.stack(outputs, 1)
+
+
+@case("ops.rwkv7.fused_addcmul.Rwkv7FusedAddcmul", normal(2, 5, 37), normal(2, 5, 37), *[normal(1, 1, 37)] * 6)
+def rwkv7_addcmul(hidden, delta, *shares):
+    return tuple(torch.addcmul(hidden, delta, share) for share in shares)
+
+
+@case("ops.rwkv7.fused_k_update.KUpdateFunction", normal(2, 5, 37), normal(2, 5, 37), WEIGHT)
+def rwkv7_kupdate(k, a, share):
+    return k + k * (a - 1) * share
+
+
+@case(
+    "ops.attn.parallel.ParallelAttentionFunction",
+    *(normal(1, 40, 2, 16), normal(1, 40, 1, 16), normal(1, 40, 1, 16), None, None, 0.25, None, None),
 )
-case(
-    "linear_ce",
-    "modules.fused_linear_cross_entropy.ops",
-    "FusedLinearCrossEntropyFunction",
-    lambda dt: (
-        R(5, 9, dt=dt),
-        torch.tensor([1, 36, -100, 7, 7]),
-        R(37, 9, dt=dt),
-        R(37, dt=dt),
-        -100,
-        0.1,
-        1.0,
-        None,
-        2,
-    ),
-    lambda x, t, w, b, i, s, *_: F.cross_entropy(x @ w.T + b, t, label_smoothing=s),
-)
-case(
-    "token_shift",
-    "modules.token_shift",
-    "TokenShift",
-    lambda dt: (R(2, 9, 37, dt=dt),),
-    lambda x: F.pad(x, (0, 0, 1, 0))[:, :-1] - x,
-)
+def parallel_attn(q, k, v, *_):
+    by_head = (x.transpose(1, 2) for x in (q, k, v))
+    return F.scaled_dot_product_attention(*by_head, is_causal=True, scale=0.25, enable_gqa=True).transpose(1, 2)
 
 
-def conv(x, w, b, r, st, fs, act, *_):
-    y = F.conv1d(F.pad(x.transpose(1, 2), (w.shape[1] - 1, 0)), w[:, None], b, groups=w.shape[0]).transpose(1, 2)
-    y = F.silu(y) if act else y
-    return y + r if r is not None else y
+@case("ops.utils.pooling.MeanPoolingFunction", normal(1, 21, 2, 16), 8)
+def mean_pooling(x, width):
+    return torch.stack([part.mean(1) for part in x.split(width, 1)], 1)
 
 
-case(
-    "causal_conv1d",
-    "modules.causal_conv1d.ops",
-    "CausalConv1dFunction",
-    lambda dt: (R(2, 11, 37, dt=dt), R(37, 4, dt=dt), R(37, dt=dt), R(2, 11, 37, dt=dt), None, False, "swish"),
-    conv,
-)
+@case("ops.common.gate.BetaSigmoidFunction", normal(2, 9, 3), 2.0)
+def beta_sigmoid(x, scale):
+    return scale * torch.sigmoid(x)
 
 
-def gla(q, k, v, g, scale, *_):
-    B, T, H, K = q.shape
-    S = torch.zeros(B, H, K, v.shape[-1], dtype=q.dtype)
-    o = []
-    for t in range(T):
-        S = (
-            S * (g[:, t].exp()[..., None] if g.dim() == 4 else g[:, t].exp()[..., None, None])
-            + k[:, t, :, :, None] * v[:, t, :, None]
-        )
-        o.append(torch.einsum("bhk,bhkv->bhv", q[:, t] * scale, S))
-    return torch.stack(o, 1)
+@case("ops.gated_delta_rule.gate.GDNGateFunction", normal(2, 9, 3), normal(3), normal(3))
+def gdn_gate(x, log_rate, bias):
+    return -log_rate.exp() * F.softplus(x + bias)
 
 
-def G(*s, dt):
-    return F.logsigmoid(torch.randn(*s, dtype=torch.float64)).to(dt).requires_grad_()
-
-
-case(
-    "chunk_gla",
-    "ops.gla.chunk",
-    "ChunkGLAFunction",
-    lambda dt: (
-        R(1, 19, 2, 16, dt=dt),
-        R(1, 19, 2, 16, dt=dt),
-        R(1, 19, 2, 24, dt=dt),
-        G(1, 19, 2, 16, dt=dt),
-        0.25,
-        None,
-        False,
-        False,
-        None,
-        None,
-    ),
-    gla,
-)
-case(
-    "chunk_gla_t70",
-    "ops.gla.chunk",
-    "ChunkGLAFunction",
-    lambda dt: (
-        R(1, 70, 1, 16, dt=dt),
-        R(1, 70, 1, 16, dt=dt),
-        R(1, 70, 1, 24, dt=dt),
-        G(1, 70, 1, 16, dt=dt),
-        0.25,
-        None,
-        False,
-        False,
-        None,
-        None,
-    ),
-    gla,
-)
-case(
-    "chunk_simple_gla",
-    "ops.simple_gla.chunk",
-    "ChunkSimpleGLAFunction",
-    lambda dt: (
-        R(1, 70, 2, 16, dt=dt),
-        R(1, 70, 2, 16, dt=dt),
-        R(1, 70, 2, 24, dt=dt),
-        G(1, 70, 2, dt=dt),
-        None,
-        0.25,
-        None,
-        False,
-        False,
-        None,
-        None,
-    ),
-    lambda q, k, v, g, gg, s, *_: gla(q, k, v, g, s),
-)
-case(
-    "fused_recurrent_gla",
-    "ops.common.fused_recurrent",
-    "FusedRecurrentFunction",
-    lambda dt: (
-        R(1, 9, 2, 16, dt=dt),
-        R(1, 9, 2, 16, dt=dt),
-        R(1, 9, 2, 24, dt=dt),
-        None,
-        None,
-        G(1, 9, 2, 16, dt=dt),
-        None,
-        0.25,
-    ),
-    lambda q, k, v, a, b, g, c, s: gla(q, k, v, g, s),
-)
-
-
-def delta(q, k, v, beta, scale, g=None):
-    B, T, H, K = q.shape
-    S = torch.zeros(B, H, K, v.shape[-1], dtype=q.dtype)
-    o = []
-    for t in range(T):
-        if g is not None:
-            S = S * g[:, t].exp()[..., None, None]
-        u = beta[:, t][..., None] * (v[:, t] - torch.einsum("bhk,bhkv->bhv", k[:, t], S))
-        S = S + k[:, t, :, :, None] * u[:, :, None]
-        o.append(torch.einsum("bhk,bhkv->bhv", q[:, t] * scale, S))
-    return torch.stack(o, 1)
-
-
-def B_(*s, dt):
-    return torch.rand(*s, dtype=torch.float64).to(dt).requires_grad_()
-
-
-case(
-    "delta_rule_rec",
-    "ops.delta_rule.fused_recurrent",
-    "FusedRecurrentFunction",
-    lambda dt: (
-        R(1, 9, 2, 16, dt=dt),
-        N1(R(1, 9, 2, 16, dt=dt)),
-        R(1, 9, 2, 24, dt=dt),
-        B_(1, 9, 2, dt=dt),
-        0.25,
-        None,
-        False,
-    ),
-    lambda q, k, v, b, s, *_: delta(q, k, v, b, s),
-)
-case(
-    "chunk_delta_rule",
-    "ops.delta_rule.chunk",
-    "ChunkDeltaRuleFunction",
-    lambda dt: (
-        R(1, 70, 1, 16, dt=dt),
-        N1(R(1, 70, 1, 16, dt=dt)),
-        R(1, 70, 1, 24, dt=dt),
-        B_(1, 70, 1, dt=dt),
-        0.25,
-        None,
-        False,
-    ),
-    lambda q, k, v, b, s, *_: delta(q, k, v, b, s),
-)
-case(
-    "chunk_gated_delta",
-    "ops.gated_delta_rule.chunk",
-    "ChunkGatedDeltaRuleFunction",
-    lambda dt: (
-        R(1, 70, 1, 16, dt=dt),
-        N1(R(1, 70, 1, 16, dt=dt)),
-        R(1, 70, 1, 24, dt=dt),
-        G(1, 70, 1, dt=dt),
-        B_(1, 70, 1, dt=dt),
-        0.25,
-        None,
-        False,
-    ),
-    lambda q, k, v, g, b, s, *_: delta(q, k, v, b, s, g),
-)
-
-
-def hgrn(x, g, *_):
-    h = torch.zeros_like(x[:, 0])
-    o = []
-    for t in range(x.shape[1]):
-        h = g[:, t].exp() * h + x[:, t]
-        o.append(h)
-    return torch.stack(o, 1)
-
-
-case("chunk_hgrn", "ops.hgrn.chunk", "ChunkHGRNFunction", lambda dt: (R(1, 70, 37, dt=dt), G(1, 70, 37, dt=dt)), hgrn)
-case(
-    "rec_hgrn",
-    "ops.hgrn.fused_recurrent",
-    "FusedRecurrentHGRNFunction",
-    lambda dt: (R(1, 9, 37, dt=dt), G(1, 9, 37, dt=dt)),
-    hgrn,
-)
-case(
-    "rwkv7_addcmul",
-    "ops.rwkv7.fused_addcmul",
-    "Rwkv7FusedAddcmul",
-    lambda dt: (R(2, 5, 37, dt=dt), R(2, 5, 37, dt=dt), *(R(1, 1, 37, dt=dt) for _ in range(6))),
-    lambda h, d, *xs: tuple(h + d * x for x in xs),
-)
-case(
-    "rwkv7_kupdate",
-    "ops.rwkv7.fused_k_update",
-    "KUpdateFunction",
-    lambda dt: (R(2, 5, 37, dt=dt), R(2, 5, 37, dt=dt), R(37, dt=dt)),
-    lambda k, a, ka: k * (1 + (a - 1) * ka),
-)
-
-
-def attn(q, k, v, g, sb, scale, *_):
-    G_ = q.shape[2] // k.shape[2]
-    k, v = k.repeat_interleave(G_, 2), v.repeat_interleave(G_, 2)
-    s = torch.einsum("bthd,bshd->bhts", q, k) * scale
-    m = torch.ones(s.shape[-2:], dtype=torch.bool).tril()
-    return torch.einsum("bhts,bshd->bthd", s.masked_fill(~m, -torch.inf).softmax(-1), v)
-
-
-case(
-    "parallel_attn",
-    "ops.attn.parallel",
-    "ParallelAttentionFunction",
-    lambda dt: (R(1, 40, 2, 16, dt=dt), R(1, 40, 1, 16, dt=dt), R(1, 40, 1, 16, dt=dt), None, None, 0.25, None, None),
-    attn,
-)
-
-
-def mp(x, c, *_):
-    return torch.stack([x[:, i : i + c].mean(1) for i in range(0, x.shape[1], c)], 1)
-
-
-case("mean_pooling", "ops.utils.pooling", "MeanPoolingFunction", lambda dt: (R(1, 21, 2, 16, dt=dt), 8), mp)
-case(
-    "beta_sigmoid",
-    "ops.common.gate",
-    "BetaSigmoidFunction",
-    lambda dt: (R(2, 9, 3, dt=dt), 2.0),
-    lambda x, s: s * torch.sigmoid(x),
-)
-case(
-    "gdn_gate",
-    "ops.gated_delta_rule.gate",
-    "GDNGateFunction",
-    lambda dt: (R(2, 9, 3, dt=dt), R(3, dt=dt), R(3, dt=dt)),
-    lambda g, A, b: -A.exp() * F.softplus(g + b),
-)
-
-
-def rwkv4(w, u, k, v, st):
-    _B, _T, _Cc = k.shape
-    _a, _b, _e = st[:, 0, 0], st[:, 0, 1] if False else None, None
-
-
-case("sinkhorn", "ops.utils.sinkhorn.ops", "SinkhornFunction", lambda dt: (R(5, 4, 4, dt=dt), 3), None)
-case(
-    "chunk_kda",
-    "ops.kda.chunk",
-    "ChunkKDAFunction",
-    lambda dt: (
-        R(1, 70, 1, 16, dt=dt),
-        N1(R(1, 70, 1, 16, dt=dt)),
-        R(1, 70, 1, 24, dt=dt),
-        G(1, 70, 1, 16, dt=dt),
-        B_(1, 70, 1, dt=dt),
-        None,
-        None,
-        0.25,
-        None,
-    ),
-    None,
-)
-
-
-def conv_state(x, w, b, r, st, fs, act, *_):
-    z = torch.cat([st[..., -(w.shape[1] - 1) :] if st.shape[-1] == w.shape[1] else st, x.transpose(1, 2)], -1)
-    y = F.conv1d(z, w[:, None], b, groups=w.shape[0]).transpose(1, 2)
-    y = F.silu(y) if act else y
-    full = torch.cat([st, x.transpose(1, 2)], -1)
-    return y, full[..., -w.shape[1] :]
-
-
-case(
-    "conv1d_short_state",
-    "modules.causal_conv1d.ops",
-    "CausalConv1dFunction",
-    lambda dt: (R(2, 2, 37, dt=dt), R(37, 4, dt=dt), R(37, dt=dt), None, R(2, 37, 4, dt=dt), True, "swish"),
-    conv_state,
-)
-case(
-    "conv1d_state",
-    "modules.causal_conv1d.ops",
-    "CausalConv1dFunction",
-    lambda dt: (R(2, 9, 37, dt=dt), R(37, 4, dt=dt), R(37, dt=dt), None, R(2, 37, 4, dt=dt), True, "swish"),
-    conv_state,
-)
+case.alone("sinkhorn", "ops.utils.sinkhorn.ops.SinkhornFunction", normal(5, 4, 4), 3)

@@ -1,484 +1,328 @@
-# ruff: noqa: E741 - names as in the formulas
-"""Liger cases: name -> (module, class, make_args(dtype), reference(*args) or None, float_arg_indices)."""
+"""liger-kernel 0.8.5: every Function that runs on one GPU."""
 
-import math
+from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
 
+from kernel_recipes import Made, Recipes, ids, normal, number, uniform
 
-def R(*s, dt=torch.float32, rg=True, sc=1.0):
-    return (torch.randn(*s, dtype=torch.float64) * sc).to(dt).requires_grad_(rg)
-
-
-C = {}
-
-
-def case(name, mod, cls, args, ref=None):
-    C[name] = (("liger_kernel.ops." + mod), cls, args, ref)
+case = Recipes("liger", "liger_kernel.ops")
+ROWS, WEIGHT = normal(5, 37), normal(37)
+LABELS = ids(1, 36, -100, 7, 7)
+NO_METRICS = (None, None, None)
 
 
-def rms(x, w, eps, offset=0.0, *_):
-    return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + eps) * (offset + w)
+def log_rows(x):
+    return x.log_softmax(-1)
 
 
-case(
-    "rms_norm",
-    "rms_norm",
-    "LigerRMSNormFunction",
-    lambda dt: (R(3, 5, 37, dt=dt), R(37, dt=dt), 1e-6, 0.0, "llama", False),
-    rms,
+def rows(x):
+    return x.softmax(-1)
+
+
+def tenth(x):
+    return 0.3 * x
+
+
+def scaled_to_one(x, eps):
+    return x / (x.square().mean(-1, keepdim=True) + eps).sqrt()
+
+
+@case("rms_norm.LigerRMSNormFunction", normal(3, 5, 37), WEIGHT, 1e-6, 0.0, "llama", False)
+@case("rms_norm.LigerRMSNormFunction", normal(3, 5, 37), WEIGHT, 1e-6, 1.0, "gemma", False, name="rms_norm_gemma")
+@case("rms_norm.LigerRMSNormFunction", normal(3, 5, 37), WEIGHT, 1e-6, 0.0, "llama", True, name="rms_norm_inplace")
+def rms_norm(x, weight, eps, offset, *_):
+    return scaled_to_one(x, eps) * (weight + offset)
+
+
+@case("layer_norm.LigerLayerNormFunction", normal(7, 37), WEIGHT, WEIGHT, 1e-5)
+def layer_norm(x, weight, bias, eps):
+    return F.layer_norm(x, weight.shape, weight, bias, eps)
+
+
+@case("group_norm.LigerGroupNormFunction", normal(3, 6, 37), normal(6), normal(6), 6, 2, 1e-5)
+@case("group_norm.LigerGroupNormFunction", normal(2, 6, 5, 7), normal(6), normal(6), 6, 2, 1e-5, name="group_norm_4d")
+def group_norm(x, weight, bias, channels, groups, eps):
+    return F.group_norm(x, groups, weight, bias, eps)
+
+
+@case("fused_add_rms_norm.LigerFusedAddRMSNormFunction", ROWS, ROWS, WEIGHT, 1e-6, 0.0, "llama", False)
+def fused_add_rms_norm(x, residual, weight, eps, offset, *_):
+    added = x + residual
+    return rms_norm(added, weight, eps, offset), added
+
+
+@case(
+    "modulated_rms_norm.LigerModulatedRMSNormFunction",
+    *(normal(2, 5, 37), WEIGHT, normal(2, 37), normal(2, 37), 1e-6, 0.0, "llama", False),
 )
-case(
-    "rms_norm_gemma",
-    "rms_norm",
-    "LigerRMSNormFunction",
-    lambda dt: (R(3, 5, 37, dt=dt), R(37, dt=dt), 1e-6, 1.0, "gemma", False),
-    rms,
+def modulated_rms_norm(x, weight, scale, shift, eps, offset, *_):
+    return rms_norm(x, weight, eps, offset) * (scale.unsqueeze(1) + 1) + shift.unsqueeze(1)
+
+
+@case("poly_norm.LigerPolyNormFunction", ROWS, normal(3), number(0.3), 1e-6, False)
+def poly_norm(x, weight, bias, eps, _):
+    return bias + sum(weight[k] * scaled_to_one(x ** (3 - k), eps) for k in range(3))
+
+
+@case("dyt.LigerDyTFunction", ROWS, normal(1), WEIGHT, WEIGHT)
+def dyt(x, alpha, gamma, beta):
+    return (alpha * x).tanh() * gamma + beta
+
+
+@case("swiglu.LigerSiLUMulFunction", ROWS, ROWS)
+@case("swiglu.LigerSiLUMulFunction", ROWS, ROWS, 1.5, 0.7, name="swiglu_mult")
+def swiglu(a, b, gate=1.0, down=1.0):
+    return down * b * F.silu(gate * a)
+
+
+@case("swiglu.LigerFusedGateUpSiLUMulFunction", normal(5, 74))
+def fused_gate_up(both):
+    return swiglu(*both.chunk(2, -1))
+
+
+@case("geglu.LigerGELUMulFunction", ROWS, ROWS)
+def geglu(a, b):
+    return b * F.gelu(a, approximate="tanh")
+
+
+@case("relu_squared.LigerReLUSquaredFunction", ROWS)
+def relu_squared(x):
+    return x.clamp(min=0).square()
+
+
+@case("softmax.LigerSoftmaxFunction", ROWS)
+def softmax(x):
+    return x.softmax(-1)
+
+
+@case("sparsemax.LigerSparsemaxFunction", ROWS, -1)
+def sparsemax(x, dim):
+    """The point of the simplex nearest to x (Martins and Astudillo, 2016)."""
+    ordered = x.sort(dim, descending=True).values
+    above = ordered.cumsum(dim) - 1
+    counts = torch.arange(1, x.shape[dim] + 1)
+    support = (counts * ordered > above).sum(dim, keepdim=True)
+    return (x - above.gather(dim, support - 1) / support).clamp(min=0)
+
+
+@case("experimental.embedding.LigerEmbeddingFunction", normal(11, 37), ids([0, 3, 3], [10, 1, 0]))
+def embedding(table, index):
+    return table[index]
+
+
+@case("cross_entropy.LigerCrossEntropyFunction", ROWS, LABELS, None)
+@case(
+    "cross_entropy.LigerCrossEntropyFunction",
+    *(ROWS, LABELS, uniform(37, through=lambda w: w + 0.5, grad=False), -100, 0.0, 0.1, "mean", None),
+    name="cross_entropy_all",
 )
-case(
-    "rms_norm_inplace",
-    "rms_norm",
-    "LigerRMSNormFunction",
-    lambda dt: (R(3, 5, 37, dt=dt), R(37, dt=dt), 1e-6, 0.0, "llama", True),
-    rms,
+@case(
+    "cross_entropy.LigerCrossEntropyFunction",
+    *(ROWS, LABELS, None, -100, 1e-2, 0.1, "sum", 5.0),
+    name="cross_entropy_softcap",
 )
-case(
-    "layer_norm",
-    "layer_norm",
-    "LigerLayerNormFunction",
-    lambda dt: (R(7, 37, dt=dt), R(37, dt=dt), R(37, dt=dt), 1e-5),
-    lambda x, w, b, e: F.layer_norm(x, (37,), w, b, e),
+def cross_entropy(x, labels, weight, ignored=-100, square=0.0, smoothing=0.0, reduction="mean", cap=None):
+    x = cap * (x / cap).tanh() if cap else x
+    loss = F.cross_entropy(x, labels, weight, ignore_index=ignored, label_smoothing=smoothing, reduction=reduction)
+    return loss + square * x.logsumexp(-1)[labels != ignored].square().sum(), *NO_METRICS
+
+
+@case("jsd.LigerJSDFunction", normal(5, 37, through=log_rows), normal(5, 37, through=log_rows, grad=False), None, 0.3)
+def jsd(log_q, log_p, _, beta):
+    log_mean = (beta * log_p.exp() + (1 - beta) * log_q.exp()).log()
+    to_p, to_q = (F.kl_div(log_mean, log, reduction="batchmean", log_target=True) for log in (log_p, log_q))
+    return beta * to_p + (1 - beta) * to_q
+
+
+@case(
+    "kl_div.LigerKLDivLossFunction",
+    *(normal(5, 37, through=log_rows), normal(5, 37, through=rows, grad=False), "batchmean", False, 1e-10),
 )
-case(
-    "group_norm",
-    "group_norm",
-    "LigerGroupNormFunction",
-    lambda dt: (R(3, 6, 37, dt=dt), R(6, dt=dt), R(6, dt=dt), 6, 2, 1e-5),
-    lambda x, w, b, c, g, e: F.group_norm(x, g, w, b, e),
+def kl_div(log_q, p, reduction, *_):
+    return F.kl_div(log_q, p, reduction=reduction)
+
+
+@case(
+    "tvd.LigerTVDLossFunction",
+    *(normal(5, 37, through=rows), normal(5, 37, through=rows, grad=False), None, "batchmean"),
 )
-case(
-    "group_norm_4d",
-    "group_norm",
-    "LigerGroupNormFunction",
-    lambda dt: (R(2, 6, 5, 7, dt=dt), R(6, dt=dt), R(6, dt=dt), 6, 2, 1e-5),
-    lambda x, w, b, c, g, e: F.group_norm(x, g, w, b, e),
+def tvd(p, q, *_):
+    return (p - q).abs().sum(-1).mean() / 2
+
+
+@case("fused_ce_tvd.LigerFusedCETVDFunction", ROWS, normal(5, 37, grad=False), LABELS)
+def fused_ce_tvd(student, teacher, labels):
+    distance = (student.softmax(-1) - teacher.softmax(-1)).abs().sum(-1) / 2
+    return F.cross_entropy(student, labels, reduction="none"), distance.where(labels != -100, 0.0)
+
+
+@case(
+    "fused_linear_cross_entropy.LigerFusedLinearCrossEntropyFunction", normal(5, 9), normal(37, 9), LABELS, normal(37)
 )
-case(
-    "fused_add_rms_norm",
-    "fused_add_rms_norm",
-    "LigerFusedAddRMSNormFunction",
-    lambda dt: (R(5, 37, dt=dt), R(5, 37, dt=dt), R(37, dt=dt), 1e-6, 0.0, "llama", False),
-    lambda x, r, w, e, o, *_: (rms(x + r, w, e, o), x + r),
+def fused_linear_ce(x, weight, labels, bias):
+    return F.cross_entropy(F.linear(x, weight, bias), labels), *NO_METRICS
+
+
+@case(
+    "fused_linear_jsd.LigerFusedLinearJSDFunction",
+    *(normal(5, 9), normal(37, 9), normal(5, 9, grad=False), normal(37, 9, grad=False), None, 0.3),
 )
-case(
-    "modulated_rms_norm",
-    "modulated_rms_norm",
-    "LigerModulatedRMSNormFunction",
-    lambda dt: (R(2, 5, 37, dt=dt), R(37, dt=dt), R(2, 37, dt=dt), R(2, 37, dt=dt), 1e-6, 0.0, "llama", False),
-    lambda x, w, s, h, e, o, *_: (1 + s[:, None]) * rms(x, w, e, o) + h[:, None],
+def fused_linear_jsd(x, weight, teacher, teachers_weight, _, beta):
+    return jsd(log_rows(x @ weight.T), log_rows(teacher @ teachers_weight.T), None, beta)
+
+
+@case(
+    "fused_linear_kl_div.LigerFusedLinearKLDivFunction",
+    *(normal(5, 9), normal(37, 9), normal(5, 37, through=rows, grad=False)),
 )
-case(
-    "poly_norm",
-    "poly_norm",
-    "LigerPolyNormFunction",
-    lambda dt: (R(5, 37, dt=dt), R(3, dt=dt), torch.tensor(0.3, dtype=dt, requires_grad=True), 1e-6, False),
-    lambda x, w, b, e, i: (
-        sum(
-            w[k] * n
-            for k, n in enumerate([p * torch.rsqrt((p * p).mean(-1, keepdim=True) + e) for p in (x**3, x**2, x)])
-        )
-        + b
-    ),
+def fused_linear_kl(x, weight, p):
+    return F.kl_div(log_rows(x @ weight.T), p, reduction="batchmean")
+
+
+@case(
+    "fused_linear_scaled_cross_entropy._FusedLinearPPOFallbackFunction",
+    *(normal(5, 9), normal(37, 9), ids(1, 36, 3, 7, 7), 1.3, -100, False),
 )
-case(
-    "dyt",
-    "dyt",
-    "LigerDyTFunction",
-    lambda dt: (R(5, 37, dt=dt), R(1, dt=dt), R(37, dt=dt), R(37, dt=dt)),
-    lambda x, a, g, b: g * torch.tanh(a * x) + b,
+def fused_linear_ppo_fallback(x, weight, labels, temperature, *_):
+    return F.cross_entropy(x @ weight.T / temperature, labels, reduction="none")
+
+
+def turned(x, cos, sin):
+    """Every pair (i, i + half) turned by its angle."""
+    a, b = x.chunk(2, -1)
+    return x * cos + torch.cat([-b, a], -1) * sin
+
+
+def angles(positions: int, half: int):
+    return torch.arange(positions)[:, None] * 10.0 ** (-torch.arange(half) / half)
+
+
+def of_both_halves(angle):
+    both = torch.cat([angle, angle], -1).float()
+    return both.cos(), both.sin()
+
+
+@case(
+    "rope.LigerRopeFunction", normal(2, 3, 5, 8), normal(2, 1, 5, 8), Made(lambda: of_both_halves(angles(5, 4)[None]))
 )
-case(
-    "swiglu",
-    "swiglu",
-    "LigerSiLUMulFunction",
-    lambda dt: (R(5, 37, dt=dt), R(5, 37, dt=dt)),
-    lambda a, b: F.silu(a) * b,
+def rope(q, k, cos, sin):
+    return tuple(turned(x, cos[:, None], sin[:, None]) for x in (q, k))
+
+
+@case(
+    "llama4_rope.LigerLlama4RopeFunction",
+    *(normal(2, 5, 3, 8), normal(2, 5, 1, 8), Made(lambda: (torch.polar(torch.ones(5, 4), angles(5, 4).float()),))),
 )
-case(
-    "swiglu_mult",
-    "swiglu",
-    "LigerSiLUMulFunction",
-    lambda dt: (R(5, 37, dt=dt), R(5, 37, dt=dt), 1.5, 0.7),
-    lambda a, b, g, d: F.silu(a * g) * b * d,
+def llama4_rope(q, k, turns):
+    pairs = (torch.view_as_complex(x.unflatten(-1, (-1, 2))) * turns[:, None] for x in (q, k))
+    return tuple(torch.view_as_real(x).flatten(-2) for x in pairs)
+
+
+@case(
+    "qwen2vl_mrope.LigerQwen2VLMRopeFunction",
+    *(normal(2, 3, 5, 8), normal(2, 1, 5, 8), Made(lambda: of_both_halves(torch.rand(3, 2, 5, 4))), [1, 1, 2]),
 )
-case(
-    "fused_gate_up",
-    "swiglu",
-    "LigerFusedGateUpSiLUMulFunction",
-    lambda dt: (R(5, 74, dt=dt),),
-    lambda y: F.silu(y[..., :37]) * y[..., 37:],
+def qwen2vl_mrope(q, k, cos, sin, sections):
+    axis = torch.repeat_interleave(torch.arange(3), torch.tensor(sections)).repeat(2)  # which position turns a column
+    columns = torch.arange(len(axis))
+    return rope(q, k, *(x[axis, :, :, columns].movedim(0, -1) for x in (cos, sin)))
+
+
+@case("attn_res.LigerAttnResFunction", normal(3, 2, 5, 37), normal(37, through=tenth), WEIGHT, 1e-6)
+def attn_res(values, query, weight, eps):
+    shares = (scaled_to_one(values, eps) * weight * query).sum(-1, keepdim=True).softmax(0)
+    return (shares * values).sum(0)
+
+
+@case(
+    "fused_moe.LigerFusedMoEFunction",
+    *(normal(5, 9), normal(4, 14, 9, through=tenth), normal(4, 9, 7, through=tenth)),
+    Made(lambda: (torch.tensor([[0, 3], [1, 2], [3, 1], [0, 1], [2, 0]], dtype=torch.int32),)),
+    uniform(5, 2),
 )
-case(
-    "geglu",
-    "geglu",
-    "LigerGELUMulFunction",
-    lambda dt: (R(5, 37, dt=dt), R(5, 37, dt=dt)),
-    lambda a, b: F.gelu(a, approximate="tanh") * b,
+def fused_moe(x, gate_up, down, experts, shares):
+    inner = torch.einsum("th,tknh->tkn", x, gate_up[experts.long()])
+    return torch.einsum("tk,tki,tkhi->th", shares, fused_gate_up(inner), down[experts.long()])
+
+
+@case(
+    "fused_neighborhood_attention.LigerFusedNeighborhoodAttentionFunction",
+    *(normal(2, 1, 11, 8), normal(2, 1, 11, 8), normal(2, 1, 11, 8), 5, 1),
 )
-case(
-    "relu_squared", "relu_squared", "LigerReLUSquaredFunction", lambda dt: (R(5, 37, dt=dt),), lambda x: F.relu(x) ** 2
+def neighborhood_attn(q, k, v, width, _):
+    near = torch.ones(q.shape[2], q.shape[2], dtype=torch.bool).tril(width // 2).triu(-(width // 2))
+    return F.scaled_dot_product_attention(q, k, v, near)
+
+
+@case(
+    "multi_token_attention.LigerMultiTokenAttentionFunction",
+    *(normal(2, 2, 9, 9), normal(2, 2, 3, 3), normal(2), 1, 1),
 )
-case("softmax", "softmax", "LigerSoftmaxFunction", lambda dt: (R(5, 37, dt=dt),), lambda x: x.softmax(-1))
-case("sparsemax", "sparsemax", "LigerSparsemaxFunction", lambda dt: (R(5, 37, dt=dt), -1), None)
-case(
-    "embedding",
-    "experimental.embedding",
-    "LigerEmbeddingFunction",
-    lambda dt: (R(11, 37, dt=dt), torch.tensor([[0, 3, 3], [10, 1, 0]])),
-    lambda e, i: F.embedding(i, e),
-)
-case(
-    "cross_entropy",
-    "cross_entropy",
-    "LigerCrossEntropyFunction",
-    lambda dt: (R(5, 37, dt=dt), torch.tensor([1, 36, -100, 7, 7]), None),
-    lambda x, t, w: (F.cross_entropy(x, t), None, None, None),
-)
-case(
-    "cross_entropy_all",
-    "cross_entropy",
-    "LigerCrossEntropyFunction",
-    lambda dt: (
-        R(5, 37, dt=dt),
-        torch.tensor([1, 36, -100, 7, 7]),
-        (torch.rand(37) + 0.5).to(dt),
-        -100,
-        0.0,
-        0.1,
-        "mean",
-        None,
-    ),
-    lambda x, t, w, i, l, s, r, c: (F.cross_entropy(x, t, w.to(x.dtype), label_smoothing=s), None, None, None),
-)
-case(
-    "cross_entropy_softcap",
-    "cross_entropy",
-    "LigerCrossEntropyFunction",
-    lambda dt: (R(5, 37, dt=dt), torch.tensor([1, 36, -100, 7, 7]), None, -100, 1e-2, 0.1, "sum", 5.0),
-    lambda x, t, w, i, l, s, r, c: (
-        (
-            lambda y: (
-                F.cross_entropy(y, t, label_smoothing=s, reduction="sum")
-                + l * ((y.logsumexp(-1) ** 2)[t != -100]).sum()
-            )
-        )(c * torch.tanh(x / c)),
-        None,
-        None,
-        None,
-    ),
-)
-case(
-    "jsd",
-    "jsd",
-    "LigerJSDFunction",
-    lambda dt: (
-        R(5, 37, dt=dt).log_softmax(-1).detach().requires_grad_(),
-        R(5, 37, dt=dt, rg=False).log_softmax(-1),
-        None,
-        0.3,
-    ),
-    lambda x, y, s, b: (
-        lambda q, p: (
-            (
-                b * (p * (y - (b * p + (1 - b) * q).log())).sum()
-                + (1 - b) * (q * (x - (b * p + (1 - b) * q).log())).sum()
-            )
-            / 5
-        )
-    )(x.exp(), y.exp()),
-)
-case(
-    "kl_div",
-    "kl_div",
-    "LigerKLDivLossFunction",
-    lambda dt: (
-        R(5, 37, dt=dt).log_softmax(-1).detach().requires_grad_(),
-        R(5, 37, dt=dt, rg=False).softmax(-1),
-        "batchmean",
-        False,
-        1e-10,
-    ),
-    lambda x, y, r, l, e: F.kl_div(x, y, reduction=r),
-)
-case(
-    "tvd",
-    "tvd",
-    "LigerTVDLossFunction",
-    lambda dt: (
-        R(5, 37, dt=dt).softmax(-1).detach().requires_grad_(),
-        R(5, 37, dt=dt, rg=False).softmax(-1),
-        None,
-        "batchmean",
-    ),
-    lambda p, q, s, r: 0.5 * (p - q).abs().sum() / 5,
-)
-case(
-    "fused_ce_tvd",
-    "fused_ce_tvd",
-    "LigerFusedCETVDFunction",
-    lambda dt: (R(5, 37, dt=dt), R(5, 37, dt=dt, rg=False), torch.tensor([1, 36, -100, 7, 7])),
-    lambda s, t, y: (
-        F.cross_entropy(s, y, reduction="none"),
-        0.5 * (s.softmax(-1) - t.softmax(-1)).abs().sum(-1) * (y != -100),
-    ),
-)
-case(
-    "fused_linear_ce",
-    "fused_linear_cross_entropy",
-    "LigerFusedLinearCrossEntropyFunction",
-    lambda dt: (R(5, 9, dt=dt), R(37, 9, dt=dt), torch.tensor([1, 36, -100, 7, 7]), R(37, dt=dt)),
-    lambda x, w, t, b: (F.cross_entropy(x @ w.T + b, t), None, None, None),
-)
-case(
-    "fused_linear_jsd",
-    "fused_linear_jsd",
-    "LigerFusedLinearJSDFunction",
-    lambda dt: (R(5, 9, dt=dt), R(37, 9, dt=dt), R(5, 9, dt=dt, rg=False), R(37, 9, dt=dt, rg=False), None, 0.3),
-    lambda x, w, tx, tw, s, b: C["jsd"][3]((x @ w.T).log_softmax(-1), (tx @ tw.T).log_softmax(-1), None, b),
-)
-case(
-    "fused_linear_kl",
-    "fused_linear_kl_div",
-    "LigerFusedLinearKLDivFunction",
-    lambda dt: (R(5, 9, dt=dt), R(37, 9, dt=dt), R(5, 37, dt=dt, rg=False).softmax(-1)),
-    lambda x, w, t: F.kl_div((x @ w.T).log_softmax(-1), t, reduction="batchmean"),
-)
-case(
-    "fused_linear_ppo_fallback",
-    "fused_linear_scaled_cross_entropy",
-    "_FusedLinearPPOFallbackFunction",
-    lambda dt: (R(5, 9, dt=dt), R(37, 9, dt=dt), torch.tensor([1, 36, 3, 7, 7]), 1.3, -100, False),
-    lambda x, w, t, T, i, r: F.cross_entropy(x @ w.T / T, t, reduction="none"),
-)
+def multi_token_attn(scores, weight, bias, stride, padding):
+    past = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    shares = scores.where(past, -torch.inf).softmax(-1)
+    return F.conv2d(shares, weight, bias, stride, padding).where(past, 0.0)
 
 
-def rope(q, k, cos, sin, *_):
-    def rot(x):
-        h = x.shape[-1] // 2
-        return torch.cat([-x[..., h:], x[..., :h]], -1)
-
-    c, s = cos[:, None], sin[:, None]
-    return q * c + rot(q) * s, k * c + rot(k) * s
+@case("mhc.LigerMHCPreFunction", normal(5, 4, 37), normal(5, 4))
+def mhc_pre(x, shares):
+    return torch.einsum("nsc,ns->nc", x, shares)
 
 
-def rope_args(dt):
-    f = torch.outer(torch.arange(5.0), 1 / 10 ** (torch.arange(0, 8, 2) / 8))
-    f = torch.cat([f, f], -1)[None]
-    return R(2, 3, 5, 8, dt=dt), R(2, 1, 5, 8, dt=dt), f.cos().to(dt), f.sin().to(dt)
+@case("mhc.LigerMHCPostResFunction", normal(5, 4, 37), ROWS, normal(5, 4), normal(5, 4, 4))
+def mhc_post_res(x, out, post, mixing):
+    return mixing @ x + post.unsqueeze(-1) * out.unsqueeze(1)
 
 
-case("rope", "rope", "LigerRopeFunction", rope_args, rope)
-
-
-def l4_args(dt):
-    f = torch.polar(torch.ones(5, 4), torch.outer(torch.arange(5.0), 1 / 10 ** (torch.arange(0, 8, 2) / 8)))
-    return R(2, 5, 3, 8, dt=dt), R(2, 5, 1, 8, dt=dt), f
-
-
-def l4(q, k, f):
-    f = f.to(torch.complex128 if q.dtype == torch.float64 else torch.complex64)
-
-    def go(x):
-        c = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2)) * f[None, :, None]
-        return torch.view_as_real(c).flatten(-2)
-
-    return go(q), go(k)
-
-
-case("llama4_rope", "llama4_rope", "LigerLlama4RopeFunction", l4_args, l4)
-
-
-def mrope_args(dt):
-    ang = torch.rand(3, 2, 5, 4)
-    ang = torch.cat([ang, ang], -1)
-    return R(2, 3, 5, 8, dt=dt), R(2, 1, 5, 8, dt=dt), ang.cos().to(dt), ang.sin().to(dt), [1, 1, 2]
-
-
-def mrope(q, k, cos, sin, sec):
-    sec = list(sec) * 2
-    c = torch.cat([m[i % 3] for i, m in enumerate(cos.split(sec, dim=-1))], dim=-1)
-    s = torch.cat([m[i % 3] for i, m in enumerate(sin.split(sec, dim=-1))], dim=-1)
-    return rope(q, k, c, s)
-
-
-case("qwen2vl_mrope", "qwen2vl_mrope", "LigerQwen2VLMRopeFunction", mrope_args, mrope)
-
-
-def attn_res(V, q, w, eps):
-    k = V * torch.rsqrt((V * V).mean(-1, keepdim=True) + eps) * w
-    a = (k @ q).softmax(0)
-    return (a[..., None] * V).sum(0)
-
-
-case(
-    "attn_res",
-    "attn_res",
-    "LigerAttnResFunction",
-    lambda dt: (R(3, 2, 5, 37, dt=dt), R(37, dt=dt, sc=0.3), R(37, dt=dt), 1e-6),
-    attn_res,
-)
-
-
-def moe(x, gu, d, i, w):
-    I = d.shape[-1]
-    out = 0
-    for k in range(i.shape[1]):
-        h = torch.einsum("th,tnh->tn", x, gu[i[:, k].long()])
-        a = F.silu(h[:, :I]) * h[:, I:]
-        out = out + w[:, k : k + 1] * torch.einsum("ti,thi->th", a, d[i[:, k].long()])
-    return out
-
-
-case(
-    "fused_moe",
-    "fused_moe",
-    "LigerFusedMoEFunction",
-    lambda dt: (
-        R(5, 9, dt=dt),
-        R(4, 14, 9, dt=dt, sc=0.5),
-        R(4, 9, 7, dt=dt, sc=0.5),
-        torch.tensor([[0, 3], [1, 2], [3, 1], [0, 1], [2, 0]], dtype=torch.int32),
-        torch.rand(5, 2).to(dt).requires_grad_(),
-    ),
-    moe,
-)
-
-
-def na(q, k, v, ks, *_):
-    s = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
-    L = s.shape[-1]
-    i = torch.arange(L)
-    m = (i[:, None] - i[None]).abs() <= ks // 2
-    return s.masked_fill(~m, -torch.inf).softmax(-1) @ v
-
-
-case(
-    "neighborhood_attn",
-    "fused_neighborhood_attention",
-    "LigerFusedNeighborhoodAttentionFunction",
-    lambda dt: (R(2, 1, 11, 8, dt=dt), R(2, 1, 11, 8, dt=dt), R(2, 1, 11, 8, dt=dt), 5, 1),
-    na,
-)
-
-
-def mta(s, w, b, st, pad, *_):
-    L = s.shape[-1]
-    m = torch.ones(L, L, dtype=torch.bool).tril()
-    p = s.masked_fill(~m, -torch.inf).softmax(-1)
-    return F.conv2d(p, w, b, st, pad).masked_fill(~m, 0.0)
-
-
-case(
-    "multi_token_attn",
-    "multi_token_attention",
-    "LigerMultiTokenAttentionFunction",
-    lambda dt: (R(2, 2, 9, 9, dt=dt), R(2, 2, 3, 3, dt=dt), R(2, dt=dt), 1, 1),
-    mta,
-)
-case(
-    "mhc_pre",
-    "mhc",
-    "LigerMHCPreFunction",
-    lambda dt: (R(5, 4, 37, dt=dt), R(5, 4, dt=dt)),
-    lambda x, h: (x * h[..., None]).sum(-2),
-)
-case(
-    "mhc_post_res",
-    "mhc",
-    "LigerMHCPostResFunction",
-    lambda dt: (R(5, 4, 37, dt=dt), R(5, 37, dt=dt), R(5, 4, dt=dt), R(5, 4, 4, dt=dt)),
-    lambda x, f, p, r: torch.einsum("noi,nic->noc", r, x) + p[..., None] * f[:, None],
-)
-case(
+case.alone(
     "mhc_coeffs",
-    "mhc",
-    "LigerMHCCoeffsFunction",
-    lambda dt: (
-        R(5, 4, 9, dt=dt),
-        R(36, 24, dt=dt, sc=0.2),
-        R(24, dt=dt),
-        *(torch.tensor(v, dtype=dt, requires_grad=True) for v in (0.5, 0.7, 0.9)),
-        True,
-        3,
-        1e-6,
-        1e-4,
-        1e-6,
-        2.0,
-    ),
-    None,
-)
-case(
-    "mlp",
-    "mlp",
-    "LigerMLPFunction",
-    lambda dt: (R(1, 5, 16, dt=dt), R(32, 16, dt=dt, sc=0.3), R(32, 16, dt=dt, sc=0.3), R(16, 32, dt=dt, sc=0.3)),
-    lambda x, g, u, d: (F.silu(x @ g.T) * (x @ u.T)) @ d.T,
-)
-case(
-    "vocab_parallel_ce",
-    "vocab_parallel_cross_entropy",
-    "LigerVocabParallelCEFunction",
-    lambda dt: (R(3, 2, 37, dt=dt), torch.tensor([[1, 36], [0, 7], [7, 2]]), None, -100, 0.0, "megatron", "mean"),
-    lambda x, t, *_: F.cross_entropy(x.flatten(0, 1), t.flatten(), reduction="none").view(3, 2),
+    "mhc.LigerMHCCoeffsFunction",
+    *(normal(5, 4, 9), normal(36, 24, through=tenth), normal(24), number(0.5), number(0.7), number(0.9)),
+    *(True, 3, 1e-6, 1e-4, 1e-6, 2.0),
 )
 
 
-def grpo(logits, old, ref, ids, adv, mask, T, beta, lo, hi, *_):
-    lp = (logits[:, :-1] / T).log_softmax(-1).gather(-1, ids[..., None])[..., 0]
-    r = torch.exp(lp - old)
-    a = adv[:, None]
-    l = -torch.min(r * a, r.clamp(1 - lo, 1 + hi) * a)
-    d = ref - lp
-    l = l + beta * (d.exp() - d - 1)
-    m = mask.to(l.dtype)
-    return ((l * m).sum(-1) / m.sum(-1)).mean(), None, None
+@case("mlp.LigerMLPFunction", normal(1, 5, 16), *[normal(32, 16, through=tenth)] * 2, normal(16, 32, through=tenth))
+def mlp(x, gate, up, down):
+    return swiglu(x @ gate.T, x @ up.T) @ down.T
 
 
-def grpo_args(dt):
-    lg = R(2, 5, 37, dt=dt)
-    ids = torch.tensor([[1, 36, 3, 7], [0, 2, 9, 7]])
-    lp = lg.detach()[:, :-1].log_softmax(-1).gather(-1, ids[..., None])[..., 0]
-    return (
-        lg,
-        (lp + 0.1 * torch.randn(2, 4)).to(dt),
-        (lp + 0.2 * torch.randn(2, 4)).to(dt),
-        ids,
-        torch.tensor([1.3, -0.7], dtype=dt),
-        torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]]),
-        0.9,
-        0.04,
-        0.2,
-        0.4,
-        False,
-    )
+@case(
+    "vocab_parallel_cross_entropy.LigerVocabParallelCEFunction",
+    *(normal(3, 2, 37), ids([1, 36], [0, 7], [7, 2]), None, -100, 0.0, "megatron", "mean"),
+)
+def vocab_parallel_ce(x, labels, *_):
+    return F.cross_entropy(x.movedim(-1, 1), labels, reduction="none")
 
 
-case("grpo_loss", "grpo_loss", "GrpoLossFunction", grpo_args, grpo)
+def chosen(logits, tokens, temperature=1.0):
+    """Log-probabilities of the tokens that were taken."""
+    return log_rows(logits[:, :-1] / temperature).gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
 
 
-class Lin(torch.nn.Module):
-    def __init__(s, dt):
-        super().__init__()
-        s.l = torch.nn.Linear(9, 9, dtype=dt)
-
-    def forward(s, x):
-        return torch.tanh(s.l(x))
+def policy():
+    logits = torch.randn(2, 5, 37, requires_grad=True)
+    tokens = torch.tensor([[1, 36, 3, 7], [0, 2, 9, 7]])
+    before, reference = (chosen(logits.detach(), tokens) + s * torch.randn(2, 4) for s in (0.1, 0.2))
+    return logits, before, reference, tokens, torch.tensor([1.3, -0.7]), torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]])
 
 
-def tiled_args(dt):
-    m = Lin(dt)
-    return (lambda mod, x: mod(x)), m, R(6, 9, dt=dt), 3, list(m.parameters())
+@case("grpo_loss.GrpoLossFunction", Made(policy), 0.9, 0.04, 0.2, 0.4, False)
+def grpo_loss(logits, before, reference, tokens, advantage, mask, temperature, beta, low, high, _):
+    now = chosen(logits, tokens, temperature)
+    ratio, worth = (now - before).exp(), advantage.unsqueeze(-1)
+    clipped = torch.minimum(ratio * worth, ratio.clamp(1 - low, 1 + high) * worth)
+    loss = beta * (torch.expm1(reference - now) - (reference - now)) - clipped
+    return ((loss * mask).sum(-1) / mask.sum(-1)).mean(), None, None
 
 
-case("tiled_mlp", "tiled_mlp", "LigerTiledMLPFunction", tiled_args, lambda f, m, x, s, p: m(x))
+def tile():
+    layer = torch.nn.Sequential(torch.nn.Linear(9, 9), torch.nn.Tanh())
+    return (lambda module, x: module(x)), layer, torch.randn(6, 9, requires_grad=True), 3, list(layer.parameters())
+
+
+@case("tiled_mlp.LigerTiledMLPFunction", Made(tile))
+def tiled_mlp(call, layer, x, *_):
+    return layer(x.to(layer[0].weight.dtype))

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gradsmith import showing
-from gradsmith.about import MISSING_TORCH
 from gradsmith.about import VERSION as __version__
 
 if TYPE_CHECKING:
@@ -126,15 +125,13 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY and name not in _PACKAGES:
         raise AttributeError(f"module 'gradsmith' has no attribute {name!r}")
     try:
-        if name in _PACKAGES:
-            return importlib.import_module(f"gradsmith.{name}")
-        return getattr(importlib.import_module(_LAZY[name]), name)
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        from gradsmith.findings import GradsmithError
+        found = importlib.import_module(_LAZY.get(name, f"gradsmith.{name}"))
+    except (ImportError, AttributeError):  # torch is missing, or so old that it lacks a name
+        from gradsmith.torch_here import need_torch
 
-        raise GradsmithError(MISSING_TORCH.format(what=f"gradsmith.{name}")) from None
+        need_torch(f"gradsmith.{name}")
+        raise
+    return found if name in _PACKAGES else getattr(found, name)
 
 
 def _render(report: Report, format: str | None, path: str) -> str:

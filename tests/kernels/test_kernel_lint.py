@@ -56,6 +56,7 @@ def test_a_mistake_is_seen(body: str, rule: str) -> None:
         "x = tl.load(x_ptr + i, mask=mask)\ntl.store(y_ptr + i, x * 2, mask=mask)",
         "p = y_ptr + row * n + i\ntl.store(p, tl.load(p, mask=mask, other=0.0) + 1, mask=mask)",
         "tl.atomic_add(y_ptr + i, tl.load(x_ptr + i, mask=mask, other=0.0), mask=mask)",
+        "while tl.atomic_cas(x_ptr, 0, 1) == 1:\n    pass\ntl.store(y_ptr, tl.load(y_ptr) + row)\ntl.atomic_xchg(x_ptr, 0)",
     ],
 )
 def test_a_right_kernel_is_left_alone(body: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 from typing import Any
 
@@ -63,3 +64,13 @@ def test_what_belongs_to_torch_is_left_alone() -> None:
     found = owners_of(torch.nn.Linear(2, 2), Keeper)
     assert Keeper in found and sys.modules[__name__] in found
     assert not any(getattr(owner, "__name__", "").startswith("torch") for owner in found)
+
+
+def test_pythons_own_names_stay_usable() -> None:
+    """Every file holds them under `__builtins__`; once they were emptied to be put back, and nothing could run any more."""
+    try:
+        with kept_names(owners_of(run)):
+            builtins.left_by_a_run = 1  # type: ignore[attr-defined]
+        assert len([1]) == 1
+    finally:
+        del builtins.left_by_a_run  # type: ignore[attr-defined]

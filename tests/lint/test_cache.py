@@ -125,7 +125,6 @@ def test_the_folder_is_private_and_does_not_grow_for_ever(
         gs.lint(project, cache=True, select=["silent", f"GS{count}"])
     assert len(list(cache.iterdir())) == 3
     assert cache.stat().st_mode & 0o777 == 0o700
-    assert cache.parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_folder_that_cannot_be_written_is_done_without(

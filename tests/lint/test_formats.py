@@ -50,9 +50,20 @@ def test_sarif_places_are_relative_and_results_point_into_the_rule_table(
         "uriBaseId": "SRCROOT",
     }
     assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["name"] == "inplace-grad"
-    assert len(run["tool"]["driver"]["rules"]) == len(rules())
+    table = run["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in table] == [*(rule.code for rule in rules().values()), "not-verified"]
+    help = table[result["ruleIndex"]]["help"]["markdown"]
+    assert rules()["inplace-grad"].good.strip() in help and "**Why it matters.**" in help
     region = result["locations"][0]["physicalLocation"]["region"]
     assert BAD.split("\n")[region["startLine"] - 1][region["startColumn"] - 1 :].startswith("grad_output.mul_")
+
+
+def test_sarif_has_a_note_for_what_is_not_verified() -> None:
+    (run,) = as_dict(report_of_everything())["runs"]
+    (note,) = [r for r in run["results"] if r["ruleId"] == "not-verified"]
+    assert note["level"] == "note" and note["message"]["text"] == "unverified is not verified: because of <this>"
+    assert run["tool"]["driver"]["rules"][note["ruleIndex"]]["id"] == "not-verified"
+    assert note["locations"][0]["physicalLocation"]["region"] == {"startLine": 3}
 
 
 def test_sarif_fingerprints_survive_edits_elsewhere_and_are_unique() -> None:
@@ -76,8 +87,10 @@ def test_github_commands_are_one_line_each_with_escaped_properties() -> None:
     *commands, closing = render(report_of_everything(), "github").splitlines()
     assert all(re.match(r"::(error|warning|notice) [^:]*::.", line) for line in commands), commands
     assert "file=a folder/öps%2C 100%25%3A1.py,line=12,col=9," in commands[0]
-    assert "line one%0Aline two" in commands[2]
-    assert commands[3].startswith("::notice ")
+    assert "Also here: inplace-grad (line 12)." in commands[0]  # one for each subject, however much is found in it
+    assert "line one%0Aline two" in commands[1]
+    assert commands[2].startswith("::notice ")
+    assert [c.split(" ")[0] for c in commands] == ["::error", "::error", "::notice", "::warning", "::warning"]
     assert any("unverified is not verified" in line for line in commands)
     assert not closing.startswith("::")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 pytest_plugins = ["pytester"]
@@ -50,7 +52,11 @@ def test_functions_that_tests_exercise_are_items_of_their_own(project):
     project.makepyfile(test_ops=TESTS)
     result = project.runpytest_subprocess("-q", "--gradsmith", "--junitxml", "out.xml")
     result.assert_outcomes(passed=3, failed=1)
-    result.stdout.fnmatch_lines(["*_ gradsmith::ops.Bad _*", "*wrong-gradient*", "FAILED gradsmith::ops.Bad*"])
+    summary = "FAILED gradsmith::ops.Bad - wrong-gradient at ops.py:1[0-9]:*"
+    result.stdout.fnmatch_lines(["*_ gradsmith::ops.Bad _*", "*wrong-gradient*", summary])
+    result.stdout.fnmatch_lines(["2 custom gradients checked in * s of the 3* s that checks may take*"])
+    percentages = re.findall(r"\[ *(\d+)%\]", result.stdout.str())
+    assert percentages[-1] == "100" and max(map(int, percentages)) == 100
     text = (project.path / "out.xml").read_text()
     assert text.count("<testcase") == 4
     assert "ops.Bad" in text
@@ -61,6 +67,55 @@ def test_the_same_under_xdist(project):
     result = project.runpytest_subprocess("-q", "--gradsmith", "-n", "2")
     result.assert_outcomes(passed=3, failed=1)
     result.stdout.fnmatch_lines(["FAILED gradsmith::ops.Bad*"])
+
+
+UNVERIFIED = """
+import torch
+
+class Round(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.round()
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output
+
+class Idle(Round):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("option", "outcomes"),
+    [
+        pytest.param("fail", {"failed": 1}, marks=pytest.mark.deep),
+        ("skip", {"skipped": 1}),
+        pytest.param("xfail", {"xfailed": 1}, marks=pytest.mark.deep),
+    ],
+)
+def test_what_is_not_verified_counts_as_asked_and_what_no_test_runs_is_told(project, option, outcomes):
+    project.makepyfile(
+        rounding=UNVERIFIED,
+        test_round="import torch\nfrom rounding import Round\n\ndef test_round():\n    Round.apply(torch.randn(3, requires_grad=True))\n",
+    )
+    result = project.runpytest_subprocess("-rA", "--gradsmith", f"--gradsmith-unverified={option}")
+    result.assert_outcomes(passed=1, **outcomes)
+    result.stdout.fnmatch_lines(["*not verified: looks like a surrogate*"])
+    result.stdout.fnmatch_lines(
+        [
+            "no test runs 3 of the project's custom gradients:",
+            "  ops.py:*: Good",
+            "  ops.py:*: Bad",
+            "  rounding.py:*: Idle",
+        ]
+    )
+
+
+def test_without_time_nothing_is_said_to_be_verified(project):
+    project.makepyfile(test_ops=TESTS)
+    result = project.runpytest_subprocess("-rA", "--gradsmith", "--gradsmith-budget=0", "--gradsmith-unverified=skip")
+    result.assert_outcomes(passed=2, skipped=2)
+    result.stdout.fnmatch_lines(["*not tried: the time for it was spent*"])
 
 
 def test_without_the_option_nothing_is_added(project):
@@ -75,7 +130,7 @@ def test_a_project_that_runs_no_function_gets_no_item_and_no_torch(project):
 
 # What any run loads: names, a version, and what notes a call.
 LIGHT = {
-    *("gradsmith.about", "gradsmith.showing", "gradsmith.pytest_plugin"),
+    *("gradsmith.about", "gradsmith.showing", "gradsmith.pytest_plugin", "gradsmith.torch_here"),
     *("gradsmith.inputs", "gradsmith.inputs.latest", "gradsmith.inputs.scaling"),
     *("gradsmith.lab", "gradsmith.lab.process", "gradsmith.lab.process.torch_says"),
     *("gradsmith.lab.subject", "gradsmith.lab.subject.cells"),

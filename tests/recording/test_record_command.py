@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from forks import Forks
 
 HERE = Path(__file__).parent
 TRAIN = """
@@ -30,11 +32,15 @@ print("argv", sys.argv[1:], __name__)
 """
 
 
-def record(tmp_path: Path, ending: str, *options: str, args: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+@pytest.fixture
+def record(tmp_path: Path, forks: Forks) -> Callable[..., subprocess.CompletedProcess[str]]:
     """At the quickest level, unless another is among the options: what is tested here does not depend on it."""
-    (tmp_path / "train.py").write_text(TRAIN.format(here=str(HERE), ending=ending))
-    call = [sys.executable, "-m", "gradsmith", "record", "--level", "quick", *options, "train.py", *args]
-    return subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
+
+    def run(ending: str, *options: str, args: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "train.py").write_text(TRAIN.format(here=str(HERE), ending=ending))
+        return forks.run("-m", "gradsmith", "record", "--level", "quick", *options, "train.py", *args, cwd=tmp_path)
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -49,26 +55,26 @@ def record(tmp_path: Path, ending: str, *options: str, args: tuple[str, ...] = (
     ],
     ids=["ends", "exits", "raises", "interrupted", "terminated", "forks"],
 )
-def test_status_is_kept_and_what_was_seen_is_reported_once(tmp_path, ending, status):
-    done = record(tmp_path, ending)
+def test_status_is_kept_and_what_was_seen_is_reported_once(record, ending, status):
+    done = record(ending)
     assert done.returncode == status, done.stderr
     assert done.stdout.count("2 verified, 1 refuted") == 1
     assert "3 Functions ran: Own once (train.py:15)" in done.stdout
 
 
-def test_the_script_is_main_gets_its_arguments_and_its_traceback_shows_no_frame_of_ours(tmp_path):
-    done = record(tmp_path, "raise ValueError('mine')", args=("--", "--epochs", "1"))
+def test_the_script_is_main_gets_its_arguments_and_its_traceback_shows_no_frame_of_ours(record):
+    done = record("raise ValueError('mine')", args=("--", "--epochs", "1"))
     assert "argv ['--epochs', '1'] __main__" in done.stdout
     assert "ValueError: mine" in done.stderr
     assert "gradsmith" not in done.stderr
 
 
-def test_findings_change_the_status_only_when_asked(tmp_path):
-    assert record(tmp_path, "", "--level", "standard", "--fail-on", "error").returncode == 1
+def test_findings_change_the_status_only_when_asked(record):
+    assert record("", "--level", "standard", "--fail-on", "error").returncode == 1
 
 
-def test_saved_calls_can_be_checked_later_and_another_format_is_refused(tmp_path):
-    assert record(tmp_path, "", "--save", "calls.json").returncode == 0
+def test_saved_calls_can_be_checked_later_and_another_format_is_refused(tmp_path, record):
+    assert record("", "--save", "calls.json").returncode == 0
     saved = json.loads((tmp_path / "calls.json").read_text())
     assert [call["function"] for call in saved["calls"]] == ["Own", "Swish", "Scale"]
     call = [sys.executable, "-m", "gradsmith", "check", "train.py::Own", "--level", "quick"]
@@ -83,7 +89,7 @@ def test_saved_calls_can_be_checked_later_and_another_format_is_refused(tmp_path
 
 
 @pytest.mark.deep
-def test_every_ddp_rank_reports(tmp_path):
+def test_every_ddp_rank_reports(record):
     ending = """
 def work(rank):
     import torch.distributed as dist
@@ -96,7 +102,7 @@ if __name__ == "__main__":
     import torch.multiprocessing as mp
     mp.spawn(work, nprocs=2)
 """
-    done = record(tmp_path, ending)
+    done = record(ending)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("2 Functions ran: Swish once") == 2
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +10,6 @@ from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
-
-from gradsmith.native import threads
 
 aten = torch.ops.aten
 
@@ -107,24 +102,6 @@ def test_decompositions_exist() -> None:
         aten.select_backward.default,
     ):
         assert operator in table()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the export is a property of the Linux x86 wheels")
-def test_libtorch_exports_a_matrix_product() -> None:
-    library = Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"
-    loaded = ctypes.CDLL(str(library))
-    if not hasattr(loaded, "sgemm_"):
-        assert threads.blas(torch.float32) == 0
-        pytest.skip("this wheel exports no BLAS; the emitted product serves")
-    assert threads.blas(torch.float32) != 0
-    a, b, c = torch.randn(2, 3), torch.randn(3, 4), torch.empty(2, 4)
-    one, zero = ctypes.c_float(1), ctypes.c_float(0)
-    n, m, k = (ctypes.byref(ctypes.c_int(v)) for v in (4, 2, 3))
-    pointer = [ctypes.c_void_p(t.data_ptr()) for t in (b, a, c)]
-    loaded.sgemm_(
-        b"N", b"N", n, m, k, ctypes.byref(one), pointer[0], n, pointer[1], k, ctypes.byref(zero), pointer[2], n
-    )
-    torch.testing.assert_close(c, a @ b)
 
 
 def test_pytrees_name_their_leaves() -> None:

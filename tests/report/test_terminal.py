@@ -31,7 +31,7 @@ def broken() -> Report:
 
 
 def plain(text: str) -> str:
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+    return re.sub(r"\x1b\[[0-9;]*m|\x1b\]8;;[^\x1b]*\x1b\\", "", text)
 
 
 @pytest.mark.parametrize("color", [False, True], ids=["plain", "colour"])
@@ -51,8 +51,11 @@ def test_no_word_is_broken(width: int, broken: Report) -> None:
     assert {word for word in words if len(word) < width - 12} <= shown
 
 
-def test_colour_changes_no_character(broken: Report) -> None:
-    assert plain(render(broken, "full", color=True, width=80)) == render(broken, "full", width=80)
+def test_colour_and_links_change_no_character(broken: Report) -> None:
+    painted = render(broken, "full", color=True, width=80, links=True)
+    assert plain(painted) == render(broken, "full", width=80)
+    pages = {Path(p) for p in re.findall(r"\x1b\]8;;file://([^\x1b]+)\x1b", painted)}
+    assert pages and all(page.is_file() and page.parents[1].name == "rules" for page in pages)
 
 
 def test_errors_come_first_and_remarks_are_counted(broken: Report) -> None:

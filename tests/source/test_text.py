@@ -93,9 +93,9 @@ def test_first_look() -> None:
     assert mentioned(b"class A(nn.Module):\n def forward(self, x):\n  for t in x: pass").layer
 
 
-def test_a_pipe_in_a_folder_is_no_source(tmp_path: Path) -> None:
+def test_a_pipe_in_a_folder_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "waits.py")
     (tmp_path / "gone.py").symlink_to(tmp_path / "nowhere.py")
     (tmp_path / "there.py").write_text("x = 1\n")
     read = {Path(source.path).name: type(source).__name__ for source in read_all([str(tmp_path)])}
-    assert read == {"gone.py": "Unreadable", "there.py": "SourceFile"}
+    assert read == {"gone.py": "Unreadable", "waits.py": "Unreadable", "there.py": "SourceFile"}

@@ -18,6 +18,11 @@ from gradsmith.lab.explore.moves.options import InventedOption
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.snippet import demonstration
 
+_GUARD = (
+    "Guard the division, root or logarithm in backward for these inputs: torch.where on what goes into it, as well as on "
+    "what comes out."
+)
+
 
 def discovered(lab: Lab, kinds: Sequence[Kind], advice: str) -> Iterator[Finding]:
     """One finding for each input that is wrong after steps of these kinds; assumptions have a rule of their own."""
@@ -25,9 +30,23 @@ def discovered(lab: Lab, kinds: Sequence[Kind], advice: str) -> Iterator[Finding
     for discovery in explored(lab).of(*kinds):
         weight = weight_of(discovery)
         key = (_argument(discovery), discovery.trial.status)
+        if _is_innocent(lab, discovery):
+            continue
         if weight != "assumption" and key not in seen and not _overflows(discovery):
             seen.add(key)
             yield replace(_finding(lab, discovery, advice), severity=weight)
+
+
+def _is_innocent(lab: Lab, discovery: Discovery) -> bool:
+    """Another size is other values, too: where other values of the same input do it at its own size, the size is innocent."""
+    if discovery.kind != "size":
+        return False
+    moved = {move.argument for move in discovery.trial.moves}
+    for other in explored(lab).of("values", "branch", "ids"):
+        same = _argument(other) == _argument(discovery) and weight_of(other) == "error"
+        if same and moved & {move.argument for move in other.trial.moves}:
+            return True
+    return False
 
 
 def _overflows(discovery: Discovery) -> bool:
@@ -82,10 +101,16 @@ def assumption_finding(lab: Lab, discovery: Discovery) -> Finding:
         message,
         argument=_argument(discovery),
         advice=f"If that always holds, accept it with `{comment(sentence)}` behind the {line} line, or with "
-        f'`assumes="{plain(sentence)}"` in @gs.example_inputs. Otherwise derive the gradient for other inputs, too.',
+        f'`assumes="{plain(sentence)}"` in @gs.example_inputs. Otherwise {_otherwise(discovery)}',
         evidence={"assumption": sentence, "accept": comment(sentence), "moves": [as_json(move) for move in moves]},
     )
     return _reproducible(lab, discovery, finding)
+
+
+def _otherwise(discovery: Discovery) -> str:
+    if discovery.trial.status == "non-finite":
+        return f"{_GUARD[0].lower()}{_GUARD[1:]}"
+    return "derive the gradient for other inputs, too."
 
 
 def sentence_of(discovery: Discovery) -> str:
@@ -114,7 +139,12 @@ def _finding(lab: Lab, discovery: Discovery, advice: str) -> Finding:
         fit = within(lab.budget.for_diagnosis(), lambda: _diagnosed(lab, discovery))
         kind = fit.words if fit is not None else "is wrong"
         message = f"{name}.backward: {words}, the gradient of '{trial.mismatch.argument}' {kind}. {_numbers(discovery)}"
-    more = f"{fit.advice} {advice}" if fit is not None and fit.advice else advice
+    if trial.status == "non-finite":
+        advice = _GUARD
+    if fit is not None and fit.advice:  # a line to write needs no general words
+        more = fit.advice if fit.line is not None else f"{fit.advice} {advice}"
+    else:
+        more = advice
     explored_by = explored(lab)
     finding = lab.finding(
         message,

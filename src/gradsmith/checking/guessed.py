@@ -13,6 +13,7 @@ from gradsmith.catalog import find
 from gradsmith.checking import verdict
 from gradsmith.checking.elsewhere.guards import where_nothing_is_clamped
 from gradsmith.checking.elsewhere.labels import where_labels_are_binary
+from gradsmith.checking.elsewhere.reads import where_every_element_is_read
 from gradsmith.checking.elsewhere.solvers import (
     where_inputs_are_vectors,
     where_iterations_converged,
@@ -51,6 +52,7 @@ SEARCHES: tuple[Search, ...] = (
     with_other_functions,
     where_implied_inputs_fit,
     where_subclasses_fit,
+    where_every_element_is_read,
 )
 # Beyond a guard forward is flat, and between the steps of a search: both look like a surrogate.
 _FLAT: tuple[Search, ...] = (where_nothing_is_clamped, where_no_norm_is_clamped, where_tolerances_are_small)

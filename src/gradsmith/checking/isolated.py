@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradsmith.catalog import for_event
 from gradsmith.checking import verdict
 from gradsmith.checking.options import Options
-from gradsmith.findings import Finding, GradsmithError, Report, Severity
-from gradsmith.lab.process.isolation import Limits, Opened, Zygote
+from gradsmith.findings import Finding, GradsmithError, Report, Severity, Skipped
+from gradsmith.lab.process import run_folder
+from gradsmith.lab.process.isolation import Ended, Limits, Opened, Zygote
 
 WORKER = "gradsmith.checking.worker"
 
@@ -34,18 +35,29 @@ class Job:
         return self.path or self.module or ""
 
 
-def reports(zygote: Zygote, job: Job, options: dict[str, Any]) -> Iterator[Report]:
-    """One report per subject, as they are finished."""
+class Done(NamedTuple):
+    """One subject that is done: its report, and what its process saw of the outside world (nothing, where it died)."""
+
+    name: str
+    line: int | None
+    report: Report
+    seen: Mapping[str, Any] = {}
+
+
+def reports(zygote: Zygote, job: Job, options: dict[str, Any]) -> Iterator[Done]:
+    """The subjects of a file, one by one, as they are finished."""
     subjects = list(job.subjects)
     opened = zygote.open(job.path, job.module, job.stubs, [name for name, _ in subjects])
     if opened.trouble and not opened.instead:
-        yield from (_not_imported(job, name, line, opened.trouble) for name, line in subjects)
+        yield from (Done(name, line, _not_imported(job, name, line, opened.trouble)) for name, line in subjects)
         return
     known = {name.rpartition(".")[2] for name, _ in subjects}
     subjects += [(name, None) for name in opened.declared if job.whole and name.rpartition(".")[2] not in known]
+    if opened.malformed and not subjects:
+        yield Done("", None, Report(skipped=[Skipped(job.where, opened.malformed)]))
     for name, line in subjects:
-        report = _report(zygote, job, name, line, options)
-        yield _opened_otherwise(report, opened) if opened.instead else report
+        done = _done(zygote, job, name, line, options)
+        yield done._replace(report=_opened_otherwise(done.report, opened)) if opened.instead else done
     zygote.close()
 
 
@@ -58,12 +70,13 @@ def check_isolated(fn: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], opt
     if target.path is None or not Path(target.path).is_file() or not isinstance(subject, type):
         raise GradsmithError(f"isolate=True needs a class in a file; {target.name} cannot be found by name elsewhere")
     chosen = options.as_json()
-    with Zygote(Limits(), WORKER) as zygote:
+    with run_folder.part() as folder, Zygote(Limits(), WORKER) as zygote:
         job = Job(target.path, None, [(subject.__qualname__, target.line)])
         if inputs or kwargs:
-            job.tensors = str(Path(zygote.folder.name) / "inputs.pt")
+            job.tensors = str(folder / "inputs.pt")
             _store([list(inputs), kwargs], job.tensors)
-        return next(iter(reports(zygote, job, chosen)))
+        (done,) = reports(zygote, job, chosen)
+        return done.report
 
 
 def _store(inputs: list[Any], path: str) -> None:
@@ -80,7 +93,7 @@ def _store(inputs: list[Any], path: str) -> None:
         ) from error
 
 
-def _report(zygote: Zygote, job: Job, name: str, line: int | None, options: dict[str, Any]) -> Report:
+def _done(zygote: Zygote, job: Job, name: str, line: int | None, options: dict[str, Any]) -> Done:
     ended = zygote.ask(
         subject=name,
         line=line,
@@ -91,18 +104,21 @@ def _report(zygote: Zygote, job: Job, name: str, line: int | None, options: dict
         options=options,
     )
     if ended.result is not None:
-        return Report.from_dict(ended.result)
+        try:
+            return Done(name, line, Report.from_dict(ended.result), ended.result.get("seen", {}))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            ended = Ended(None, "crash", "what it sent is not a report")
     if ended.event == "crash" and options.get("level") != "quick":
         if options.get("empty", True):
             gentle, without = {**options, "empty": False}, "of size 0"
         else:
             gentle, without = {**options, "level": "quick"}, "other than the example's"
-        return _survived(_report(zygote, job, name, line, gentle), ended.words, without)
+        return Done(name, line, _survived(_done(zygote, job, name, line, gentle).report, ended.words, without))
     if ended.guessing:
         # Nobody asked for these values, and what they did to a kernel says nothing about it.
         reason = f"{ended.words} on guessed inputs (declare inputs that fit)"
-        return verdict.unrun(ended.event, name, job.where, line, reason, "warning")
-    return verdict.unrun(ended.event, name, job.where, line, ended.words)
+        return Done(name, line, verdict.unrun(ended.event, name, job.where, line, reason, "warning"))
+    return Done(name, line, verdict.unrun(ended.event, name, job.where, line, ended.words))
 
 
 def _not_imported(job: Job, name: str, line: int | None, reason: str) -> Report:

@@ -41,6 +41,7 @@ class Options:
     ignore: Sequence[str] = ()
     preview: bool = False
     assumes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # accepted by the project, for each subject
+    surrogates: Sequence[str] = ()  # patterns of names that the project declares to be surrogates
     debug: bool = False
     lint: bool = True
     isolated: bool = False  # in a process of its own, where a crash costs one subject

@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from gradsmith.catalog import for_event
-from gradsmith.checking.jobs import Running, run, started
+from gradsmith.checking.jobs import Running, recalled, run, started
 from gradsmith.checking.options import Options
+from gradsmith.checking.remembered import Memory
 from gradsmith.checking.subjects import Wanted, calls_of, files_of, wanted
 from gradsmith.checking.verdict import once_each, waiting
 from gradsmith.config import Config
 from gradsmith.findings import Report, plural
 from gradsmith.folding import together
+from gradsmith.lab.process.stopping import Stopped
 from gradsmith.linting import lint
 from gradsmith.source import notebook
+from gradsmith.torch_here import newer_than_tested
 
 Advance = Callable[[Report], None]
 
@@ -32,13 +35,15 @@ def check_paths(
     timeout: float = 120.0,
     memory: float = 8.0,
     config: Config | None = None,
+    cache: bool = False,
     **options: Any,
 ) -> Report:
     """`gradsmith check` from Python: files, folders, `file.py::Class` or `package.module:Class`, each one isolated.
 
     `inputs` is Python code, evaluated in the user's module; `recorded` a file that `gradsmith record --save` wrote;
     `stubs` names modules that a stand-in replaces. `timeout` (seconds) and `memory` (GiB) limit one subject. `jobs` files
-    are checked at the same time, and the report is the same for any number. What a pyproject.toml says counts only as
+    are checked at the same time, and the report is the same for any number. With `cache`, what was verified before is not run again
+    as long as nothing has changed that it saw. What a pyproject.toml says counts only as
     `config=gradsmith.config.load()`. The other options are those of `gs.check`.
 
     >>> check_paths().closing_line()
@@ -47,7 +52,7 @@ def check_paths(
     named = [str(target) for target in targets]
     chosen = Options.of({**options, "recorded": recorded_file(recorded)})
     how = Running(with_config(chosen, config).as_json(), timeout, int(memory * 2**30), stubs, inputs, device, jobs)
-    return linted_and_run(named, wanted(named), how, config)
+    return linted_and_run(named, wanted(named, config), how, config, cache=cache)
 
 
 def with_config(options: Options, config: Config | None) -> Options:
@@ -60,6 +65,7 @@ def with_config(options: Options, config: Config | None) -> Options:
         ignore=(*options.ignore, *config.ignore),
         preview=options.preview or config.preview,
         assumes={**config.assumes, **options.assumes},
+        surrogates=(*config.surrogates, *options.surrogates),
     )
 
 
@@ -69,16 +75,37 @@ def linted_and_run(
     how: Running,
     config: Config | None = None,
     advance: Advance | None = None,
+    *,
+    cache: bool = False,
+    verbose: bool = False,
 ) -> Report:
-    """Both lenses on the targets, as one report; `advance` is told of every subject that is done."""
+    """Both lenses on the targets, as one report; `advance` is told of every subject that is done.
+
+    With `cache`, what is remembered is not run again; `verbose` says what cannot be remembered, and why.
+    """
     options: dict[str, Any] = {**how.options, "lint": False}  # the files are read once, here
     chosen = {name: options[name] for name in ("select", "ignore", "preview", "debug")}
     how = replace(how, options=options)
+    memory = Memory(how, off=not cache or bool(options["debug"]))
+    todo = recalled(work, memory)
     # Reading the source takes less time than importing torch, and both can be done at once.
-    with started(how) if work else contextlib.nullcontext() as zygote:
-        source = lint(files_of(targets), config=config, **chosen)
-        report = _in_cells(run(work, how, advance, zygote)) if work else Report()
-    return _with_note(waiting(once_each(together(_narrowed(source, work), report)), calls_of(work)))
+    source = Report()
+    try:
+        with contextlib.nullcontext() if all(one.complete for one in todo) else started(how) as zygote:
+            source = lint(files_of(targets), config=config, cache=not memory.off, **chosen)
+            report = _in_cells(run(todo, how, memory, advance, zygote)) if work else Report()
+    except Stopped as stopped:
+        found = together(_narrowed(source, work), _in_cells(stopped.report or Report()))
+        stopped.report = replace(
+            once_each(found), notes=[*found.notes, f"{stopped.words}: this is what was found so far"]
+        )
+        raise
+    memory.tidy()
+    if work and (note := newer_than_tested()):
+        report.notes.append(note)
+    report = _with_note(waiting(once_each(together(_narrowed(source, work), report)), calls_of(work)))
+    report.notes += memory.words(verbose=verbose)
+    return report
 
 
 def recorded_file(given: str | Path | None) -> str | None:

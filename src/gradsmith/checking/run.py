@@ -10,7 +10,9 @@ from typing import Any
 from gradsmith import catalog
 from gradsmith.checking import surroundings, verdict
 from gradsmith.checking.accepting import accepted_for, unmatched
+from gradsmith.checking.elsewhere.solvers import with_more_iterations
 from gradsmith.checking.guessed import weighed
+from gradsmith.checking.mending import offered
 from gradsmith.checking.options import Options
 from gradsmith.checking.steps import walk
 from gradsmith.findings import Finding, GradsmithError, InputsFrom, Report, Subject, one_line
@@ -20,17 +22,20 @@ from gradsmith.inputs.supply import on_instance, supply
 from gradsmith.lab import Arguments, Lab, Settings, Target, resolve
 from gradsmith.lab.measure.gradient import NotNearby
 from gradsmith.lab.measure.values import widened
+from gradsmith.lab.process import stages
 from gradsmith.lab.process.eager import uncompiled
 from gradsmith.lab.process.state import preserved
-from gradsmith.lab.run import Spent
-from gradsmith.lab.subject.binding import bound, unusable
+from gradsmith.lab.run import Spent, out_of_time
+from gradsmith.lab.subject.binding import Example, bound, unusable
 from gradsmith.lab.subject.cells import cell_number
 from gradsmith.lab.subject.code import as_code
-from gradsmith.lab.subject.declarations import Declaration, declaration_of
+from gradsmith.lab.subject.declarations import Declaration, declaration_of, parts
 from gradsmith.lab.subject.foreign import interpreter_cell, interpreter_note, needs_interpreter
 from gradsmith.lab.subject.holders import modules_held
 from gradsmith.rule_shape import LEVELS
-from gradsmith.surrogate_kinds import SURROGATE, frees, known
+from gradsmith.source.loaded import file_of
+from gradsmith.source.module_names import dotted_name
+from gradsmith.surrogate_kinds import SURROGATE, frees, kind_in, known
 
 
 def check(
@@ -98,6 +103,9 @@ def check(
     return examine_supplied(target, options)
 
 
+OUT_OF_TIME = "not tried: the time for it was spent before its gradient was judged (--budget gives more)"
+
+
 def examine_supplied(
     target: Target,
     options: Options,
@@ -121,7 +129,23 @@ def examine(target: Target, given: Supply, options: Options) -> Report:
     if given.source == "guessed":
         inside, example = on_instance(target, given.examples[0])
         report = weighed(report, inside, replace(given, examples=(example,)), options.seed)
+        if any(f.severity == "error" and "check" in f.lenses for f in report.findings):
+            report = _converged(report, inside, example, options)
     return _told(report, given)
+
+
+def _converged(report: Report, target: Target, example: Example, options: Options) -> Report:
+    """Without the errors that are gone where an iteration, whose length had to be guessed, has come to its end."""
+    more = with_more_iterations(target, example[0])
+    if more is None:
+        return report
+    longer, names = more
+    again = _on_examples(target, Supply(((longer, example[1]),), "guessed"), replace(options, lint=False))
+    seen = {f.rule for f in again.findings if f.severity == "error"}
+    gone = {f.rule for f in report.findings if f.severity == "error" and "lint" not in f.lenses} - seen
+    return (
+        verdict.gone_on_another_guess(report, gone, f"with more iterations ({names}) it is right") if gone else report
+    )
 
 
 def _told(report: Report, given: Supply) -> Report:
@@ -131,10 +155,20 @@ def _told(report: Report, given: Supply) -> Report:
 
 
 def _on_examples(target: Target, given: Supply, options: Options) -> Report:
-    reports = []
+    reports: list[Report] = []
     for number, example in enumerate(given.examples):
         one, (args, kwargs) = on_instance(target, example)
-        reports.append(_examine_one(one, args, kwargs, given.source, options, number))
+        others = [other for i, other in enumerate(given.examples) if i != number]
+        try:
+            reports.append(_examine_one(one, args, kwargs, given.source, options, number, others))
+        except Spent:  # no time is left, not even for the first look at it
+            break
+    if not reports:
+        return unverified(target, OUT_OF_TIME)
+    if untried := len(given.examples) - len(reports):
+        reports[0].notes.append(
+            f"{target.name}: {untried} of {len(given.examples)} examples not tried: the time for it was spent"
+        )
     found = [f for report in reports for f in report.findings]
     findings = merge(sorted(found, key=lambda f: f.severity != "error"))  # of twins, the first gives the message
     findings = merge([*findings, *_source_findings(target, options)]) if options.lint else findings
@@ -169,7 +203,13 @@ def unverified(target: Target, reason: str) -> Report:
 
 
 def _examine_one(
-    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], source: InputsFrom, options: Options, number: int
+    target: Target,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    source: InputsFrom,
+    options: Options,
+    number: int,
+    others: Sequence[tuple[tuple[Any, ...], dict[str, Any]]] = (),
 ) -> Report:
     with preserved(*args, *kwargs.values(), target.module, *modules_held(target.original)):
         target, arguments = bound(target, args, kwargs)
@@ -190,17 +230,20 @@ def _examine_one(
         lab.accepted = accepted_for(target, options)
         with lab.guarded():
             lab.measure_noise()
-            return _examined(lab, subject, options)
+            return _examined(lab, subject, options, others)
 
 
-def _examined(lab: Lab, subject: Subject, options: Options) -> Report:
+def _examined(
+    lab: Lab, subject: Subject, options: Options, others: Sequence[tuple[tuple[Any, ...], dict[str, Any]]]
+) -> Report:
     findings, trouble = _probe(lab, options)
+    findings = offered(lab, findings, subject.inputs_from, others)
     measured: dict[str, Any] = {"steps": [asdict(step) for step in walk(lab)]} if options.steps else {}
     explored = surroundings.explored(lab)
     if explored.get("rejected"):
         measured["rejected variations"] = explored["rejected"]
     if lab.left_out:
-        measured["left out"] = {"what": lab.left_out, "because": lab.budget.words}
+        measured["left out"] = {"what": lab.left_out, "because": _reason(lab)}
     raises = verdict.stopped(findings, "measuring")
     if not trouble and not raises and not any(f.severity == "error" for f in findings):
         trouble = _inconclusive(lab)
@@ -218,6 +261,10 @@ def _examined(lab: Lab, subject: Subject, options: Options) -> Report:
     return Report(findings=findings, subjects=[subject], notes=_notes(lab))
 
 
+def _reason(lab: Lab) -> str:
+    return "the time for it was spent" if out_of_time() else lab.budget.words
+
+
 def _raised(findings: Sequence[Finding]) -> str:
     return next((f.message for f in findings if catalog.find(f.rule).stops), "")
 
@@ -230,9 +277,14 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
         for rule in _asked(lab, options):
             # A backward that raises leaves nothing to measure; only the contract, and its kernels, can still say why it raises.
             failing = verdict.stopped(findings, "measuring")
+            if out_of_time():
+                lab.left_out.append(rule.name)
+                continue
             if failing and rule.family not in ("contract", "kernels"):
                 continue
             before = len(findings)
+            lab.forget_runs()
+            stages.trying(f"{lab.target.name}: {rule.name}")
             try:
                 with lab.budget.share(whole):
                     for found in rule.probe(lab) if rule.probe is not None else ():
@@ -252,7 +304,9 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
                 return findings, "forward raises on these inputs, or returns no tensor"
             if len(findings) > before and rule.outcome == "wrong":
                 lab.budget.once_wrong(whole)
-    if lab.gradient_unsettled:
+    if lab.gradient_unsettled and out_of_time():
+        troubles.append(OUT_OF_TIME)
+    elif lab.gradient_unsettled:
         troubles.append(f"{lab.budget.words}, and {lab.budget.for_gradient().runs} runs do not settle the gradient")
     return findings, "; ".join(list(dict.fromkeys(troubles))[:2])
 
@@ -303,10 +357,19 @@ def _inconclusive(lab: Lab) -> str:
 def _declared(target: Target, options: Options) -> Declaration:
     """What the gradient is meant to be: what the caller says, else what the source says."""
     stated = declaration_of(target)
+    if options.surrogates and stated == Declaration():
+        stated = replace(stated, surrogate=_named_by_project(target, options.surrogates))
     if options.gradient is None:
         return replace(stated, like=options.like or stated.like)
     surrogate = (stated.surrogate or options.kind or SURROGATE) if options.gradient == "surrogate" else None
     return Declaration(surrogate, options.gradient == "approximate", options.like or stated.like)
+
+
+def _named_by_project(target: Target, patterns: Sequence[str]) -> str | None:
+    """The kind of surrogate that the project's patterns make of this subject, or of a class that it derives from."""
+    found = ((part, file_of(part)) for part in parts(target) if hasattr(part, "__qualname__"))
+    names = (dotted_name(file.path, part.__qualname__) for part, file in found if file is not None)
+    return next((kind for name in names if (kind := kind_in(patterns, name)) is not None), None)
 
 
 def _lab(target: Target, arguments: Arguments, options: Options) -> Lab:
@@ -351,7 +414,7 @@ def _notes(lab: Lab) -> list[str]:
     if stated := getattr(lab.target.original, "__gradsmith_statement__", ""):
         notes.append(str(stated))
     if lab.left_out:
-        notes.append(f"{lab.target.name}: left out, because {lab.budget.words}: {', '.join(lab.left_out)}")
+        notes.append(f"{lab.target.name}: left out, because {_reason(lab)}: {', '.join(lab.left_out)}")
     judgement = lab.__dict__.get("gradient")
     if judgement is not None:
         for pair in judgement.pairs:

@@ -5,12 +5,14 @@ Reads source only; the modules are imported later, in a process of their own.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gradsmith.catalog import nearest
+from gradsmith.config import Config
 from gradsmith.findings import GradsmithError
 from gradsmith.source import FileModel, FunctionModel, notebook, project, scan
 from gradsmith.source.applied import aliases, applied_in
@@ -31,8 +33,9 @@ class Wanted:
     calls: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # which subjects a subject calls
 
 
-def wanted(targets: Sequence[str]) -> list[Wanted]:
-    """What to run for these targets, file by file."""
+def wanted(targets: Sequence[str], config: Config | None = None) -> list[Wanted]:
+    """What to run for these targets, file by file; what a project excludes is not looked for in folders."""
+    excluded = config.excluded if config is not None else None
     found: list[Wanted] = []
     for target in targets:
         if "::" in target:
@@ -42,7 +45,7 @@ def wanted(targets: Sequence[str]) -> list[Wanted]:
             module, _, name = target.partition(":")
             found.append(Wanted(None, module, ((name, None),), False))
         else:
-            found.extend(_everything(_existing(target)))
+            found.extend(_everything(_existing(target), excluded))
     return found
 
 
@@ -51,10 +54,10 @@ def files_of(targets: Sequence[str]) -> list[str]:
     return [target.partition("::")[0] for target in targets if not _is_dotted(target)]
 
 
-def functions_in(paths: Iterable[str | Path]) -> list[FunctionModel]:
+def functions_in(paths: Iterable[str | Path], excluded: scan.Excluded | None = None) -> list[FunctionModel]:
     """Every custom gradient under these paths that has a forward of its own or by inheritance."""
     files = []
-    for source in scan.read_all(paths):
+    for source in scan.read_all(paths, excluded=excluded):
         if isinstance(source, scan.SourceFile) and scan.mentioned(source.data).function:
             try:
                 files.append(FileModel(source.path, _code(source)))
@@ -68,9 +71,9 @@ def _code(source: scan.SourceFile) -> str:
     return notebook.read(source.data).text if source.path.endswith(notebook.ENDING) else decoded(source.data)
 
 
-def _everything(path: str) -> list[Wanted]:
+def _everything(path: str, excluded: scan.Excluded | None) -> list[Wanted]:
     by_file: dict[str, list[FunctionModel]] = {}
-    for function in functions_in([path]):
+    for function in functions_in([path], excluded):
         by_file.setdefault(function.file.path, []).append(function)
     found = [_in_call_order(file, functions) for file, functions in by_file.items()]
     if not found and (file := file_named(path)) is not None and file.mentions("gradsmith_inputs"):
@@ -127,8 +130,10 @@ def _offer(name: str, known: Iterable[str]) -> str:
 
 
 def _existing(path: str) -> str:
-    if not Path(path).exists():
+    if not os.path.lexists(path):
         raise GradsmithError(f"no such file or folder: {path}")
+    if not os.path.isdir(path) and isinstance(found := scan.read(scan.Unread(path)), scan.Unreadable):
+        raise GradsmithError(f"{path} {found.reason}")
     return path
 
 

@@ -120,6 +120,18 @@ def accused_on_guess(report: Report, reason: str, *, proven: bool) -> Report:
     return unproven(report, reason)
 
 
+def gone_on_another_guess(report: Report, gone: set[str], reason: str) -> Report:
+    """What a rule saw on a guess, and does not see where the guess is better, is a remark."""
+
+    def weighed(finding: Finding) -> Finding:
+        if finding.rule not in gone or finding.severity != "error":
+            return finding
+        return replace(finding, severity="info", advice=f"Inputs were guessed: {reason}.")
+
+    report = replace(report, findings=[weighed(f) for f in report.findings])
+    return report if any(f.severity == "error" for f in report.findings) else unproven(report, reason)
+
+
 def shapes_on_guess(report: Report, *, several: bool, raising_proves_nothing: Callable[[Finding], bool]) -> Report:
     """Shapes that do not fit, on a guess: forward may only have been too lenient with it."""
     found = outcomes(report)

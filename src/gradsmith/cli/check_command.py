@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import click
 
+from gradsmith.checking.fixing import Fixes, fixed, fixes, read_before
 from gradsmith.checking.jobs import Running
+from gradsmith.checking.narrowing import remember_failed
 from gradsmith.checking.options import Options
 from gradsmith.checking.paths import linted_and_run, recorded_file, with_config
 from gradsmith.checking.subjects import files_of, wanted
-from gradsmith.cli.options import Output, check_options, configured, finish, report_options, split
+from gradsmith.cli.adoption import adoption_options, from_config, narrowed, write_wanted
+from gradsmith.cli.options import Output, check_options, configured, finish, finish_early, report_options, split
 from gradsmith.cli.progress import Progress
-from gradsmith.findings import GradsmithError
+from gradsmith.findings import GradsmithError, Report, plural
+from gradsmith.lab.process.household import household
+from gradsmith.lab.process.stopping import Stopped
 
 
 @click.command(
@@ -30,7 +38,15 @@ from gradsmith.findings import GradsmithError
 @click.option("--stub", multiple=True, metavar="MODULE", help="Replace a missing module by a stand-in.")
 @click.option("--timeout", type=float, default=120.0, metavar="SECONDS", help="Limit for one subject. [120]")
 @click.option("--memory-limit", type=float, default=8.0, metavar="GIB", help="Limit for one subject. [8]")
+@click.option("--fix", is_flag=True, help="Write the proved repairs into the files, and check them again.")
+@click.option(
+    "--unsafe-fixes", is_flag=True, help="With --fix or --diff: also where inputs were guessed, or forward changes."
+)
+@click.option("--diff", is_flag=True, help="Show what --fix would change; write nothing.")
+@click.option("--write-test", metavar="FILE", help="Write a pytest file that fails while what was found is there.")
+@click.option("--force", is_flag=True, help="With --write-test: also over a file that exists.")
 @click.option("--allow-unverified", is_flag=True, help="Exit 0 although some subjects could not be verified.")
+@adoption_options
 @check_options
 @report_options
 def command(
@@ -41,9 +57,19 @@ def command(
     stub: tuple[str, ...],
     timeout: float,
     memory_limit: float,
+    fix: bool,
+    unsafe_fixes: bool,
+    diff: bool,
+    write_test: str | None,
+    force: bool,
     allow_unverified: bool,
+    declare_surrogates: bool,
+    write_inputs: bool,
+    no_cache: bool,
     format: str | None,
     output: str | None,
+    also: tuple[str, ...],
+    baseline: str | None,
     verbose: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
@@ -59,20 +85,71 @@ def command(
     TARGETS are files, folders, file.py::Class or package.module:Class. Each subject runs in a process of its own.
     """
     _read_as_python(inputs)
-    work = wanted(targets)
     config = configured(isolated, files_of(targets)[0] if files_of(targets) else None)
+    everything = wanted(targets, config)
+    work = narrowed(everything, chosen)
+    files = files_of(targets) if work == everything else [item.path for item in work if item.path is not None]
     chosen["recorded"] = recorded_file(chosen["recorded"])
     chosen |= {"select": split(select), "ignore": split(ignore), "preview": preview, "debug": debug}
-    options = Options.of(chosen)
+    options = Options.of(from_config(chosen, config))
     limit = int(memory_limit * 2**30)
     how = Running(with_config(options, config).as_json(), timeout, limit, stub, inputs, device, jobs)
-    shown = Output.of(
-        format, output, fail_on, config, exit_zero=exit_zero, verbose=verbose, allow_unverified=allow_unverified
-    )
+    shown = Output.of(format, output, fail_on, config, exit_zero=exit_zero, verbose=verbose)
+    shown = shown._replace(allow_unverified=allow_unverified).known_from(baseline, config, also)
     total = sum(len(item.subjects) for item in work)
-    with Progress(total) as progress:
-        report = linted_and_run(targets, work, how, config, progress.advance)
+
+    def checked() -> Report:
+        with household(), Progress(total) as progress:
+            watched = replace(how, hears=progress.trying)
+            return linted_and_run(files, work, watched, config, progress.advance, cache=not no_cache, verbose=verbose)
+
+    if write_test is not None and not force and os.path.exists(write_test):
+        raise GradsmithError(f"{write_test} exists; --force writes over it")
+    before = read_before(files_of(targets)) if fix or diff else {}
+    try:
+        report = checked()
+        remember_failed(work, report)
+        if write_test is not None:
+            _write_test(report, write_test)
+        if declare_surrogates or write_inputs:
+            write_wanted(report, declare=declare_surrogates, inputs=write_inputs)
+        if (fix or diff) and options.level == "quick":
+            click.echo("level quick searches for no repair of a gradient: use --level standard", err=True)
+        if fix or diff:
+            report = _mended(fixes(report, before, unsafe=unsafe_fixes), checked, shown, write=not diff)
+    except Stopped as stopped:
+        finish_early(stopped, shown)
     finish(report, shown)
+
+
+def _mended(found: Fixes, again: Callable[[], Report], shown: Output, *, write: bool) -> Report:
+    """Write and check again, or show the diff, fit for `git apply`, and end."""
+    done = fixed(found, again) if write else found
+    for sentence in done.left:
+        click.echo(sentence, err=True)
+    amount = f"{plural(done.count, 'finding')} in {plural(len(done.files), 'file')}"
+    if not write:
+        click.echo(done.diff(), nl=False)
+        click.echo(f"would fix {amount}", err=True)
+        raise click.exceptions.Exit(1 if done.count and not shown.exit_zero else 0)
+    if done.count:
+        click.echo(f"fixed {amount}", err=True)
+    return done.report
+
+
+def _write_test(report: Report, path: str) -> None:
+    from gradsmith.report.failing_tests import render
+
+    text, count = render(report, path)
+    if not count:
+        click.echo("no finding can be shown by a script of its own: no test was written", err=True)
+        return
+    try:
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise GradsmithError(f"cannot write {path}: {error.strerror}") from None
+    click.echo(f"wrote {plural(count, 'test')} to {path}", err=True)
 
 
 def _read_as_python(inputs: str | None) -> None:

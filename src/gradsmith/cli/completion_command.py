@@ -11,7 +11,7 @@ from click.shell_completion import get_completion_class
 @click.option("--debug", is_flag=True, hidden=True)
 def command(shell: str, debug: bool) -> None:
     """Print the script that completes gradsmith's commands and options in SHELL."""
-    from gradsmith.cli import cli
+    from gradsmith.cli.group import cli
 
     completion = get_completion_class(shell)
     assert completion is not None

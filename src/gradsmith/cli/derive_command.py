@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import click
 
-from gradsmith.about import MISSING_TORCH
 from gradsmith.findings import GradsmithError
+from gradsmith.torch_here import need_torch
 
 
 @click.command(
@@ -31,8 +30,7 @@ def command(
 
     TARGET is file.py::name or package.module:name: a function of tensors, or a Function whose backward is missing or wrong.
     """
-    if importlib.util.find_spec("torch") is None:
-        raise GradsmithError(MISSING_TORCH.format(what="gradsmith derive"))
+    need_torch("gradsmith derive")
     if output:
         may_write(output, force=force)
     from gradsmith.writing.derive import written

@@ -12,6 +12,7 @@ from gradsmith.catalog import HEADINGS, Rule, families, find, status
 from gradsmith.explaining import Explanation, explain
 from gradsmith.explaining.entries import entries
 from gradsmith.findings import GradsmithError
+from gradsmith.report.escaping import PROSE, escaped
 
 
 @click.command(
@@ -46,7 +47,7 @@ def command(what: str | None, format: str, check: bool, debug: bool) -> None:
     entry = entries().get(text.lower().replace("_", "-"))
     if entry is not None:
         shown = Explanation(entry, 1.0)
-        click.echo(str(shown) if format == "text" else json.dumps(shown.to_dict(), indent=2))
+        click.echo(escaped(str(shown), PROSE) if format == "text" else json.dumps(shown.to_dict(), indent=2))
         return
     known = find(text)
     click.echo(page(known) if format == "text" else json.dumps(as_dict(known), indent=2))
@@ -63,7 +64,7 @@ def _read_input() -> str:
 
 def _explain_error(text: str, format: str, check: bool) -> None:
     explained = explain(text, check=check)
-    click.echo(str(explained) if format == "text" else json.dumps(explained.to_dict(), indent=2))
+    click.echo(escaped(str(explained), PROSE) if format == "text" else json.dumps(explained.to_dict(), indent=2))
     raise click.exceptions.Exit(0 if explained.known else 1)
 
 

@@ -10,6 +10,7 @@ import click
 from gradsmith.cli.options import Output, configured, finish, report_options, split, status
 from gradsmith.findings import Report, plural
 from gradsmith.linting import lint, lint_source
+from gradsmith.report.escaping import PROSE, escaped
 
 
 class _Wish(NamedTuple):
@@ -47,6 +48,8 @@ def command(
     no_cache: bool,
     format: str | None,
     output: str | None,
+    also: tuple[str, ...],
+    baseline: str | None,
     verbose: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
@@ -69,6 +72,7 @@ def command(
     rules = {"select": split(select), "ignore": split(ignore), "preview": preview}
     chosen: dict[str, Any] = {**rules, "config": config, "debug": debug}
     wanted = Output.of(format, output, fail_on, config, exit_zero=exit_zero, verbose=verbose)
+    wanted = wanted.known_from(baseline, config, also)
     wish = _Wish(fix, unsafe_fixes, diff, statistics)
     if given == ("-",):
         _from_stdin(stdin_filename or "<stdin>", wish, chosen, wanted)
@@ -102,19 +106,20 @@ def _from_stdin(name: str, wish: _Wish, chosen: dict[str, Any], wanted: Output) 
         _show(changes.diff(), changes.count, len(changes.files), wanted)
     # Editors pipe a buffer through us: the text goes where they read it, the report beside it.
     sys.stdout.buffer.write(changes.files[0].after if changes.files else data)
-    click.echo(changes.report.closing_line(), err=True)
+    click.echo(escaped(changes.report.closing_line()), err=True)
     raise click.exceptions.Exit(0 if wanted.exit_zero else status(changes.report, wanted))
 
 
 def _show(diff: str, findings: int, files: int, wanted: Output) -> None:
     """The diff on standard output, fit for `git apply`; what it amounts to beside it."""
-    click.echo(diff, nl=False)
+    click.echo(escaped(diff, PROSE) if sys.stdout.isatty() else diff, nl=False)
     click.echo(f"would fix {_how_many(findings, files)}", err=True)
     raise click.exceptions.Exit(1 if findings and not wanted.exit_zero else 0)
 
 
 def _tell(report: Report, wish: _Wish, wanted: Output) -> None:
     if wish.statistics:
+        report = wanted.baseline.without_known(report) if wanted.baseline is not None else report
         from gradsmith.report import statistics
 
         click.echo(statistics.render(report, wanted.format), nl=False)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import click
 
-from gradsmith.about import MISSING_TORCH
 from gradsmith.cli.derive_command import may_write, write
-from gradsmith.findings import GradsmithError
+from gradsmith.torch_here import need_torch
 
 
 @click.command(
@@ -25,8 +22,7 @@ from gradsmith.findings import GradsmithError
 @click.option("--debug", is_flag=True, help="Show tracebacks of gradsmith's own errors.")
 def command(name: str, pattern: str | None, formula: str | None, output: str | None, force: bool, debug: bool) -> None:
     """Start a Function: forward, backward, wrapper, inputs, test and a benchmark to fill in."""
-    if importlib.util.find_spec("torch") is None:
-        raise GradsmithError(MISSING_TORCH.format(what="gradsmith new"))
+    need_torch("gradsmith new")
     if output:
         may_write(output, force=force)
     from gradsmith.writing.new import new

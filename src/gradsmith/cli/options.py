@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import click
 
+from gradsmith.baseline import Baseline
 from gradsmith.config import Config, load
 from gradsmith.findings import GradsmithError, Report, Severity
+from gradsmith.lab.process.stopping import Stopped, leave_at_once
 from gradsmith.report import FORMATS, format_for, render
 from gradsmith.report.layout import terminal_width
 
@@ -26,6 +28,8 @@ class Output(NamedTuple):
     allow_unverified: bool = False
     exit_zero: bool = False
     verbose: bool = False
+    baseline: Baseline | None = None
+    also: tuple[str, ...] = ()
 
     @staticmethod
     def of(
@@ -35,20 +39,30 @@ class Output(NamedTuple):
         config: Config,
         *,
         exit_zero: bool,
-        allow_unverified: bool = False,
         verbose: bool = False,
     ) -> Output:
         """The command line's wishes over the project's: a file's ending chooses the format where none is given."""
         chosen = format or (format_for(file) if file else "full")
         limit: Severity = "warning" if (fail_on or config.fail_on) == "warning" else "error"
-        return Output(chosen, file, limit, allow_unverified, exit_zero, verbose)
+        return Output(chosen, file, limit, False, exit_zero, verbose)
+
+    def known_from(self, file: str | None, config: Config, also: Sequence[str] = ()) -> Output:
+        """With more files to write, and the baseline that the command line or the project names: what it knows does not count."""
+        chosen = file or config.baseline
+        return self._replace(baseline=None if chosen is None else Baseline.read(chosen), also=tuple(also))
 
 
 def report_options(command: F) -> F:
-    """--format, --output, --verbose, --select, --ignore, --preview, --fail-on, --exit-zero, --isolated, --debug."""
+    """--format, --output, --also, --baseline, --verbose, --select, --ignore, --preview, --fail-on, --exit-zero, --isolated, --debug."""
     options = [
         click.option("--format", "format", type=click.Choice(FORMATS), default=None, help="How to print. [full]"),
         click.option("--output", type=click.Path(dir_okay=False), help="Write the report to a file instead."),
+        click.option(
+            "--also", multiple=True, metavar="FILE", help="Write it to this file, too; its ending chooses the format."
+        ),
+        click.option(
+            "--baseline", metavar="FILE", help="What is known, as `gradsmith baseline` wrote it: not counted."
+        ),
         click.option("--verbose", "-v", is_flag=True, help="Show every remark and every condition in full."),
         click.option("--select", multiple=True, metavar="RULES", help="Only these rules, codes or families."),
         click.option("--ignore", multiple=True, metavar="RULES", help="Leave these rules out."),
@@ -93,23 +107,45 @@ def configured(isolated: bool, target: str | None) -> Config:
     return load(Path(target) if target and os.path.exists(target) else None)
 
 
-def finish(report: Report, output: Output) -> None:
+def finish(report: Report, output: Output) -> NoReturn:
     """Print or write the report and exit with the status it deserves."""
-    if output.file:
-        text = render(report, output.format, verbose=output.verbose)
-        try:
-            with open(output.file, "w", encoding="utf-8") as stream:
-                stream.write(text)
-        except OSError as error:
-            raise GradsmithError(f"cannot write {output.file}: {error.strerror}") from None
-    else:
-        layout = {"width": terminal_width(), "verbose": output.verbose}
-        click.echo(render(report, output.format, color=_color(), **layout), nl=False, color=_color())
+    if output.baseline is not None:
+        report = output.baseline.without_known(report)
+    _show(report, output)
     raise click.exceptions.Exit(0 if output.exit_zero else status(report, output))
 
 
+def finish_early(stopped: Stopped, output: Output) -> NoReturn:
+    """What was found until a signal came, and the status by which shells tell that one did."""
+    if stopped.report is None:
+        raise stopped
+    leave_at_once()
+    found = stopped.report
+    _show(output.baseline.without_known(found) if output.baseline is not None else found, output)
+    raise click.exceptions.Exit(stopped.status)
+
+
+def _show(report: Report, output: Output) -> None:
+    for file in output.also:
+        _write(file, render(report, format_for(file), verbose=output.verbose))
+    if output.file:
+        _write(output.file, render(report, output.format, verbose=output.verbose))
+    else:
+        links = sys.stdout.isatty() and _color() and os.environ.get("TERM") != "dumb"
+        layout = {"width": terminal_width(), "verbose": output.verbose, "links": links}
+        click.echo(render(report, output.format, color=_color(), **layout), nl=False, color=_color())
+
+
+def _write(file: str, text: str) -> None:
+    try:
+        with open(file, "w", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise GradsmithError(f"cannot write {file}: {error.strerror}") from None
+
+
 def status(report: Report, output: Output) -> int:
-    open_ends = [s for s in report.subjects if s.verdict != "verified"]
+    open_ends = [s for s in report.subjects if s.verdict != "verified" and not s.known]
     if output.allow_unverified:
         open_ends = [s for s in open_ends if s.verdict == "refuted"]
         failing = [f for f in report.at_least(output.fail_on) if f.code[:3] != "GS0"]

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import click
 
-from gradsmith.about import MISSING_TORCH
-from gradsmith.checking.subjects import wanted
+from gradsmith.checking.subjects import Wanted, wanted
 from gradsmith.cli.options import _color, split
 from gradsmith.cli.profile_process import profiled, status
-from gradsmith.findings import GradsmithError
+from gradsmith.findings import GradsmithError, Report
+from gradsmith.lab.process.household import household
+from gradsmith.lab.process.stopping import Stopped, leave_at_once
+from gradsmith.report import FORMATS, format_for, render
 from gradsmith.report.html_format import render_profiles
-from gradsmith.report.profile_table import render
+from gradsmith.report.layout import PLAIN, terminal_width, wrapped
+from gradsmith.report.profile_table import render as table
+from gradsmith.torch_here import need_torch
 
 
 @click.command(
@@ -41,9 +45,7 @@ from gradsmith.report.profile_table import render
 @click.option("--timeout", type=float, default=300.0, metavar="SECONDS", help="Limit for one subject. [300]")
 @click.option("--trace", type=click.Path(dir_okay=False), help="Write a Chrome trace that Perfetto opens.")
 @click.option("--flame", type=click.Path(dir_okay=False), help="Write nested data for a flame chart.")
-@click.option(
-    "--format", "format", type=click.Choice(["full", "json", "html"]), default=None, help="How to print. [full]"
-)
+@click.option("--format", "format", type=click.Choice(FORMATS), default=None, help="How to print. [full]")
 @click.option("--output", type=click.Path(dir_okay=False), help="Write the profile to a file instead.")
 @click.option("--select", multiple=True, metavar="RULES", help="Only these rules, codes or families.")
 @click.option("--ignore", multiple=True, metavar="RULES", help="Leave these rules out.")
@@ -65,27 +67,40 @@ def command(
 ) -> None:
     """Measure custom gradients and say why they are slow and where the memory goes.
 
-    TARGETS are files, file.py::Name or package.module:Name. Each subject runs in a process of its own.
+    TARGETS are files (their Functions and modules), file.py::Name or package.module:Name. Each subject runs in a process of
+    its own.
     """
-    if importlib.util.find_spec("torch") is None:
-        raise GradsmithError(MISSING_TORCH.format(what="gradsmith profile"))
+    need_torch("gradsmith profile")
     _possible(wishes["compare"], trace, flame, output)
     task = _task(wishes, trace)
-    tasks = [
-        {**task, "path": job.path, "module": job.module, "name": name}
-        for job in wanted(targets)
-        for name in [name for name, _ in job.subjects] or _declared(job.path)
-    ]
-    with status() as say:
-        results = [profiled(task, timeout, say) for task in tasks]
+    results: list[dict[str, Any]] = []
+    left_out: list[str] = []
+    stopped: Stopped | None = None
+    try:
+        with household():
+            _profile_all(targets, task, timeout, results, left_out)
+    except Stopped as error:
+        if not results:
+            raise
+        stopped = error
+        leave_at_once()
+        left_out.append(f"{error.words}: this is what was profiled until then")
     if not results:
-        raise GradsmithError(f"nothing to profile in {' '.join(targets)}: no custom gradient found")
-    as_json = format == "json" or (format is None and bool(output) and str(output).endswith(".json"))
-    as_html = format == "html" or (format is None and str(output).endswith((".html", ".htm")))
-    if as_html:
+        raise GradsmithError(
+            "; ".join(left_out) or f"nothing to profile in {' '.join(targets)}: no custom gradient found"
+        )
+    shown = format or (format_for(output) if output else "full")
+    if shown == "html":
         text = render_profiles([result["profile"] for result in results])
+    elif shown == "json":
+        text = _json(results)
+    elif shown == "full":
+        width = PLAIN if output else terminal_width()
+        told = [_text(r, color=_color() and not output, width=width) for r in results]
+        told += ["".join(f"{line}\n" for note in left_out for line in wrapped(f"note: {note}", width, indent="  "))]
+        text = "\n".join(filter(None, told))
     else:
-        text = _json(results) if as_json else "\n".join(_text(r, color=_color() and not output) for r in results)
+        text = render(_report(results, left_out), shown)
     for name, key in ((trace, "trace"), (flame, "flame")):
         if name:
             _write(name, json.dumps(results[0][key]))
@@ -95,7 +110,51 @@ def command(
         click.echo(text, nl=False)
     levels = {"error"} if fail_on == "error" else {"error", "warning"}
     failing = any(f["severity"] in levels for r in results for f in r["profile"]["findings"])
+    if stopped is not None:
+        raise click.exceptions.Exit(stopped.status)
     raise click.exceptions.Exit(1 if failing and not exit_zero else 0)
+
+
+def _profile_all(
+    targets: tuple[str, ...], task: dict[str, Any], timeout: float, results: list[dict[str, Any]], left_out: list[str]
+) -> None:
+    """Fill in the profiles, and why a module that nobody named is not among them: it may need arguments that only its users know."""
+    with status() as say:
+        work = wanted(targets)
+        known = {job.path for job in work}
+        work += [Wanted(target, None, (), True) for target in targets if os.path.isfile(target) and target not in known]
+        for job in work:
+            named = [name for name, _ in job.subjects] or _declared(job.path)
+            found = [name for name in _modules(job.path) if name not in named] if job.whole else []
+            for name in (*named, *found):
+                try:
+                    results.append(
+                        profiled({**task, "path": job.path, "module": job.module, "name": name}, timeout, say)
+                    )
+                except GradsmithError as error:
+                    if name in named:
+                        raise
+                    left_out.append(f"{name} is not profiled: {error}")
+
+
+def _report(results: list[dict[str, Any]], notes: list[str]) -> Report:
+    """The findings of all profiles as a Report, for every format that reports have."""
+    findings = [finding for result in results for finding in result["profile"]["findings"]]
+    told = [*(note for result in results for note in result["profile"]["notes"]), *notes]
+    paths = {result["profile"]["subject"]["path"] for result in results}
+    counts = {"files": len(paths), "functions": len(results), "notes": told}
+    return Report.from_dict({"findings": findings, "subjects": [], "skipped": [], **counts})
+
+
+def _modules(path: str | None) -> list[str]:
+    """The nn.Modules at the top level of a file; read from its text."""
+    from gradsmith.source.loaded import file_named
+
+    file = file_named(path) if path is not None else None
+    if file is None:
+        return []
+    heads = [h for h in file.headers if not h.indent and not file.in_docstring(h.offset)]
+    return [h.name for h in heads if any(file.imports.dotted(base) == "torch.nn.Module" for base in h.bases)]
 
 
 def _possible(compare: str | None, *files: str | None) -> None:
@@ -129,8 +188,8 @@ def _declared(path: str | None) -> list[str]:
     return [key.value for key in table.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
 
 
-def _text(result: dict[str, Any], *, color: bool) -> str:
-    text = render(result["profile"], color=color)
+def _text(result: dict[str, Any], *, color: bool, width: int) -> str:
+    text = table(result["profile"], color=color, width=width)
     return text + (f"\n{result['comparison']}\n" if "comparison" in result else "")
 
 

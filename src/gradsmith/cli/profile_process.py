@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from gradsmith.findings import GradsmithError
+from gradsmith.lab.process import run_folder, tree
+from gradsmith.lab.process.channel import read_message
+from gradsmith.lab.process.household import environment
+from gradsmith.lab.process.stopping import undisturbed
 from gradsmith.lab.process.waiting import kept_waiting
+from gradsmith.report.escaping import escaped
 
 _MARK = "\x1egradsmith: "  # in front of progress; what user code writes to stderr is not ours to show
+_LONGEST_LINE = 1 << 16
 
 
 @contextmanager
@@ -31,15 +36,15 @@ def status() -> Iterator[Callable[[str], None]]:
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("profiling", total=None)
-        yield lambda text: bar.update(task, description=text)
+        yield lambda text: bar.update(task, description=escaped(text))
 
 
 def profiled(task: dict[str, Any], timeout: float, say: Callable[[str], None]) -> dict[str, Any]:
     """The worker's result. Where it was ended or died, what it had measured before, with a note; else an error."""
     name = task["name"]
-    with tempfile.TemporaryDirectory(prefix="gradsmith-") as folder:
-        asked, answer = Path(folder) / "task.json", Path(folder) / "result.json"
-        asked.write_text(json.dumps({**task, "mark": _MARK}), encoding="utf-8")
+    with run_folder.part() as folder:
+        asked, answer = folder / "task.json", folder / "result.json"
+        asked.write_text(json.dumps({**task, "mark": _MARK, "parent": os.getpid()}), encoding="utf-8")
         words = [
             sys.executable,
             "-m",
@@ -48,11 +53,11 @@ def profiled(task: dict[str, Any], timeout: float, say: Callable[[str], None]) -
             str(asked),
             str(answer),
         ]
-        trouble = _run(words, timeout, lambda text: say(f"{name}: {text}"))
+        trouble = _run(words, environment(folder), timeout, lambda text: say(f"{name}: {text}"))
         advice = "; give it smaller --inputs, or more time with --timeout" if trouble.startswith("did not") else ""
-        if not answer.is_file():
-            raise GradsmithError(f"{name} {trouble}{advice}")
-        result: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+        result = read_message(answer)
+        if result is None:
+            raise GradsmithError(f"{name} {trouble or 'sent nothing that can be read'}{advice}")
     if "error" in result:
         raise GradsmithError(result["error"])
     if trouble and result.pop("unfinished", False):
@@ -72,29 +77,41 @@ def _ends(process: subprocess.Popen[str], timeout: float) -> bool:
     return False
 
 
-def _run(words: list[str], timeout: float, say: Callable[[str], None]) -> str:
-    """Why the process did not end well, or nothing."""
+def _run(words: list[str], environment: Mapping[str, str], timeout: float, say: Callable[[str], None]) -> str:
+    """Why the process did not end well, or nothing. All that it started ends with it."""
     last_words: list[str] = []
-    with subprocess.Popen(
-        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="replace"
-    ) as process:
+    with undisturbed():  # `household` ends it if a signal came meanwhile
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            env=environment,
+            start_new_session=True,
+        )
 
-        def listen() -> None:
-            for line in process.stderr or ():
-                if line.startswith(_MARK):
-                    say(line.removeprefix(_MARK).strip())
-                elif line.strip():
-                    last_words[:] = [line.strip()]  # the last line of a traceback says what happened
+    def listen() -> None:
+        assert process.stderr is not None
+        while line := process.stderr.readline(_LONGEST_LINE):
+            if line.startswith(_MARK):
+                say(line.removeprefix(_MARK).strip())
+            elif line.strip():
+                last_words[:] = [line.strip()]  # the last line of a traceback says what happened
 
-        listener = threading.Thread(target=listen, daemon=True)
+    listener = threading.Thread(target=listen, daemon=True)
+    try:
         listener.start()
-        try:
-            if not _ends(process, timeout):
-                process.kill()
-                return f"did not finish within {timeout:g} s"
-        except BaseException:  # Ctrl-C: leave no process behind
-            process.kill()
-            raise
-        listener.join(1.0)
+        in_time = _ends(process, timeout)
+    finally:
+        with undisturbed():
+            tree.end_below(process.pid)
+            tree.end([process.pid])
+            process.wait()
+    listener.join(1.0)
+    if not in_time:
+        return f"did not finish within {timeout:g} s"
     last = last_words[0] if last_words and process.returncode > 0 else f"exit status {process.returncode}"
     return f"ended the process that profiled it: {last}" if process.returncode else ""

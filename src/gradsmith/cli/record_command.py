@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
+import time
 
 import click
 
-from gradsmith.about import MISSING_TORCH
+from gradsmith.checking.allowed import FREE, SHARE
+from gradsmith.cli.adoption import from_config
 from gradsmith.cli.options import Output, configured, finish, report_options, split
-from gradsmith.findings import GradsmithError
+from gradsmith.torch_here import need_torch
 
 
 @click.command(
@@ -23,6 +24,10 @@ from gradsmith.findings import GradsmithError
 )
 @click.option("-m", "module", metavar="MODULE", help="Run a module instead of a script.")
 @click.option("--save", type=click.Path(dir_okay=False), help="Write the recorded calls as JSON.")
+@click.option(
+    "--budget", type=float, metavar="SECONDS", help=f"For all checks together. [{FREE:g} s + {SHARE:g}x the script]"
+)
+@click.option("--third-party", is_flag=True, help="Check Functions of installed packages, too.")
 @click.option("--level", type=click.Choice(["quick", "standard", "deep"]), default="standard", help="How thoroughly.")
 @click.option("--seed", type=int, default=0, help="Seed of the directions. [0]")
 @report_options
@@ -30,11 +35,15 @@ from gradsmith.findings import GradsmithError
 def command(
     module: str | None,
     save: str | None,
+    budget: float | None,
+    third_party: bool,
     level: str,
     seed: int,
     script: tuple[str, ...],
     format: str | None,
     output: str | None,
+    also: tuple[str, ...],
+    baseline: str | None,
     verbose: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
@@ -45,32 +54,35 @@ def command(
     debug: bool,
 ) -> None:
     """Run a script, note every custom Function that really runs, and check each on its real inputs."""
-    if importlib.util.find_spec("torch") is None:
-        raise GradsmithError(MISSING_TORCH.format(what="gradsmith record"))
+    need_torch("gradsmith record")
     name, arguments = _called(module, script)
     config = configured(isolated, name if module is None else None)
     from gradsmith.recording.ranks import rank
     from gradsmith.recording.script import play
 
+    start = time.monotonic()
     with play(name, arguments, as_module=module is not None) as played:
         sys.stdout.flush()
         if played.child:
             os._exit(played.status)  # a fork that ran on to the end of the script: the report is its parent's
         if save:
             played.tape.save(_ranked(save, rank()))
+        took = time.monotonic() - start
         report = played.tape.check(
-            level=level,
-            seed=seed,
+            budget=FREE + SHARE * took if budget is None else budget,
+            third_party=third_party,
+            **from_config({"level": level, "seed": seed}, config),
             select=split(select) or config.select,
             ignore=(*split(ignore), *config.ignore),
             preview=preview or config.preview,
             assumes=config.assumes,
+            surrogates=config.surrogates,
             debug=debug,
         )
     report.notes[:] = [f"{rank()}: {note}" if rank() else note for note in report.notes]
     chosen = Output.of(
         format, _ranked(output, rank()) if output else None, fail_on, config, exit_zero=exit_zero, verbose=verbose
-    )
+    ).known_from(baseline, config, also)
     try:
         finish(report, chosen)
     except click.exceptions.Exit as leaving:

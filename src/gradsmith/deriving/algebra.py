@@ -28,6 +28,10 @@ class Algebra:
         """`a op b`; numbers are computed at once."""
         if not isinstance(a, Node) and not isinstance(b, Node):
             return INFIX[op][2](a, b)
+        if op in ("add", "sub") and not _tensors(a, b):
+            known = _cancelled(op, a, b)
+            if known is not None:
+                return known
         if not self.backward or not _floating(a) or not _floating(b):
             return self._identity(op, a, b) if self.backward or not _tensors(a, b) else self.make(op, a, b)
         if op in ("mul", "div"):
@@ -103,7 +107,7 @@ class Algebra:
         for factor in down:
             while _is_neg(factor):
                 sign, factor = -sign, factor.args[0]
-            if is_number(factor) and factor != 0:
+            if is_number(factor) and factor != 0 and _short(number / factor):
                 number, whole = number / factor, whole and number % factor == 0
             else:
                 rest.append(factor)
@@ -128,6 +132,22 @@ class Algebra:
         if isinstance(b, Node) and b.op == "mul" and _loose(b):
             return self._times(self._times(a, b.args[0]), b.args[1])
         return self.make("mul", a, b)
+
+
+def _cancelled(op: str, a: Any, b: Any) -> Any:
+    """n - (n - m) is m, (n - m) + m and (n + m) - m are n: sizes of what was cut apart and put together."""
+    if op == "sub" and isinstance(b, Node) and b.op == "sub" and b.args[0] is a:
+        return b.args[1]
+    if op == "sub" and isinstance(a, Node) and a.op == "add" and isinstance(b, Node) and b in a.args:
+        return a.args[1] if a.args[0] is b else a.args[0]
+    if op == "add" and isinstance(a, Node) and a.op == "sub" and a.args[1] is b:
+        return a.args[0]
+    return None
+
+
+def _short(number: float) -> bool:
+    """1 / 3 stays a quotient, 1 / 4 is 0.25."""
+    return len(repr(number)) <= 7
 
 
 def ratio(value: Any) -> tuple[list[Any], list[Any]]:

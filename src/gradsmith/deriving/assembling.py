@@ -8,9 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
+from gradsmith.deriving.guarding import Test, of_values
 from gradsmith.deriving.naming import label, unique
 from gradsmith.deriving.node import Node
-from gradsmith.deriving.printing import Printer, Statement
+from gradsmith.deriving.printing import Printer, Statement, serving
 from gradsmith.deriving.reading import Reading
 from gradsmith.deriving.saving import Plan
 
@@ -25,7 +28,7 @@ class Text:
     plan: Plan
     gradients: dict[Node, Node]  # of an input: its gradient
     grads: dict[Node, Node]  # of an output: the leaf that backward receives
-    conditions: list[str] = field(default_factory=list)
+    conditions: list[Test] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.arguments = list(self.reading.inputs)
@@ -110,16 +113,20 @@ class Text:
         statements = printer.statements(targets)
         returned = [str(o.name) if o.op == "input" else self.outputs[o] for o in self.reading.outputs]
         returned += [self.saved[n] for n in self.extra]
-        lines = [f"{s.name} = {s.text}" for s in statements]
+        lines = [line for s in statements for line in s.lines]
         one = self.reading.single and not self.extra
-        if one and statements and statements[-1].name == returned[0]:
+        if one and statements and not statements[-1].block and statements[-1].name == returned[0]:
             lines[-1] = f"return {statements[-1].text}"
         else:
             lines.append("return " + ", ".join(returned) + ("," if len(returned) == 1 and not one else ""))
-        tests = []
-        for condition in self.conditions:
-            opposite = condition.replace(" == ", " != ") if condition.count(" == ") == 1 else f"not ({condition})"
-            tests += [f"if {opposite}:", f'    raise ValueError("{self.reading.name}: needs {_quoted(condition)}")']
+        tests = [line for test in self.conditions for line in test.lines(self.reading.name)]
+        later = [line for test in of_values(self.reading, printer) for line in test.lines(self.reading.name)]
+        if later:
+            returning = lines.pop()
+            if returning == f"return {statements[-1].text}":
+                lines.append(f"{statements[-1].name} = {statements[-1].text}")
+                returning = f"return {returned[0]}"
+            lines += [*later, returning]
         return tests + lines
 
     def _setup(self) -> list[str]:
@@ -153,7 +160,7 @@ class Text:
         graph = self.reading.graph
         graph.backward = True
         names = {**{g: str(g.name) for g in self.grads.values()}, **self.saved}
-        taken = set(names.values()) | set(self.arguments) | {"ctx"}
+        taken = set(names.values()) | {"ctx"}
         printer = Printer(names, self._outside, taken)
         targets: dict[Node, str] = {}
         aliases: dict[str, Node] = {}
@@ -171,6 +178,7 @@ class Text:
             for node, gradient in self.gradients.items()
         }
         final |= {node: f"grad_{node.name}" for node in self.gradients if f"grad_{node.name}" in aliases}
+        statements, final = _without_aliases(statements, final)
         lines = []
         if self.saved:
             lines.append(
@@ -179,7 +187,7 @@ class Text:
         for number in sorted(printer.numbers, key=lambda n: n.serial):
             self.attributes[str(number.name)] = str(number.name)
             lines.append(f"{number.name} = ctx.{number.name}")
-        lines += self._guarded(statements, final) if len(final) > 1 else [f"{s.name} = {s.text}" for s in statements]
+        lines += self._guarded(statements, final) if len(final) > 1 else [line for s in statements for line in s.lines]
         returned = [final.get(node, "None") if node.is_tensor else "None" for node in self.reading.inputs.values()]
         if len(returned) == 1 and statements and lines[-1] == f"{statements[-1].name} = {statements[-1].text}":
             lines[-1] = f"return {statements[-1].text}"
@@ -197,33 +205,37 @@ class Text:
 
     def _guarded(self, statements: list[Statement], final: dict[Node, str]) -> list[str]:
         """What serves one gradient alone is computed only if that gradient is wanted."""
-        serves: dict[str, set[str]] = {s.name: {s.name} & set(final.values()) for s in statements}
-        makes = {name: s.name for s in statements for name in s.name.split(", ")}
-        for s in reversed(statements):
-            for word in _WORD.findall(s.text):
-                if word in makes and makes[word] != s.name:
-                    serves[makes[word]] |= serves[s.name]
-        lines = [" = ".join(dict.fromkeys(final.values())) + " = None"]
-        lines += [f"{s.name} = {s.text}" for s in statements if len(serves[s.name]) > 1]
+        served = serving(statements, final.values())
+        lines = [line for s, names in served if len(names) > 1 for line in s.lines]
         order = list(self.reading.inputs.values())
+        guarded: list[str] = []
         for node, name in final.items():
-            own = [f"{s.name} = {s.text}" for s in statements if serves[s.name] == {name}]
+            own = [line for s, names in served if names == {name} for line in s.lines]
             if own:
+                guarded.append(name)
                 lines += [f"if ctx.needs_input_grad[{order.index(node)}]:", *_indented(own, 1)]
-        return lines
+        return [" = ".join(guarded) + " = None", *lines] if guarded else lines
 
     def _wrapper(self) -> list[str]:
         parameters = self.reading.signature.parameters.values()
         signature = ", ".join(_parameter(p) for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD))
         lines = [f"def {self.reading.name}({signature}):"]
         for name, value in self.reading.options.items():
-            test = f"{name} is not {value!r}" if value is None or isinstance(value, bool) else f"{name} != {value!r}"
-            text = f"{self.reading.name} was derived for {name}={value!r}"
-            lines += [f"    if {test}:", f'        raise ValueError("{_quoted(text)}")']
+            shown = _value(value)
+            fails = f"{name} is not {shown}" if value is None or isinstance(value, bool) else f"{name} != {shown}"
+            lines += _indented(Test(fails, f"derived for {name}={shown}").lines(self.reading.name), 1)
         call = f"{self.class_name}.apply({', '.join(self.arguments)})"
         if self.extra:
             call += "[0]" if self.reading.single else f"[:{len(self.reading.outputs)}]"
         return [*lines, f"    return {call}"]
+
+
+def _without_aliases(statements: list[Statement], final: dict[Node, str]) -> tuple[list[Statement], dict[Node, str]]:
+    """A gradient that a loop leaves behind is returned under the name it has there."""
+    made = {name for s in statements if s.block for name in s.name.split(", ")}
+    same = {s.name: s.text for s in statements if not s.block and s.text in made and s.name in final.values()}
+    kept = [s for s in statements if s.name not in same]
+    return kept, {node: same.get(name, name) for node, name in final.items()}
 
 
 def _parameter(parameter: inspect.Parameter) -> str:
@@ -233,21 +245,17 @@ def _parameter(parameter: inspect.Parameter) -> str:
 
 
 def _value(value: Any) -> str:
-    return (
-        repr(value).replace("'", '"')
-        if isinstance(value, str)
-        else f'float("{value}")'
-        if _infinite(value)
-        else repr(value)
-    )
+    if isinstance(value, str):
+        return repr(value).replace("'", '"')
+    if isinstance(value, torch.device):
+        return f'torch.device("{value}")'
+    if isinstance(value, (torch.Size, list)):
+        return repr(list(value) if isinstance(value, list) else tuple(value))
+    return f'float("{value}")' if _infinite(value) else repr(value)
 
 
 def _infinite(value: Any) -> bool:
     return isinstance(value, float) and value in (float("inf"), float("-inf"))
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', "'")
 
 
 def _indented(lines: Iterable[str], depth: int) -> list[str]:

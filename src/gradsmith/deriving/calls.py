@@ -64,6 +64,22 @@ _SAME = {
     "take_along_axis": "take_along_dim",
 }
 _PARAMETER = {"axis": "dim", "axes": "dims", "keepdims": "keepdim", "size": "shape", "indices": "index"}
+# What torch calls the next argument of an operation that the table names otherwise.
+_IN_ORDER = (
+    "input",
+    "self",
+    "other",
+    "exponent",
+    "tensor",
+    "value",
+    "tensors",
+    "index",
+    "vec2",
+    "mat2",
+    "src",
+    "source",
+    "pad",
+)
 # Arguments that change neither the value nor the derivative, at these values.
 _SILENT = {
     "inplace": False,
@@ -77,7 +93,18 @@ _SILENT = {
 _SILENT |= {"memory_format": None, "training": True, "layout": None, "pin_memory": False, "requires_grad": False}
 _DTYPES = {"float": torch.float32, "double": torch.float64, "half": torch.float16, "bfloat16": torch.bfloat16}
 _DTYPES |= {"long": torch.int64, "int": torch.int32, "bool": torch.bool}
-_SPREAD = ("reshape", "permute", "expand", "flip", "repeat", "new_zeros", "new_ones", "sum_to_size")
+_SPREAD = (
+    "reshape",
+    "permute",
+    "expand",
+    "flip",
+    "repeat",
+    "tile",
+    "new_zeros",
+    "new_ones",
+    "new_empty",
+    "sum_to_size",
+)
 
 
 def bound(graph: Graph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, tuple[Any, ...]]:
@@ -98,7 +125,7 @@ def bound(graph: Graph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     free = [p for p in operation.params if p not in given]
     for key, value in kwargs.items():
         param = key if key in operation.params else _PARAMETER.get(key, key)
-        if param not in free and key in ("input", "self", "other", "exponent", "tensor", "value", "tensors", "index"):
+        if param not in free and key in _IN_ORDER:
             param = free[0] if free else key
         if param in free:
             given[param] = value
@@ -119,13 +146,22 @@ def _rewritten(
     first: Any = args[0] if args else None
     if name in ("add", "sub", "subtract") and "alpha" in kwargs:
         alpha = kwargs.pop("alpha")
-        return name, (first, args[1] if is_number(alpha, 1) else graph.arith("mul", alpha, args[1])), kwargs
+        first = kwargs.pop("input") if "input" in kwargs else first
+        other = kwargs.pop("other") if "other" in kwargs else args[-1]
+        return name, (first, other if is_number(alpha, 1) else graph.arith("mul", alpha, other)), kwargs
     if name in ("div", "divide", "true_divide") and kwargs.get("rounding_mode") is None:
         kwargs.pop("rounding_mode", None)
     if name in ("rsub", "_rsub__"):
         return "sub", (args[1], first), kwargs
     if name in _DTYPES and len(args) == 1:
         return "to", (first, _DTYPES[name]), {}
+    if name == "type" and len(args) + len(kwargs) == 2:
+        return "to", (first, args[1] if len(args) > 1 else kwargs["dtype"]), {}
+    if name in ("trapz", "cumtrapz"):
+        return {"trapz": "trapezoid", "cumtrapz": "cumulative_trapezoid"}[name], args, kwargs
+    if name in ("div", "divide", "true_divide") and kwargs.get("rounding_mode") is not None:
+        quotient = graph.call("div", (first, args[1] if len(args) > 1 else kwargs["other"]), {})
+        return {"floor": "floor", "trunc": "trunc"}[kwargs["rounding_mode"]], (quotient,), {}
     if name == "type_as":
         return "to", (first, args[1].dtype), {}
     if name == "to":
@@ -136,6 +172,10 @@ def _rewritten(
             (first,),
             {"min" if name == "clamp_min" else "max": args[1] if len(args) > 1 else kwargs.popitem()[1]},
         )
+    if name == "unfold" and len(args) + len(kwargs) == 4 and isinstance(args[0], Node) and is_number(value_of(args[1])):
+        return "unfold_dimension", args, kwargs
+    if name in ("avg_pool1d", "avg_pool2d", "avg_pool3d") and len(args) > 2 and args[2] == ():
+        args = (*args[:2], None, *args[3:])
     if name in ("expand_as", "view_as", "reshape_as"):
         return name.removesuffix("_as"), (first, graph.shape_of(args[1])), {}
     if name in ("softmax", "log_softmax", "softmin", "sum", "mean", "prod", "cumsum", "cumprod", "norm", "vector_norm"):
@@ -162,7 +202,7 @@ def _rewritten(
         operands = args[1:]
         if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
             operands = tuple(operands[0])
-        return name, (first, tuple(operands)), kwargs
+        return name, (_explicit(first), tuple(operands)), kwargs
     if name == "cross" and kwargs.get("dim", -1) is None:
         kwargs.pop("dim")
     if name == "embedding" and len(args) > 2:
@@ -170,6 +210,20 @@ def _rewritten(
     if name == "dropout":
         raise Refused("`dropout` draws random numbers.", "Draw the mask outside and pass it as an argument.")
     return name, args, kwargs
+
+
+def _explicit(equation: str) -> str:
+    """The equation with what einsum leaves out: without an arrow, the labels that stand once, in order of the alphabet."""
+    equation = equation.replace(" ", "")
+    if "->" in equation:
+        return equation
+    labels = equation.replace("...", "").replace(",", "")
+    return (
+        equation
+        + "->"
+        + ("..." if "..." in equation else "")
+        + "".join(sorted(c for c in set(labels) if labels.count(c) == 1))
+    )
 
 
 def _norm(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Any, dict[str, Any]]:

@@ -15,12 +15,13 @@ from gradsmith.deriving.guarding import conditions
 from gradsmith.deriving.node import Node
 from gradsmith.deriving.printing import NotAtHand
 from gradsmith.deriving.reading import Reading, read
-from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.refusal import LoopRefused, Refused
 from gradsmith.deriving.saving import Plan, planned
 from gradsmith.deriving.sweep import swept
-from gradsmith.deriving.trying import compared, variations
+from gradsmith.deriving.trying import DERIVED, compared, single_agrees, variations
 
 _numbers = count()
+SINGLE = "float32 inputs"
 
 
 @dataclass(frozen=True)
@@ -38,20 +39,52 @@ class Derived:
 
 
 def derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, fast: bool = False) -> Derived:
-    """The first of: exact for every broadcast; sizes of the example tested in forward; ranks tested, too."""
+    """The first of: exact for every broadcast; sizes of the example tested in forward; ranks, too; every shape."""
     inner: Derived | None = None
+    partial: tuple[int, Derived] | None = None  # right wherever it runs, but raises so often where forward runs
+    ranks: frozenset[str] = frozenset()  # inputs of which it takes one number of dimensions only
     refusal: Refused | None = None
-    for trusting, level in ((False, 0), (True, 1), (True, 2)):
+    literal = unrolled = False
+    attempts = [(False, 0), (True, 1), (True, 2), (True, 3)]
+    while attempts:
+        trusting, level = attempts.pop(0)
         try:
-            made = _once(fn, args, kwargs, trusting=trusting, level=level, fast=fast)
-        except Refused as error:
-            refusal = error
+            made = _once(
+                fn,
+                args,
+                kwargs,
+                trusting=trusting,
+                level=level,
+                ranks=ranks,
+                fast=fast,
+                literal=literal,
+                unrolled=unrolled,
+            )
+        except LoopRefused as error:
+            refusal = refusal or error
+            if not unrolled:
+                unrolled = True
+                attempts.insert(0, (trusting, level))
             continue
-        wrong = _first_wrong(made)
+        except Refused as error:
+            refusal = refusal if level == 3 and refusal is not None else error
+            continue
+        wrong, raises = _first_wrong(made)
+        if wrong is None and raises:
+            ranks |= _ranks(made, raises)
+            if partial is None or len(raises) < partial[0]:
+                partial = (len(raises), made)
+            continue
+        if wrong == SINGLE and not literal:
+            literal = True  # a dtype that the source writes down is not that of the inputs
+            attempts.insert(0, (trusting, level))
+            continue
         if wrong is None:
             if not trusting and _sums_inside(made):
                 inner = made  # exact, but sizes are summed in the middle of formulas: tests in forward read better
                 continue
+            if level == 3:
+                return inner or (partial[1] if partial is not None else made)
             return made
         if wrong == "":
             refusal = _at_example(made)
@@ -60,11 +93,32 @@ def derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
             refusal = Refused(told, "Derive it with an example of that kind.")
     if inner is not None:
         return inner
+    if partial is not None:
+        return partial[1]
     raise refusal if refusal is not None else Refused("nothing was derived.")
 
 
-def _once(fn: Any, args: Any, kwargs: Any, *, trusting: bool, level: int, fast: bool) -> Derived:
-    reading = read(fn, args, kwargs, trusting=trusting)
+@dataclass(frozen=True)
+class Swept:
+    """The graph of forward, the gradient of each input, and the leaf that stands for the gradient of each output."""
+
+    reading: Reading
+    gradients: dict[Node, Node]
+    grads: dict[Node, Node]
+
+
+def gradients_of(
+    fn: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    trusting: bool,
+    pinned: bool = False,
+    literal: bool = False,
+    unrolled: bool = True,
+) -> Swept:
+    """The derivative as a graph, before anything is saved or printed."""
+    reading = read(fn, args, kwargs, trusting=trusting, pinned=pinned, literal_dtypes=literal, unrolled=unrolled)
     graph = reading.graph
     grads: dict[Node, Node] = {}
     for i, out in enumerate(reading.outputs):
@@ -75,11 +129,28 @@ def _once(fn: Any, args: Any, kwargs: Any, *, trusting: bool, level: int, fast: 
     if len(grads) < sum(o.needs_grad for o in reading.outputs):
         raise Refused("forward returns the same tensor twice.", "Return it once.")
     inputs = [n for n in reading.tensors if n.needs_grad]
-    gradients = swept(graph, reading.outputs, grads, inputs)
+    return Swept(reading, swept(graph, reading.outputs, grads, inputs), grads)
+
+
+def _once(
+    fn: Any,
+    args: Any,
+    kwargs: Any,
+    *,
+    trusting: bool,
+    level: int,
+    ranks: frozenset[str],
+    fast: bool,
+    literal: bool = False,
+    unrolled: bool = False,
+) -> Derived:
+    found = gradients_of(fn, args, kwargs, trusting=trusting, pinned=level == 3, literal=literal, unrolled=unrolled)
+    reading, gradients, grads = found.reading, found.gradients, found.grads
+    inputs = [n for n in reading.tensors if n.needs_grad]
     also: frozenset[Node] = frozenset()
     while True:
         plan = planned(list(gradients.values()), reading.outputs, fast=fast, also=also)
-        text = Text(reading, plan, gradients, grads, conditions(reading, level))
+        text = Text(reading, plan, gradients, grads, conditions(reading, level, ranks))
         try:
             source = text.source()
             break
@@ -95,7 +166,7 @@ def _once(fn: Any, args: Any, kwargs: Any, *, trusting: bool, level: int, fast: 
 
 def executed(source: str) -> dict[str, Any]:
     """The names that the source defines; its lines can be shown in reports."""
-    path = f"<derived {next(_numbers)}>"
+    path = f"{DERIVED}{next(_numbers)}>"
     linecache.cache[path] = (len(source), None, source.splitlines(keepends=True), path)
     scope: dict[str, Any] = {"__name__": "derived"}
     exec(compile(source, path, "exec"), scope)
@@ -113,24 +184,31 @@ def _example(reading: Reading, args: Any, kwargs: Any) -> dict[str, Any]:
     }
 
 
-def _first_wrong(made: Derived) -> str | None:
-    """Where the derived Function gives another number than autograd: "" is the example itself, None is nowhere."""
+def _first_wrong(made: Derived) -> tuple[str | None, list[dict[str, Any]]]:
+    """Where the derived Function gives a different number from autograd ("" is the example itself, None is nowhere), and the
+    examples at which it raises, not by a test of its own, where forward runs."""
     state = torch.get_rng_state()
+    raises: list[dict[str, Any]] = []
     try:
         if compared(made.reading.fn, made.wrapper, made.example, set(made.wanted)) != "same":
-            return ""
+            return "", []
         for words, varied in variations(made.example):
-            if compared(made.reading.fn, made.wrapper, varied, set(made.wanted)) == "wrong":
-                return words
-        single = {
-            n: v.float() if isinstance(v, torch.Tensor) and v.is_floating_point() else v
-            for n, v in made.example.items()
-        }
-        if compared(made.reading.fn, made.wrapper, single, set(made.wanted), rtol=2e-3) == "wrong":
-            return "float32 inputs"
-        return None
+            outcome = compared(made.reading.fn, made.wrapper, varied, set(made.wanted))
+            if outcome == "wrong":
+                return words, []
+            if outcome == "raises":
+                raises.append(varied)
+        if not single_agrees(made.reading.fn, made.wrapper, made.example, set(made.wanted)):
+            return SINGLE, []
+        return None, raises
     finally:
         torch.set_rng_state(state)
+
+
+def _ranks(made: Derived, raises: list[dict[str, Any]]) -> frozenset[str]:
+    """The inputs that had a different number of dimensions there."""
+    tensors = {name: v for name, v in made.example.items() if isinstance(v, torch.Tensor)}
+    return frozenset(n for n, v in tensors.items() for varied in raises if varied[n].ndim != v.ndim)
 
 
 def _at_example(made: Derived) -> Refused:
@@ -145,7 +223,13 @@ def _at_example(made: Derived) -> Refused:
 
 
 def _sums_inside(made: Derived) -> bool:
-    """Is a broadcast summed in the middle of backward rather than at its end?"""
+    """Is a broadcast summed in the middle of backward rather than where a gradient is returned?"""
+    if made.reading.graph.rather_trusting:
+        return True
     backward = made.source.split("def backward", 1)[1].split("\ndef ", 1)[0]
-    inside = [line for line in backward.splitlines() if "sum_to_size(" in line]
-    return any(not line.rstrip().endswith(("shape)", "_shape)")) or line.count("sum_to_size(") > 1 for line in inside)
+    last = (*(f"grad_{name} = " for name in made.wanted), "return ")
+    inside = [line.strip() for line in backward.splitlines() if "sum_to_size(" in line]
+    return any(
+        not line.startswith(last) or not line.endswith(("shape)", "_shape)")) or line.count("sum_to_size(") > 1
+        for line in inside
+    )

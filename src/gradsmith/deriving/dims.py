@@ -37,12 +37,14 @@ def _order(part: Any) -> tuple[int, int]:
 
 def fresh(graph: Graph, node: Node) -> tuple[Dim, ...]:
     """Sizes of which only the value itself can tell."""
+    if graph.pinned:
+        return tuple(node.value.shape)
     return tuple(graph.make("size", node, i) for i in range(node.value.ndim))
 
 
 def dims_of(graph: Graph, node: Node) -> tuple[Dim, ...]:
     """The symbolic shape of a value, checked against the real one."""
-    found = _inferred(graph, node)
+    found = None if graph.pinned else _inferred(graph, node)
     if found is None or tuple(_number(d) for d in found) != tuple(node.value.shape):
         return fresh(graph, node)
     return found
@@ -218,8 +220,10 @@ def _like_index(graph: Graph, node: Node) -> tuple[Dim, ...]:
 
 def _stack(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
     tensors, dim = node.args
-    if not isinstance(tensors, (tuple, list)):
-        return None
+    if isinstance(tensors, Node):  # a list that a loop has filled
+        count, *inner = tensors.dims
+        at = int(value_of(dim)) % len(tensors.dims)
+        return (*inner[:at], count, *inner[at:])
     dims = tensors[0].dims
     at = int(value_of(dim)) % (len(dims) + 1)
     return (*dims[:at], len(tensors), *dims[at:])
@@ -264,16 +268,54 @@ def _outer(graph: Graph, node: Node) -> tuple[Dim, ...]:
 
 def _einsum(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
     equation, operands = node.args
-    inputs, arrow, output = equation.replace(" ", "").partition("->")
-    if not arrow or "." in equation:
-        return None
+    inputs, _, output = equation.partition("->")
     known: dict[str, Dim] = {}
-    for labels, tensor in zip(inputs.split(","), operands):
-        for label, dim in zip(labels, tensor.dims):
+    spread: list[tuple[Dim, ...]] = []
+    for term, tensor in zip(inputs.split(","), operands):
+        front, dots, back = term.partition("...")
+        labels = list(zip(front, tensor.dims)) + (list(zip(reversed(back), reversed(tensor.dims))) if back else [])
+        if dots:
+            spread.append(tensor.dims[len(front) : len(tensor.dims) - len(back)])
+        for label, dim in labels:
             if label in known:
-                graph.agree(known[label], dim)
+                _meet(graph, known[label], dim)
             known.setdefault(label, dim)
-    return tuple(known[label] for label in output)
+    front, dots, back = output.partition("...")
+    middle = broadcast(graph, spread) if dots else ()
+    return (*(known[c] for c in front), *middle, *(known[c] for c in back))
+
+
+def _meet(graph: Graph, a: Dim, b: Dim) -> None:
+    """Two sizes of one label: einsum spreads a size of 1, so forward tests that they are equal."""
+    if graph.same(a, b) or a == 1 or b == 1:
+        return
+    graph.rather_trusting = True
+    if graph.trusting and not isinstance(a, frozenset) and not isinstance(b, frozenset):
+        graph.trust([a, b])
+    else:
+        graph.agree(a, b)
+
+
+def _conv(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
+    """(n + 2 * padding - dilation * (k - 1) - 1) // stride + 1 in every dimension that the window moves along."""
+    x, weight, _, *options = node.args
+    spatial = len(weight.dims) - 2
+    if len(x.dims) != len(weight.dims) or any(isinstance(d, frozenset) for d in (*x.dims[2:], *weight.dims)):
+        return None
+    stride, padding, dilation = (
+        [v] * spatial if not isinstance(v, (tuple, list)) else list(v) * (spatial // len(v)) for v in options[:3]
+    )
+    if any(isinstance(p, str) for p in padding):
+        return None
+    sizes: list[Dim] = []
+    for i in range(spatial):
+        window = graph.arith("mul", dilation[i], graph.arith("sub", weight.dims[2 + i], 1))
+        free = graph.arith("sub", graph.arith("add", x.dims[2 + i], graph.arith("mul", 2, padding[i])), window)
+        if value_of(stride[i]) == 1:
+            sizes.append(free)
+        else:
+            sizes.append(graph.arith("add", graph.arith("floor_divide", graph.arith("sub", free, 1), stride[i]), 1))
+    return (x.dims[0], weight.dims[0], *sizes)
 
 
 def _first(graph: Graph, node: Node) -> tuple[Dim, ...]:
@@ -287,6 +329,16 @@ def _part(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
     if whole.op == "unbind":
         dims, dim = whole.args[0].dims, int(value_of(whole.args[1])) % len(whole.args[0].dims)
         return (*dims[:dim], *dims[dim + 1 :])
+    if whole.op == "topk":
+        x, k, dim = whole.args[:3]
+        d = int(value_of(dim)) % len(x.dims)
+        return (*x.dims[:d], k, *x.dims[d + 1 :])
+    if whole.op in ("max", "min", "median", "mode", "kthvalue"):
+        operation = graph.operations[whole.op]
+        dim, keep = operation.argument(whole.args, "dim"), operation.argument(whole.args, "keepdim")
+        x = whole.args[0]
+        gone = reduced(dim, len(x.dims))
+        return tuple(1 if i in gone else d for i, d in enumerate(x.dims) if keep or i not in gone)
     if whole.op in ("sort", "cummax", "cummin"):
         same: tuple[Dim, ...] = whole.args[0].dims
         return same
@@ -325,6 +377,8 @@ _SHAPES: dict[str, Any] = {
     "create": _created,
     "outer": _outer,
     "einsum": _einsum,
+    "placed": _first,
+    "assign": _first,
     "scatter": _first,
     "scatter_add": _first,
     "index_add": _first,
@@ -334,5 +388,8 @@ _SHAPES: dict[str, Any] = {
     "slice_scatter": _first,
     "masked_scatter": _first,
     "inv": _first,
+    "conv1d": _conv,
+    "conv2d": _conv,
+    "conv3d": _conv,
     "cholesky": _first,
 }

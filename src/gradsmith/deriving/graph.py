@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 from gradsmith.deriving.algebra import Algebra
 from gradsmith.deriving.calls import bound
 from gradsmith.deriving.dims import dims_of, fresh
+from gradsmith.deriving.indices import simpler
 from gradsmith.deriving.node import Node, is_number, key_of, nodes_in, value_of
 from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.table import INFIX, operations
@@ -28,25 +30,29 @@ _OUTSIDE: dict[str, Callable[..., Any]] = {
 
 
 class Graph(Algebra):
-    """`backward` is set while the sweep builds, `trusting` where equal sizes of the example are taken to be equal always."""
+    """`backward` is set while the sweep builds, `trusting` where equal sizes of the example are taken to be equal always,
+    `pinned` where every size is taken to be that of the example."""
 
-    def __init__(self, *, trusting: bool) -> None:
+    def __init__(self, *, trusting: bool, pinned: bool = False) -> None:
         self.operations = operations()
-        self.trusting = trusting
+        self.trusting, self.pinned = trusting, pinned
         self.backward = False
         self.pool: dict[Any, Node] = {}
         self.conditions: dict[Node, bool] = {}  # comparisons of numbers that decided a branch
         self.trusted: list[tuple[Any, ...]] = []  # sizes that were taken to be equal
+        self.counted: dict[Node, int] = {}  # sizes that the user's source asks for, and how it counts: -2 or 1
+        self.rather_trusting = False  # would it read better if sizes were trusted?
+        self.open_loops: list[Any] = []  # whose body is being read
         self._roots: dict[Any, Any] = {}
         self._count = 0
 
-    def leaf(self, op: str, args: tuple[Any, ...], value: Any) -> Node:
-        """An input, a gradient of an output, a literal."""
+    def leaf(self, op: str, args: tuple[Any, ...], value: Any, like: Any = None) -> Node:
+        """An input, a gradient of an output, a literal; `like` is a value whose shape it is known to have."""
         key = (op, key_of(args))
         if key not in self.pool:
             self.pool[key] = node = self._node(op, args, value)
             if node.is_tensor:
-                node.dims = fresh(self, node)
+                node.dims = like.dims if isinstance(like, Node) else fresh(self, node)
         return self.pool[key]
 
     def literal(self, text: str, value: float) -> Node:
@@ -54,11 +60,21 @@ class Graph(Algebra):
 
     def make(self, op: str, *args: Any, value: Any = None) -> Any:
         """The one Node of this operation; `value` where it is computed already."""
+        if op == "numel" and self.pinned:
+            return args[0].value.numel()
         if op == "size":
-            known = self._known_size(*args)
+            known = args[0].value.shape[value_of(args[1])] if self.pinned else self._known_size(*args)
             if known is not None:
                 return known
             args = (args[0], value_of(args[1]) % args[0].value.ndim)
+        if op == "placed" and args[0].op == "placed":
+            args = (args[0].args[0], (*args[0].args[1], *args[1]))
+        if op in ("getitem", "assign"):
+            known = simpler(self, op, args)
+            if known is not None:
+                return known
+        if op in ("dtype", "device"):
+            args = (_source(self, args[0]),)
         key: tuple[Any, ...] = (op, key_of(args))
         if op in ("rand_like", "randn_like") or (op == "create" and args[0] in ("torch.rand", "torch.randn")):
             key = (*key, self._count)  # two draws are two values
@@ -66,15 +82,27 @@ class Graph(Algebra):
             return self.pool[key]
         node = self._node(op, args, self._compute(op, args) if value is None else value)
         self.pool[key] = node
-        operation = self.operations.get(op)
-        grows = (any(n.needs_grad for n in node.operands) and op not in _OUTSIDE | {"item": 0}) or (
-            op == "item" and args[0].needs_grad
-        )
-        floating = isinstance(node.value, Tensor) and (node.value.is_floating_point() or node.value.is_complex())
-        node.needs_grad = bool(grows) and (floating or node.is_parts) and not (operation is not None and operation.zero)
+        node.inside = frozenset().union(*(n.inside for n in node.operands))
+        node.needs_grad = self.grows(node)
         if node.is_tensor:
             node.dims = dims_of(self, node)
         return node
+
+    @contextmanager
+    def of_forward(self) -> Iterator[None]:
+        """What is made inside belongs to forward: it is not rewritten, has a name, and may be kept."""
+        was, self.backward = self.backward, False
+        try:
+            yield
+        finally:
+            self.backward = was
+
+    def grows(self, node: Node) -> bool:
+        """Does a gradient of an operand reach it?"""
+        op, operation = node.op, self.operations.get(node.op)
+        reached = any(n.needs_grad for n in node.operands) and (op == "item" or op not in _OUTSIDE)
+        floating = isinstance(node.value, Tensor) and (node.value.is_floating_point() or node.value.is_complex())
+        return reached and (floating or node.is_parts) and not (operation is not None and operation.zero)
 
     def _node(self, op: str, args: tuple[Any, ...], value: Any) -> Node:
         self._count += 1
@@ -87,20 +115,25 @@ class Graph(Algebra):
         return None if isinstance(known, frozenset) else known
 
     def _compute(self, op: str, args: tuple[Any, ...]) -> Any:
-        values = [value_of(a) for a in args]
         try:
-            with torch.no_grad():
-                if op in _OUTSIDE:
-                    return _OUTSIDE[op](*values)
-                if op == "python":
-                    return _python(values[0])(*values[1:])
-                if op == "create":
-                    return _torch(values[0])(*values[1], **dict(values[2]))
-                if op in INFIX:
-                    return INFIX[op][2](*values)
-                return self.operations[op].run(*values)
+            if op == "vjp":
+                return _pulled_back(args[0], args[1], value_of(args[2]))
+            return self.computed(op, [value_of(a) for a in args])
         except Exception as error:
             raise Refused(f"`{op}` could not be computed on the example: {error}.") from None
+
+    def computed(self, op: str, values: list[Any]) -> Any:
+        """The operation on real values."""
+        with torch.no_grad():
+            if op in _OUTSIDE:
+                return _OUTSIDE[op](*values)
+            if op == "python":
+                return _python(values[0])(*values[1:])
+            if op == "create":
+                return _torch(values[0])(*values[1], **dict(values[2]))
+            if op in INFIX:
+                return INFIX[op][2](*values)
+            return self.operations[op].run(*values)
 
     # ---- sizes
 
@@ -163,6 +196,31 @@ class Graph(Algebra):
 
     def mentions(self, node: Any) -> bool:
         return any(True for _ in nodes_in(node))
+
+
+def _source(graph: Graph, node: Node) -> Node:
+    """The value whose dtype and device this one has, as far down as that is sure: moving elements changes neither."""
+    while node.op in graph.operations and graph.operations[node.op].kind == "v" and isinstance(node.args[0], Node):
+        node = node.args[0]
+    return node
+
+
+def _pulled_back(y: Node, operands: tuple[Node, ...], g: Any) -> Any:
+    """What torch.func.vjp gives for one operation on the example."""
+
+    def again(*tensors: Tensor) -> Any:
+        swapped = dict(zip((n.serial for n in operands), tensors))
+        result = y.graph.operations[y.op].run(*(_swapped(a, swapped) for a in y.args))
+        return tuple(result) if isinstance(result, (tuple, list)) else result
+
+    with torch.enable_grad():
+        return torch.func.vjp(again, *(n.value for n in operands))[1](g)
+
+
+def _swapped(value: Any, new: dict[int, Tensor]) -> Any:
+    if isinstance(value, Node):
+        return new.get(value.serial, value.value)
+    return type(value)(_swapped(v, new) for v in value) if isinstance(value, (tuple, list)) else value_of(value)
 
 
 def _python(name: str) -> Any:

@@ -2,25 +2,76 @@
 
 from __future__ import annotations
 
+import functools
+import math
+import random
+import types
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
+
+import torch
 
 from gradsmith.deriving.node import Node
 from gradsmith.deriving.printing import Printer
 from gradsmith.deriving.reading import Reading
+from gradsmith.deriving.refusal import Refused
 
 
-def conditions(reading: Reading, level: int) -> list[str]:
-    """Comparisons that decided a branch; from level 1 sizes that were taken to be equal; from level 2 ranks."""
+@dataclass(frozen=True)
+class Test:
+    """What forward tests: the text that is true where it must raise, and the words of the error."""
+
+    fails: str
+    words: str
+
+    def lines(self, name: str) -> list[str]:
+        words = self.words.replace("\\", "\\\\").replace('"', "'")
+        return [f"if {self.fails}:", f'    raise ValueError("{name}: {words}")']
+
+
+def test_of(text: str, truth: bool) -> Test:
+    """`text` must be as it was when forward was read."""
+    if text.count(" == ") == 1 and " and " not in text:
+        text, truth = (text, truth) if truth else (text.replace(" == ", " != "), True)
+    if not truth:
+        return Test(text, f"not derived for {text}")
+    opposite = (
+        text.replace(" == ", " != ") if text.count(" == ") == 1 else f"not {text}" if _closed(text) else f"not ({text})"
+    )
+    return Test(opposite, f"needs {text}")
+
+
+def _closed(text: str) -> bool:
+    """Does `not` in front mean the whole?"""
+    return " and " not in text and " or " not in text
+
+
+def of_values(reading: Reading, printer: Printer) -> list[Test]:
+    """Tests of tensors that forward itself makes, in the names that the printer has."""
+    asked = [(n, truth) for n, truth in reading.graph.conditions.items() if n.is_tensor]
+    return list(dict.fromkeys(test_of(printer.text(node), truth) for node, truth in asked))
+
+
+def conditions(reading: Reading, level: int, ranks: frozenset[str]) -> list[Test]:
+    """Comparisons that decided a branch; then by level: 1 sizes that were taken to be equal, 2 ranks, too, 3 every shape.
+
+    `ranks` names the inputs whose number of dimensions has to be tested; if it is empty, all are."""
     names: dict[Node, str] = {node: name for name, node in reading.inputs.items()}
     printer = Printer(dict(names))
     found = []
     for node, truth in reading.graph.conditions.items():
-        text = printer.text(node)
-        found.append(text if truth else f"not ({text})" if "==" not in text else text.replace("==", "!="))
+        if not node.is_tensor:
+            found.append(test_of(printer.text(node), truth))
+    if level == 3:
+        shapes = [test_of(f"{n.name}.shape == {tuple(n.value.shape)}", True) for n in reading.tensors]
+        return list(dict.fromkeys(found + shapes))
     if level >= 2:
-        found += [f"{n.name}.dim() == {n.value.ndim}" for n in reading.tensors]
+        found += [
+            test_of(f"{n.name}.dim() == {n.value.ndim}", True) for n in reading.tensors if not ranks or n.name in ranks
+        ]
     if level >= 1:
-        found += _equal_sizes(reading)
+        found += [test_of(text, True) for text in _equal_sizes(reading)]
     return list(dict.fromkeys(found))
 
 
@@ -39,7 +90,7 @@ def _equal_sizes(reading: Reading) -> list[str]:
         for other in own[1:]:
             if root(other) is not root(own[0]):
                 roots[root(other)] = root(own[0])
-    found: list[str] = []
+    found: list[str] = _of_expressions(reading, sizes)
     before: list[Node] = []
     for tensor in [t for t in reading.tensors if t.dims]:
         whole = next((b for b in before if _all_equal(b, tensor, root)), None)
@@ -58,6 +109,35 @@ def _equal_sizes(reading: Reading) -> list[str]:
                     )
         before.append(tensor)
     return found
+
+
+def _of_expressions(reading: Reading, sizes: set[Node]) -> list[str]:
+    """`c.shape[-1] == weight.shape[0] // 4`: a size of an input that met one that was computed."""
+    printer = Printer({node: name for name, node in reading.inputs.items()})
+    found = []
+    for met in reading.graph.trusted:
+        own = [m for m in met if m in sizes]
+        others = [m for m in met if isinstance(m, Node) and m not in sizes]
+        if len(own) == 1 and others:
+            with suppress(Refused):
+                found.append(f"{printer.text(own[0])} == {printer.text(others[0])}")
+    return [text for text in found if not _always(text, reading)]
+
+
+def _always(text: str, reading: Reading) -> bool:
+    """Is the comparison true whatever the sizes are?"""
+    draw = random.Random(0)
+    for _ in range(3):
+        scope: dict[str, Any] = {name: node.value for name, node in reading.inputs.items()}
+        for node in reading.tensors:
+            sizes = tuple(draw.randrange(12, 4000) for _ in node.dims)
+            scope[str(node.name)] = types.SimpleNamespace(shape=sizes, numel=functools.partial(math.prod, sizes))
+        try:
+            if not eval(text, {"math": math, "torch": torch}, scope):  # sizes of inputs, as we have printed them
+                return False
+        except Exception:  # it asks for more than sizes
+            return False
+    return True
 
 
 def _all_equal(a: Node, b: Node, root: Any) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from gradsmith.deriving.node import Node, is_number
 
 _WORDS = {
@@ -23,6 +25,14 @@ _WORDS = {
     "clamp": "clamped",
     "gather": "picked",
     "and": "mask",
+    "expand": "spread",
+    "unsqueeze": "column",
+    "new_zeros": "zeros",
+    "masked_fill": "masked",
+    "sum_to_size": "summed",
+    "scatter_add": "scattered",
+    "permute": "permuted",
+    "vjp": "pulled",
     "or": "mask",
 }
 _MASKS = ("lt", "le", "gt", "ge", "eq", "ne")
@@ -32,8 +42,17 @@ def label(node: Node) -> str:
     """A name that says what the value is."""
     if node.name:
         return node.name
+    if node.op in ("assign", "placed"):
+        return label(node.args[0])
     if node.op in _MASKS or node.op == "invert":
         return "mask"
+    if (
+        node.op == "item"
+        and node.args[1] == 1
+        and isinstance(node.value, Tensor)
+        and not node.value.is_floating_point()
+    ):
+        return "indices"
     names = list(dict.fromkeys(n.name for n in node.operands if n.name and n.is_tensor))
     if len(names) == 2 and len("".join(names)) < 20:
         joining = {"sub": "minus", "add": "plus", "div": "over", "mul": "times"}.get(node.op)

@@ -28,7 +28,7 @@ class Node:
         self.line: int | None = None
         self.back = graph.backward  # made by the sweep, so that it may be rewritten
         self.grad_of: Node | None = None  # a gradient that is kept in one piece, and whose
-        self.turn: tuple[int, int] | None = None  # (loop, turn) in which the reader met it
+        self.inside: frozenset[Any] = frozenset()  # the loops in whose turns it differs
 
     @property
     def is_tensor(self) -> bool:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from gradsmith.deriving.indices import as_tuple
+from gradsmith.deriving.loops.printing import backward_block, forward_block
+from gradsmith.deriving.memory import is_all
 from gradsmith.deriving.naming import label, unique
 from gradsmith.deriving.node import OUTSIDE, Node, is_number, key_of, nodes_in
 from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.saving import read_by
 from gradsmith.deriving.table import INFIX, PREFIX
 
 _WIDTH = 92
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _POSITIONAL = ("dim", "dims", "diagonal", "start_dim", "ord", "approximate")
+_SPREAD = ("reshape", "permute", "expand", "repeat", "tile", "new_zeros", "new_ones", "flip")
 _ATOM = 12
 
 
@@ -32,7 +39,28 @@ class Statement:
     name: str
     text: str
     node: Node
-    uses: frozenset[str] = frozenset()
+    block: tuple[str, ...] = ()  # the lines of a loop, which makes several names at once
+
+    @property
+    def lines(self) -> list[str]:
+        return list(self.block) or [f"{self.name} = {self.text}"]
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """The names that it reads."""
+        return frozenset(_NAME.findall("\n".join(self.block) or self.text))
+
+
+def serving(statements: Sequence[Statement], final: Iterable[str]) -> list[tuple[Statement, set[str]]]:
+    """The statements, each with the names of `final` that cannot be computed without it."""
+    wanted = set(final)
+    served: list[tuple[Statement, set[str]]] = [(s, set(s.name.split(", ")) & wanted) for s in statements]
+    for i in reversed(range(len(served))):
+        statement, names = served[i]
+        for before, earlier in served[:i]:  # a loop gives the names of its first values to its results
+            if statement.uses & set(before.name.split(", ")):
+                earlier |= names
+    return served
 
 
 @dataclass
@@ -43,6 +71,12 @@ class Printer:
     outside: Callable[[Node, str], str] | None = None
     taken: set[str] = field(default_factory=set)
     numbers: set[Node] = field(default_factory=set)  # inputs that are numbers, as far as they were printed
+    counts: dict[Node, int] = field(default_factory=dict)  # how often a value is read, in what is printed
+    stacks: dict[Node, str] = field(default_factory=dict)  # of what a loop keeps: its text
+
+    def inner(self, names: dict[Node, str]) -> Printer:
+        """A printer for the body of a loop."""
+        return Printer({**self.names, **names}, self.outside, self.taken, self.numbers)
 
     def text(self, value: Any, level: int = 0, *, whole: bool = False) -> str:
         """The expression; in parentheses where it binds weaker than `level`."""
@@ -82,15 +116,35 @@ class Printer:
             return f"{args[0]}({', '.join(self.text(a) for a in args[1:])})", _ATOM
         if op == "item":
             return f"{self.text(args[0], _ATOM)}[{self.text(args[1])}]", _ATOM
+        if op == "vjp":
+            return self._vjp(node), _ATOM
+        if op == "kept":
+            return self.stacks[node], _ATOM
         if op == "create":
             shown = [self.text(a) for a in args[1]] + [f"{k}={self.text(v)}" for k, v in args[2]]
             return f"{args[0]}({', '.join(shown)})", _ATOM
+        if op == "neg" and args[0].op == "neg" and args[0] not in self.names:
+            return (
+                self._node(args[0].args[0])
+                if args[0].args[0] not in self.names
+                else (self.names[args[0].args[0]], _ATOM)
+            )
         if op in PREFIX:
             loose = op == "neg" and args[0] not in self.names and args[0].op in ("mul", "div") and node.back
             return PREFIX[op][0] + self.text(args[0], 8 if loose else 9), 8 if loose else 9
         if op in INFIX:
             return self._infix(node)
         return self._call(node), _ATOM
+
+    def _vjp(self, node: Node) -> str:
+        """`torch.func.vjp(lambda x: F.interpolate(x, ...), x)[1](g)`."""
+        y, operands, g = node.args
+        params = [unique(str(n.name or "x"), set()) for n in operands]
+        params = [p if params.count(p) == 1 else f"{p}{i}" for i, p in enumerate(params)]
+        inner = Printer({**self.names, **dict(zip(operands, params))}, self.outside, self.taken, self.numbers)
+        given = ", ".join(self.text(n) for n in operands)
+        call = f"tuple({inner.text(y, whole=True)})" if y.is_parts else inner.text(y, whole=True)
+        return f"torch.func.vjp(lambda {', '.join(params)}: {call}, {given})[1]({self.text(g)})"
 
     def _infix(self, node: Node) -> tuple[str, int]:
         sign, level, _ = INFIX[node.op]
@@ -127,6 +181,9 @@ class Printer:
                 continue
             named = skipped or param in operation.keyword or (param in operation.defaults and param not in _POSITIONAL)
             skipped = named
+            if method and i == 1 and operation.name in _SPREAD and isinstance(value, tuple) and value:
+                shown += [self.text(v) for v in value]
+                continue
             shown.append((f"{param}=" if named and i else "") + self.text(value, _ATOM if method and not i else 0))
         if method:
             return f"{shown[0]}.{operation.name}({', '.join(shown[1:])})"
@@ -159,7 +216,10 @@ class Printer:
             return f"torch.broadcast_shapes({shapes})" + (".numel()" if tail == "numel()" else "")
         if tail == "shape":
             return self.text(tuple(x.dims))
-        return "(" + " * ".join(self.text(d, 9) for d in x.dims) + ")" if x.dims else "1"
+        sizes = [d for d in x.dims if not is_number(d, 1)]
+        if len(sizes) < 2:
+            return self.text(sizes[0], 9) if sizes else "1"
+        return "(" + " * ".join(self.text(d, 9) for d in sizes) + ")"
 
     def _size(self, node: Node) -> str:
         x, dim = node.args
@@ -168,9 +228,9 @@ class Printer:
                 continue
             for i, d in enumerate(other.dims):
                 if d is node or (not isinstance(d, frozenset) and node.graph.same(d, node)):
-                    return f"{name}.shape[{-1 if i == len(other.dims) - 1 else i}]"
+                    return f"{name}.shape[{_counted(node, i, len(other.dims))}]"
         if x.op == "input":
-            return self._of_input(x, "shape") + f"[{-1 if dim == len(x.dims) - 1 else dim}]"
+            return self._of_input(x, "shape") + f"[{_counted(node, dim, len(x.dims))}]"
         if x.op in x.graph.operations and x.graph.operations[x.op].kind == "v":  # moves elements: cheap to do again
             return f"{self.text(x, _ATOM)}.shape[{dim}]"
         raise Refused(f"the size of a value in line {x.line} cannot be written down.")
@@ -182,12 +242,35 @@ class Printer:
 
     # ---- statements
 
-    def statements(self, targets: Mapping[Node, str]) -> list[Statement]:
-        """Assignments that compute the targets: what is used twice, has a name or would be too long stands on its own line."""
-        needed, counts = self._reach(list(targets))
+    def statements(self, targets: Mapping[Node, str], also: Sequence[Node] = ()) -> list[Statement]:
+        """Assignments that compute the targets: what is used twice, has a name or would be too long stands on its own line.
+
+        `also` can be written down afterwards, but has no name of its own.
+        """
+        needed, counts = self._reach([*targets, *also])
+        for node in also:
+            counts[node] = counts.get(node, 0) + 1
+        self.counts = counts
         self.taken |= set(targets.values())
         made: list[Statement] = []
+        begun = {
+            n.args[0] for n in needed if n.op in ("placed", "assign") and _fresh(n.args[0]) and counts[n.args[0]] == 1
+        }
+        begun -= set(targets)
         for node in sorted(needed, key=lambda n: n.serial):
+            if node.op in ("loop", "loopback"):
+                made.append(self._loop(node, targets))
+                continue
+            if node.op in ("placed", "assign"):
+                made += self._written(node, targets, needed)
+                continue
+            if node in begun:
+                continue
+            if node in self.names:  # a loop has made it
+                if node in targets and self.names[node] != targets[node]:
+                    made.append(Statement(targets[node], self.names[node], node))
+                    self.names[node] = targets[node]
+                continue
             parts = self._parts(node, needed, targets)
             if parts:
                 text = self.text(node, whole=True)
@@ -202,6 +285,44 @@ class Printer:
             self.names[node] = name
         return made
 
+    def _written(self, node: Node, targets: Mapping[Node, str], needed: set[Node]) -> list[Statement]:
+        """Writes into parts, as a person writes them: a tensor, then `x[:, 0] = ...` line by line."""
+        users = [n for n in needed if node in n.operands]
+        if node not in targets and len(users) == 1 and users[0].op in ("assign", "placed") and users[0].args[0] is node:
+            return []  # the first of several writes into one tensor: told with the last
+        base, places = written_into(node, needed, targets)
+        name = targets.get(node) or self._plain_name(node)
+        inlined = base not in self.names and (_fresh(base) or base.back)
+        first = self.text(base) if inlined else f"{self.text(base, _ATOM)}.clone()"
+        lines = [f"{name} = {first}"]
+        for i, (index, value, sign) in enumerate(places):
+            sign = sign if i or base.op != "new_zeros" else "="
+            lines.append(f"{name}[{self.index(index)}] {sign} {self.text(value)}")
+        self.names[node] = name
+        return [Statement(name, "\n".join(lines), node, tuple(lines))]
+
+    def _plain_name(self, node: Node) -> str:
+        if node.grad_of is not None:
+            return unique(f"grad_{label(node.grad_of)}", self.taken)
+        return unique(label(node), self.taken)
+
+    def index(self, index: Any) -> str:
+        """What stands between the brackets."""
+        parts = list(index)
+        while len(parts) > 1 and is_all(parts[-1]) and Ellipsis not in [p for p in parts if not isinstance(p, Node)]:
+            parts.pop()
+        return ", ".join(self.text(part) for part in parts)
+
+    def _loop(self, node: Node, targets: Mapping[Node, str]) -> Statement:
+        if node.op == "loop":
+            lines, results = forward_block(self, node, [t for t in targets if t.op == "kept" and t.args[0] is node])
+            self.stacks |= {n: text for n, text in results.items() if n.op == "kept"}
+            results = {n: name for n, name in results.items() if n.op != "kept"}
+        else:
+            lines, results = backward_block(self, node, {t: name for t, name in targets.items() if t.op == "item"})
+        self.names |= results
+        return Statement(", ".join(results.values()), "\n".join(lines), node, tuple(lines))
+
     def _parts(self, node: Node, needed: set[Node], targets: Mapping[Node, str]) -> dict[Node, str]:
         """Names for all parts of a tuple, where every part has one: it is unpacked in one line."""
         if not node.is_parts or node in targets:
@@ -211,11 +332,11 @@ class Printer:
         if (
             users
             or len(items) < len(node.value)
-            or not all(n.name for n in items.values())
+            or not any(n.name or n.grad_of is not None for n in items.values())
             or set(items.values()) & set(targets)
         ):
             return {}
-        return {items[i]: unique(str(items[i].name), self.taken) for i in sorted(items)}
+        return {items[i]: self._plain_name(items[i]) for i in sorted(items)}
 
     def _reach(self, targets: list[Node]) -> tuple[set[Node], dict[Node, int]]:
         seen: set[Node] = set()
@@ -228,7 +349,7 @@ class Printer:
             seen.add(node)
             if node.op in OUTSIDE:
                 continue
-            for inner in nodes_in(node.args):
+            for inner in read_by(node) if node.op in ("vjp", "kept") else nodes_in(node.args):
                 counts[inner] = counts.get(inner, 0) + 1
                 todo.append(inner)
         return seen, counts
@@ -250,6 +371,44 @@ class Printer:
         if (uses > 1 and not simple) or len(self.text(node, whole=True)) > _WIDTH - 20:
             return unique(f"grad_{label(node.grad_of)}" if node.grad_of is not None else label(node), self.taken)
         return None
+
+
+def _counted(size: Node, dim: int, rank: int) -> int:
+    """The number of a dimension, counted as the user's source counts it; the last is -1."""
+    asked = size.graph.counted.get(size)
+    if asked is None:
+        return -1 if dim == rank - 1 else dim
+    return dim - rank if asked < 0 else dim
+
+
+def _fresh(node: Node) -> bool:
+    """Does it make memory of its own, that nothing else can see?"""
+    return node.op in (
+        "new_zeros",
+        "zeros_like",
+        "ones_like",
+        "new_full",
+        "full_like",
+        "create",
+        "empty_like",
+        "new_empty",
+    )
+
+
+def written_into(node: Node, needed: set[Node], targets: Mapping[Node, str]) -> tuple[Node, list[tuple[Any, Any, str]]]:
+    """The tensor that is written into, and every (index, value), for a chain of writes that nothing else reads."""
+    places: list[tuple[Any, Any, str]] = []
+    while True:
+        base = node.args[0]
+        if node.op == "placed":
+            places[:0] = [(as_tuple(index), value, "+=") for index, value in node.args[1]]
+        else:
+            places.insert(0, (as_tuple(node.args[1]), node.args[2], "="))
+        users = [n for n in needed if base in n.operands]
+        if base.op in ("assign", "placed") and base not in targets and len(users) == 1 and base in needed:
+            node = base
+            continue
+        return base, places
 
 
 def _same_dims(a: Node, b: Node) -> bool:

@@ -6,7 +6,7 @@ here has made is refused: nothing is ever taken for a constant.
 
 from __future__ import annotations
 
-import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -16,9 +16,14 @@ from torch.overrides import TorchFunctionMode
 
 from gradsmith.deriving import composites
 from gradsmith.deriving.graph import Graph
+from gradsmith.deriving.loops.turns import Appended
+from gradsmith.deriving.memory import Memory, is_all, scattered
 from gradsmith.deriving.node import Node
+from gradsmith.deriving.raising import only_raises
 from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.running import asked_of, user_frame, user_line
 from gradsmith.deriving.scalars import Real, Whole, number, plain
+from gradsmith.deriving.structured.idioms import stays_whole
 
 _LEAVES = {
     "item": "takes a number out of the tensor",
@@ -32,7 +37,15 @@ _LEAVES = {
     "register_hook": "registers a hook",
     "data_ptr": "passes a raw pointer",
 }
-_ATTRIBUTES = ("is_cuda", "requires_grad", "is_leaf", "ndim", "device", "dtype", "layout", "is_sparse", "names")
+_HIDDEN = (
+    "grad_fn",
+    "grad",
+    "data",
+    "_version",
+    "_base",
+    "output_nr",
+    "_backward_hooks",
+)  # what autograd keeps of a tensor
 _CREATING: tuple[str, ...] = (
     "arange",
     "zeros",
@@ -50,7 +63,6 @@ _DRAWING = ("rand", "randn", "rand_like", "randn_like")
 _DRAWS = ("dropout", "bernoulli", "multinomial", "randint", "randperm", "normal", "randint_like", "alpha_dropout")
 _SAME = (
     "contiguous",
-    "clone",
     "cpu",
     "cuda",
     "requires_grad_",
@@ -85,24 +97,24 @@ _PLAIN += (
 class Reader(TorchFunctionMode):
     """Active while forward runs; afterwards `node_of(tensor)` tells what each tensor is."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, *, literal_dtypes: bool = False) -> None:
         super().__init__()
+        self.literal_dtypes = literal_dtypes
         self.graph = graph
-        self._nodes: dict[int, tuple[Tensor, Node]] = {}
+        self.memory = Memory(graph)
+        self.promoted: frozenset[tuple[int, str]] = frozenset()  # variables that are tensors from the start
+        self.rolled: set[int] = set()  # lines of loops that stay loops
         self.quiet = 0
-        self.turn: tuple[int, int] | None = None
 
     # ---- what is known of a tensor
 
     def register(self, tensor: Tensor, node: Node) -> Tensor:
-        self._nodes[id(tensor)] = (tensor, node)
-        return tensor
+        return self.memory.hold(tensor, node, given=node.op == "input")
 
     def known(self, value: Any) -> Node | None:
         if isinstance(value, (Whole, Real)):
             return value.node
-        found = self._nodes.get(id(value)) if isinstance(value, Tensor) else None
-        return found[1] if found is not None and found[0] is value else None
+        return self.memory.node(value) if isinstance(value, Tensor) else None
 
     def nodes(self, value: Any) -> Any:
         """The arguments of a call, with Nodes for tensors and for numbers that have one."""
@@ -112,6 +124,8 @@ class Reader(TorchFunctionMode):
                 self._unknown(value)
             return node
         if isinstance(value, (Whole, Real)):
+            return value.node
+        if isinstance(value, Appended):
             return value.node
         if isinstance(value, (tuple, list)):
             return tuple(self.nodes(v) for v in value)
@@ -129,7 +143,7 @@ class Reader(TorchFunctionMode):
 
     # ---- one call
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(self, func: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
         try:
             return self._read(func, args, kwargs or {})
         except Refused as refusal:
@@ -145,6 +159,10 @@ class Reader(TorchFunctionMode):
             raise Refused(
                 f"`.{name.strip('_')}()` {_LEAVES[name]}.", "Keep it a tensor, or pass the number as an argument."
             )
+        if name == "__bool__" and only_raises(user_frame()):
+            node = self._one(args[0])
+            self.graph.conditions.setdefault(node, bool(node.value))
+            return bool(node.value)
         if name in ("__bool__", "is_nonzero", "equal", "allclose", "__contains__"):
             raise Refused(
                 "a branch depends on the value of a tensor.",
@@ -158,6 +176,9 @@ class Reader(TorchFunctionMode):
             return self._size(name, args, kwargs)
         if name in _SAME:
             return args[0]
+        if name == "clone":  # the same value in memory of its own
+            node = self._one(args[0])
+            return self.memory.hold(node.value.detach().clone(), node)
         return self._operation(func, name, args, kwargs)
 
     def _one(self, tensor: Tensor) -> Node:
@@ -169,21 +190,28 @@ class Reader(TorchFunctionMode):
         if setting or name in ("data", "grad"):
             raise Refused(f"`.{name}` hides the value from autograd.", "Write .detach() if that is what you mean.")
         if name == "shape":
-            return self._size("size", args[:1], {})
+            sizes = self._size("size", args[:1], {})
+            asked = asked_of(user_frame())
+            if asked is not None and -len(sizes) <= asked < len(sizes):
+                self._counted(sizes[asked], asked)
+            return sizes
         if name in ("T", "mT", "H", "mH"):
             node = self._one(args[0])
             if len(node.dims) < 2:
                 return args[0]
             if name in ("T", "H") and len(node.dims) > 2:
-                return self._result("permute", (node, tuple(reversed(range(len(node.dims))))), func(*args))
-            return self._result("mT", (node,), func(*args))
+                order = tuple(reversed(range(len(node.dims))))
+                return self._given(self._result_node("permute", (node, order)), args[0])
+            return self._given(self._result_node("mT", (node,)), args[0])
         if name in ("real", "imag"):
             if not args[0].is_complex() and name == "real":
                 return args[0]
             raise Refused(f"`.{name}` of a complex tensor has no rule.")
-        if name in _ATTRIBUTES:
-            return func(*args)
-        raise Refused(f"`.{name}` is not understood.")
+        if name not in _HIDDEN:
+            found = func(*args)
+            if not isinstance(found, Tensor):
+                return found
+        raise Refused(f"`.{name}` is not understood.", "Keep to the values and shapes of tensors.")
 
     def _size(self, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         node = self._one(args[0])
@@ -191,11 +219,19 @@ class Reader(TorchFunctionMode):
             return number(self.graph.make("numel", node))
         dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
         if dim is not None:
-            return number_of(self.graph.size(node, int(dim)))
+            return self._counted(number_of(self.graph.size(node, int(dim))), int(dim))
         return torch.Size(tuple(number_of(self.graph.size(node, i)) for i in range(args[0].ndim)))
+
+    def _counted(self, size: Any, dim: int) -> Any:
+        """The size, remembered as the source counts its dimension: from the end, or from the front."""
+        if isinstance(size, Whole) and size.node.op == "size":
+            self.graph.counted.setdefault(size.node, dim)
+        return size
 
     def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         replacement = getattr(composites, name, None) if not name.startswith("_") else None
+        if stays_whole(name, args, kwargs):
+            replacement = None
         if replacement is not None and getattr(replacement, "__module__", "") == composites.__name__:
             return self._inlined(replacement, args, kwargs)
         if name in ("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__") or (
@@ -211,6 +247,9 @@ class Reader(TorchFunctionMode):
             with self:
                 args = (args[0], _without_lists(args[1]))
         node = self.call(name, args, kwargs)
+        if name == "getitem" and isinstance(node, Node) and node.is_tensor and _is_basic(args[1]):
+            # A view, even where what it reads is known to be the value of something else.
+            return self.memory.view(node.value.detach(), node, args[0], ("getitem", (self.nodes(args[1]),)))
         if node is None:
             body = _python_body(func)
             if body is None:
@@ -219,7 +258,7 @@ class Reader(TorchFunctionMode):
                     "Derive the parts around it, or write it with other operations.",
                 )
             return self._inlined(body, args, kwargs)
-        return self._given(node)
+        return self._given(node, args[0] if args and isinstance(args[0], Tensor) else None)
 
     def call(self, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         """The Node of a call of the table; None where the table does not have it."""
@@ -235,6 +274,8 @@ class Reader(TorchFunctionMode):
             if "has no derivative rule" in refusal.reason:
                 return None
             raise
+        if op == "to" and full[1] is self.graph.make("dtype", full[0]):
+            return full[0]
         return self._result_node(op, full)
 
     def _result_node(self, op: str, args: tuple[Any, ...]) -> Any:
@@ -244,19 +285,26 @@ class Reader(TorchFunctionMode):
         if node.needs_grad and not torch.is_grad_enabled() and node.is_tensor:
             node = self.graph.make("detach", node)
         if node.line is None:
-            node.line, node.turn = user_line(), self.turn
+            node.line = user_line()
         return node
 
-    def _result(self, op: str, args: tuple[Any, ...], value: Any) -> Any:
-        return self._given(self._result_node(op, args))
+    def _given(self, node: Node, of: Tensor | None = None) -> Any:
+        """What forward gets: a fresh tensor of its own for every value, so that identity tells values apart.
 
-    def _given(self, node: Node) -> Any:
-        """What forward gets: a fresh tensor of its own for every value, so that identity tells values apart."""
+        `of` is the tensor the operation was called on: torch itself says whether the result lies in its memory.
+        """
         if node.is_tensor:
-            return self.register(node.value.detach(), node)
+            given = node.value.detach()
+            base = self._one(of) if of is not None else None
+            if of is None or base is None or not _shares(node.value, base.value):
+                return self.memory.hold(given, node)
+            if node is base:
+                return self.memory.view(given, node, of, ("reshape", (self.graph.shape_of(node),)))
+            step = (node.op, node.args[1:]) if node.args and node.args[0] is base else ("shared", ())
+            return self.memory.view(given, node, of, step)
         if isinstance(node.value, (tuple, list)):
             parts = [self._given(self._result_node("item", (node, i))) for i in range(len(node.value))]
-            return type(node.value)(parts)
+            return _like_tuple(node.value, parts)
         return number(node)
 
     def _inlined(self, body: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
@@ -281,130 +329,126 @@ class Reader(TorchFunctionMode):
         pairs = tuple((k, self._like(k, v)) for k, v in named.items())
         node = self.graph.make("create", f"torch.{name}", self.nodes(tuple(args)), pairs, value=value)
         if node.line is None:
-            node.line, node.turn = user_line(), self.turn
+            node.line = user_line()
         return self._given(node)
 
     def _like(self, key: str, value: Any) -> Any:
         """A dtype or device that an input has is written as that input's: examples must not be baked in."""
-        if key == "device" or value == torch.float64:  # what is read is always double; who writes float64 is rare
-            for _, node in list(self._nodes.values()):
-                if node.op == "input" and node.is_tensor and (key == "device" or node.value.dtype == value):
+        if key == "device" or (
+            value == torch.float64 and not self.literal_dtypes
+        ):  # what is read is always double; who writes float64 is rare
+            for node in self.memory.inputs():
+                if key == "device" or node.value.dtype == value:
                     return self.graph.make(key, node)
         return self.nodes(value)
 
     def _in_place(self, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
-        """An in-place operation on a local that shares its memory with nothing else is the same out of place."""
+        """The same out of place, as the new value of the memory that is written."""
         target = args[0]
         node = self._one(target)
-        if node.op == "input":
-            raise Refused("forward changes an input in place.", "Write it out of place.")
-        root = node
-        while root.op in (
-            "getitem",
-            "reshape",
-            "transpose",
-            "permute",
-            "mT",
-            "item",
-            "expand",
-            "unsqueeze",
-            "squeeze",
-            "detach",
-        ):
-            root = root.args[0]
-        if root is not node or self._views(node):
-            raise Refused("forward writes into memory that another value shares.", "Write it out of place.")
         if name == "__setitem__":
-            new = self._written(node, self.nodes(args[1]), self.nodes(args[2]))
+            new = self._assigned(node, self.nodes(_without_lists(args[1])), self.nodes(args[2]))
         else:
-            plain_name = name.strip("_").removeprefix("i") if name.startswith("__i") else name.rstrip("_")
-            plain_name = {"truediv": "div", "zero": "zeros_like", "fill": "full_like"}.get(plain_name, plain_name)
-            new = self.call(plain_name, args, kwargs)
-            if new is None:
-                raise Refused(f"`{name}` has no rule.", "Write it out of place.")
+            new = self._out_of_place(name, args, kwargs)
+        if new is node:
+            return target
         if new.value.shape != target.shape:
             raise Refused(f"`{name}` changes a shape in place.", "Write it out of place.")
         if new.value.dtype != target.dtype:
             new = self.graph.make("to", new, self._like("dtype", target.dtype))
-        with torch.no_grad():
-            target.data = new.value.detach().clone()
-        self.register(target, new)
+        if new.line is None:
+            new.line = user_line()
+        self.memory.write(target, new)
         return target
 
-    def _views(self, node: Node) -> bool:
-        return any(
-            other is not node and other.is_tensor and node in other.operands and other.op in _VIEWS
-            for _, other in self._nodes.values()
-        )
+    def _out_of_place(self, name: str, args: Any, kwargs: dict[str, Any]) -> Node:
+        node, rest = self._one(args[0]), [self.nodes(a) for a in args[1:]]
+        plain_name = name.strip("_").removeprefix("i") if name.startswith("__i") else name.rstrip("_")
+        if plain_name in ("zero", "fill", "copy"):
+            return self._filled(node, rest[0] if rest else kwargs.get("value", kwargs.get("src", 0)))
+        made = self.call({"truediv": "div", "floordiv": "floor_divide"}.get(plain_name, plain_name), args, kwargs)
+        if made is None:
+            raise Refused(f"`{name}` has no rule.", "Write it out of place.")
+        found: Node = made
+        return found
 
-    def _written(self, node: Node, index: Any, value: Any) -> Node:
-        """`x[index] = value` as a new tensor."""
+    def _filled(self, like: Node, value: Any) -> Node:
+        """A value brought to the shape and dtype of what it is written into."""
         if not (isinstance(value, Node) and value.is_tensor):
-            value = self.graph.make("new_full", node, (), value, None)
-        part = self.graph.make("getitem", node, index)
-        if value.value.dtype != node.value.dtype:
-            value = self.graph.make("to", value, self._like("dtype", node.value.dtype))
-        single = index if isinstance(index, tuple) else (index,)
-        if all(isinstance(i, Node) and i.is_tensor for i in single):
-            made: Node = self.graph.make("index_put", node, tuple(single), value, False)
-            return made
-        if value.value.shape != part.value.shape:
-            value = self.graph.make("expand", value, self.graph.shape_of(part))
-        return self._scattered(node, single, value)
-
-    def _scattered(self, node: Node, index: tuple[Any, ...], value: Any) -> Node:
-        """One integer or slice at a time, the rest inside it: y[:, 0, 1:] = v is y[:, 0] written at [:, 1:]."""
-        if None in index or any(isinstance(i, bool) or (isinstance(i, Node) and i.is_tensor) for i in index):
-            raise Refused("this assignment to an index has no rule.", "Use torch.where or torch.cat.")
-        used = sum(i is not Ellipsis for i in index)
-        spread: list[Any] = []
-        for i in index:
-            spread += [slice(None)] * (node.value.ndim - used) if i is Ellipsis else [i]
-        dim = next((d for d, i in enumerate(spread) if not (isinstance(i, slice) and i == slice(None))), None)
-        if dim is None:
-            made: Node = self.graph.make("expand", value, self.graph.shape_of(node))
-            return made
-        here, rest = spread[dim], tuple(spread[dim + 1 :])
-        part = self.graph.make("getitem", node, (slice(None),) * dim + (here,))
-        inner = (slice(None),) * (dim + isinstance(here, slice)) + rest
-        if any(not (isinstance(i, slice) and i == slice(None)) for i in rest):
-            value = self._scattered(part, inner, value)
-        if isinstance(here, slice):
-            made = self.graph.make("slice_scatter", node, value, dim, here.start, here.stop, here.step or 1)
-        else:
-            made = self.graph.make("select_scatter", node, value, dim, here)
+            filled: Node = self.graph.make("full_like", like, value, None)
+            return filled
+        if value.value.dtype != like.value.dtype:
+            value = self.graph.make("to", value, self._like("dtype", like.value.dtype))
+        if value.value.shape != like.value.shape:
+            extra = value.value.ndim - like.value.ndim
+            if extra > 0:
+                value = self.graph.make("getitem", value, (0,) * extra)
+            value = self.graph.make("expand", value, self.graph.shape_of(like))
+        made: Node = value
         return made
 
+    def _assigned(self, node: Node, index: Any, value: Any) -> Node:
+        """`x[index] = value` as a new tensor."""
+        parts = index if isinstance(index, tuple) else (index,)
+        tensors = [i for i in parts if isinstance(i, Node) and i.is_tensor]
+        part = self.graph.make("getitem", node, index)
+        if tensors and tensors[0].value.dtype == torch.bool and len(parts) == 1 and parts[0] is tensors[0]:
+            return self._masked(node, parts[0], part, value)
+        if tensors:
+            if len(tensors) < len(parts):
+                raise Refused("this assignment to an index has no rule.", "Use torch.where, scatter or torch.cat.")
+            filled = (
+                value
+                if isinstance(value, Node) and value.is_tensor
+                else self.graph.make("new_full", node, (), value, None)
+            )
+            if filled.value.dtype != node.value.dtype:
+                filled = self.graph.make("to", filled, self._like("dtype", node.value.dtype))
+            made: Node = self.graph.make("index_put", node, tuple(tensors), filled, False)
+            return made
+        if all(is_all(i) or i is Ellipsis for i in parts):
+            return self._filled(node, value)
+        scatter: Node = scattered(self.graph, node, parts, self._filled(part, value))
+        return scatter
 
-_VIEWS = (
-    "getitem",
-    "reshape",
-    "transpose",
-    "permute",
-    "mT",
-    "item",
-    "expand",
-    "unsqueeze",
-    "squeeze",
-    "chunk",
-    "split",
-    "unbind",
-)
+    def _masked(self, node: Node, mask: Node, part: Node, value: Any) -> Node:
+        """`x[mask] = value`: where, for a number or for `other[mask]`; else the values in order."""
+        made: Any
+        if not (isinstance(value, Node) and value.is_tensor) or value.value.ndim == 0:
+            spread = mask
+            for _ in range(node.value.ndim - mask.value.ndim):
+                spread = self.graph.make("unsqueeze", spread, -1)
+            made = self.graph.make("where", spread, value, node)
+        elif (
+            value.op == "getitem"
+            and value.args[1] is mask
+            and value.args[0].value.shape == node.value.shape == mask.value.shape
+        ):
+            made = self.graph.make("where", mask, value.args[0], node)
+        else:
+            made = self.graph.make("index_put", node, (mask,), self._filled(part, value), False)
+        node_made: Node = made
+        return node_made
+
+
+def _shares(a: Tensor, b: Tensor) -> bool:
+    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr() and a.numel() > 0
+
+
+def _is_basic(index: Any) -> bool:
+    """Integers, slices, None and Ellipsis, with which x[index] lies in the memory of x."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return not any(isinstance(i, (Tensor, bool, list)) for i in parts)
+
+
+def _like_tuple(example: Any, parts: list[Any]) -> Any:
+    """The parts in a tuple of the same kind: named, where torch names them."""
+    kind = type(example)
+    return kind(parts) if kind in (tuple, list) or hasattr(kind, "n_fields") else kind(*parts)
 
 
 def number_of(dim: Any) -> Any:
     return number(dim) if isinstance(dim, Node) else dim
-
-
-def user_line() -> int | None:
-    """The line of the user's code that is running."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        path = frame.f_code.co_filename
-        if "gradsmith/deriving" not in path and "/torch/" not in path and "site-packages/torch" not in path:
-            return frame.f_lineno
-        frame = frame.f_back  # type: ignore[assignment]
-    return None
 
 
 def _mirrored(name: str, args: Any) -> tuple[str, Any]:
@@ -428,8 +472,6 @@ def _python_body(func: Any) -> Callable[..., Any] | None:
     code, scope = getattr(func, "__code__", None), getattr(func, "__globals__", None)
     if code is None or scope is None or not str(scope.get("__name__", "")).startswith("torch.") or func.__closure__:
         return None
-    import types
-
     quiet = {name: (lambda *_: False) for name in scope if name.startswith("has_torch_function")}
     made = types.FunctionType(code, {**scope, **quiet}, func.__name__, func.__defaults__)
     made.__kwdefaults__ = func.__kwdefaults__
@@ -449,4 +491,4 @@ def _holds_tensors(value: Any) -> bool:
     return isinstance(value, (tuple, list)) and any(_holds_tensors(v) for v in value)
 
 
-__all__ = ["Reader", "plain", "user_line"]
+__all__ = ["Reader", "plain"]

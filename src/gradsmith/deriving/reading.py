@@ -15,12 +15,23 @@ import torch
 from torch import Tensor
 
 from gradsmith.deriving.graph import Graph
+from gradsmith.deriving.loops.reading import Loops
 from gradsmith.deriving.node import Node
-from gradsmith.deriving.reader import Reader, user_line
-from gradsmith.deriving.refusal import Refused
-from gradsmith.deriving.scalars import Mathematics, Real, RealNumbers, Whole, WholeNumbers, number
+from gradsmith.deriving.reader import Reader
+from gradsmith.deriving.rebuilding import rebuilt_for
+from gradsmith.deriving.refusal import Promoted, Refused
+from gradsmith.deriving.running import user_line
+from gradsmith.deriving.scalars import Real, Whole, number
 
 _MOST_TURNS = 4
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a Function puts on ctx: saved tensors in their order, and attributes; Nodes where they are known."""
+
+    saved: tuple[Any, ...]
+    attributes: dict[str, Any]
 
 
 @dataclass
@@ -36,28 +47,44 @@ class Reading:
     outputs: list[Node]
     single: bool
     notes: list[str] = field(default_factory=list)
+    kept: Kept | None = None  # what the forward of a Function put on ctx
 
     @property
     def tensors(self) -> list[Node]:
         return [n for n in self.inputs.values() if n.is_tensor]
 
 
-def read(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, trusting: bool) -> Reading:
-    """Run `fn` on copies of the example and write down what it does. Raises Refused where it cannot be derived."""
+def read(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    trusting: bool,
+    pinned: bool = False,
+    literal_dtypes: bool = False,
+    unrolled: bool = False,
+    promoted: frozenset[tuple[int, str]] = frozenset(),
+) -> Reading:
+    """Run `fn` on copies of the example and write down what it does. Raises Refused where it cannot be derived.
+
+    What is read is double. A float64 in the source is the dtype of an input, unless `literal_dtypes` says otherwise.
+    Loops stay loops, unless `unrolled` says that they are read turn by turn.
+    """
     function = plain_function(fn)
     signature = inspect.signature(function)
     context = getattr(function, "gradsmith_context", None)
     call: Callable[..., Any] = function
     if context is not None:
         signature = signature.replace(parameters=[p for p in signature.parameters.values() if p.name != context])
-        call = functools.partial(function, _Context())
+        call = functools.partial(function, Context())
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
         raise Refused(f"the inputs do not fit `{function.__name__}`: {error}.") from None
     bound.apply_defaults()
-    graph = Graph(trusting=trusting)
-    reader = Reader(graph)
+    graph = Graph(trusting=trusting, pinned=pinned)
+    reader = Reader(graph, literal_dtypes=literal_dtypes)
+    reader.promoted = promoted
     inputs: dict[str, Node] = {}
     options: dict[str, Any] = {}
     values = {}
@@ -69,11 +96,39 @@ def read(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], 
         if kind in (kind.VAR_POSITIONAL, kind.VAR_KEYWORD):
             raise Refused(f"forward takes `*{name}`.", "Name its arguments.")
         values[name] = _argument(graph, reader, name, value, wanted, inputs, options)
-    rebuilt: Any = _rebuilt(function, graph)
-    outputs, single = _run(reader, rebuilt, values if context is None else {context: _Context(), **values})
+    rebuilt: Any = rebuilt_for(function, graph, Loops(reader, unrolled=unrolled))
+    ctx = Context()
+    setup = functools.partial(_set_up, function, ctx, tuple(values.values()))
+    try:
+        outputs, single = _run(reader, rebuilt, values if context is None else {context: ctx, **values}, setup)
+    except Promoted as found:
+        again = {"trusting": trusting, "pinned": pinned, "literal_dtypes": literal_dtypes, "unrolled": unrolled}
+        return read(fn, args, kwargs, **again, promoted=promoted | {found.where})
     if not any(out.needs_grad for out in outputs):
         raise Refused("no output depends on an input that requires grad.", "Set requires_grad on the example inputs.")
-    return Reading(call, function.__name__, graph, bound.signature, inputs, options, outputs, single)
+    kept = Kept(
+        tuple(_seen(reader, t) for t in vars(ctx).pop("gradsmith_saved", ())),
+        {name: _seen(reader, value) for name, value in vars(ctx).items() if name != "gradsmith_saved"},
+    )
+    return Reading(call, function.__name__, graph, bound.signature, inputs, options, outputs, single, kept=kept)
+
+
+def _seen(reader: Reader, value: Any) -> Any:
+    """The Node behind a value, also inside a tuple; the value itself where there is none."""
+    if isinstance(value, (tuple, list)):
+        return tuple(_seen(reader, v) for v in value)
+    node = reader.known(value)
+    return value if node is None else node
+
+
+def _set_up(function: Any, ctx: Context, inputs: tuple[Any, ...], result: Any) -> None:
+    """Run setup_context, where there is one: whatever it cannot do here is not kept."""
+    setup = getattr(function, "gradsmith_setup", None)
+    if setup is not None:
+        try:
+            setup(ctx, inputs, result)
+        except Exception:  # of the user's code, on stand-ins
+            vars(ctx).clear()
 
 
 def plain_function(fn: Any) -> Callable[..., Any]:
@@ -92,10 +147,13 @@ def plain_function(fn: Any) -> Callable[..., Any]:
     return found
 
 
-class _Context:
-    """Stands for ctx while the forward of a Function is read: what it is given is nobody's business."""
+class Context:
+    """Stands for ctx while the forward of a Function is read, and holds what it is given."""
 
     needs_input_grad = (True,) * 64
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        self.gradsmith_saved = tensors
 
     def __getattr__(self, name: str) -> Any:
         return lambda *args, **kwargs: None
@@ -113,7 +171,9 @@ def _forward_of(cls: type[torch.autograd.Function]) -> Callable[..., Any]:
     )
     made.__kwdefaults__ = forward.__kwdefaults__
     made.__name__ = "_".join(_words(cls.__name__))
-    if not own:
+    if own:
+        made.__dict__["gradsmith_setup"] = cls.setup_context
+    else:
         made.__dict__["gradsmith_context"] = parameters[0]
     return made
 
@@ -158,15 +218,18 @@ def _argument(
     return value
 
 
-def _run(reader: Reader, function: Callable[..., Any], values: dict[str, Any]) -> tuple[list[Node], bool]:
+def _run(
+    reader: Reader, function: Callable[..., Any], values: dict[str, Any], then: Callable[[Any], None]
+) -> tuple[list[Node], bool]:
     namer = Namer(reader, function.__code__)
     before = sys.gettrace()
     sys.settrace(namer.watch)
     try:
         with reader, torch.enable_grad():
             result = function(**values)
+            then(result)
         namer.refuse_long_loops()
-    except Refused:
+    except (Refused, Promoted):
         raise
     except Exception as error:
         where = _line_in(error, function)
@@ -202,11 +265,13 @@ class Namer:
 
     def __init__(self, reader: Reader, code: types.CodeType) -> None:
         self.reader, self.code = reader, code
-        self.visits: dict[tuple[int, int], int] = {}
+        self.visits: dict[tuple[Any, int], int] = {}  # by frame, which lives on: ids are used again
 
     def refuse_long_loops(self) -> None:
         """A loop is unrolled up to four turns; more would not be readable."""
-        longest = {line: n for (_, line), n in self.visits.items() if n > _MOST_TURNS}
+        longest = {
+            line: n for (_, line), n in self.visits.items() if n > _MOST_TURNS and line not in self.reader.rolled
+        }
         for node in self.reader.graph.pool.values():
             if node.line in longest and node.needs_grad:
                 turns = longest[node.line]
@@ -229,11 +294,11 @@ class Namer:
 
     def _look(self, frame: Any, event: str, arg: Any) -> Any:
         if event == "line":
-            key = (id(frame), frame.f_lineno)
+            key = (frame, frame.f_lineno)
             self.visits[key] = self.visits.get(key, 0) + 1
         for name, value in list(frame.f_locals.items()):
             if isinstance(value, (Tensor, Whole, Real)):
-                node = self.reader.known(value)
+                node = self.reader.memory.seen(value) if isinstance(value, Tensor) else value.node
                 if (
                     node is not None
                     and node.name is None
@@ -242,38 +307,3 @@ class Namer:
                 ):
                     node.name = name
         return self._look
-
-
-def _rebuilt(function: Any, graph: Graph) -> types.FunctionType:
-    """The function with `math`, `int` and `float` that keep track of numbers; its own helpers likewise."""
-    scopes: dict[int, dict[str, Any]] = {}
-
-    def scope_of(old: dict[str, Any]) -> dict[str, Any]:
-        if id(old) in scopes:
-            return scopes[id(old)]
-        scopes[id(old)] = new = dict(old)
-        new |= {"int": WholeNumbers, "float": RealNumbers}
-        for name, value in old.items():
-            if value is math or (getattr(value, "__name__", "") == "numpy" and isinstance(value, types.ModuleType)):
-                new[name] = Mathematics(graph, value)
-            elif getattr(value, "__module__", None) == "math" and callable(value):
-                new[name] = getattr(Mathematics(graph, math), value.__name__)
-            elif isinstance(value, types.FunctionType) and _is_users(value):
-                new[name] = again(value)
-        return new
-
-    def again(old: types.FunctionType) -> types.FunctionType:
-        made = types.FunctionType(
-            old.__code__, scope_of(old.__globals__), old.__name__, old.__defaults__, old.__closure__
-        )
-        made.__kwdefaults__ = old.__kwdefaults__
-        return made
-
-    for cell in function.__closure__ or ():
-        if isinstance(cell.cell_contents, Tensor):
-            raise Refused("forward closes over a tensor.", "Make it an argument: as it is, it gets no gradient.")
-    return again(function)
-
-
-def _is_users(function: types.FunctionType) -> bool:
-    return str(function.__module__).split(".")[0] not in ("torch", "numpy", "math", "typing", "functools", "einops")

@@ -15,4 +15,16 @@ class Refused(GradsmithError):
 
     def at(self, line: int | None) -> Refused:
         """The same refusal, with the line where it happened."""
-        return self if self.line or not line else Refused(self.reason, self.remedy, line)
+        return self if self.line or not line else type(self)(self.reason, self.remedy, line)
+
+
+class LoopRefused(Refused):
+    """A loop cannot stay a loop; turn by turn it may still be read, if it is short."""
+
+
+class Promoted(Exception):
+    """A variable is a number before a loop and a tensor after its first turn: read again, with a tensor from the start."""
+
+    def __init__(self, where: tuple[int, str]) -> None:
+        super().__init__(where)
+        self.where = where

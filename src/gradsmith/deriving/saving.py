@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gradsmith.deriving.node import OUTSIDE, Node
+from gradsmith.deriving.node import OUTSIDE, Node, nodes_in
 from gradsmith.deriving.refusal import Refused
 from gradsmith.recurrent.mincut import cheapest_to_keep
 
@@ -54,8 +54,17 @@ def _needed(gradients: list[Node]) -> set[Node]:
         if not node.back and (node.is_tensor or node.is_parts):
             found.add(node)
         else:
-            todo += node.operands
+            todo += read_by(node)
     return found
+
+
+def read_by(node: Node) -> list[Node]:
+    """The values that computing it reads. The vector-Jacobian product of a call reads what the call reads, not its result."""
+    if node.op == "vjp":
+        return [*node.args[0].operands, *nodes_in(node.args[2])]
+    if node.op == "kept":
+        return [node.args[0]]
+    return node.operands
 
 
 def _plan(needed: set[Node], outputs: list[Node], *, twice: bool, fast: bool) -> Plan:
@@ -68,10 +77,12 @@ def _plan(needed: set[Node], outputs: list[Node], *, twice: bool, fast: bool) ->
         if node in cost:
             continue
         cost[node] = node.nbytes * 16 + (2 if node.op == "input" else 3 if node in outputs else 4)
-        allowed = node.op == "input" or node in outputs or (not twice and node.is_tensor)
+        allowed = (
+            node.op in ("input", *(("kept",) if not twice else ())) or node in outputs or (not twice and node.is_tensor)
+        )
         if not allowed:
             cost[node] = _NEVER
-        inner = [] if node.op in OUTSIDE else [n for n in node.operands if n.is_tensor or n.is_parts]
+        inner = [] if node.op in (*OUTSIDE, "kept") else [n for n in node.operands if n.is_tensor or n.is_parts]
         operands[node] = inner
         if node.op == "input" or _kept(node, inner, twice=twice, fast=fast):
             given.append(node)
@@ -92,8 +103,10 @@ def _plan(needed: set[Node], outputs: list[Node], *, twice: bool, fast: bool) ->
 
 def _kept(node: Node, inner: list[Node], *, twice: bool, fast: bool) -> bool:
     """Must this be kept rather than computed again? Draws always; what is expensive or small, if intermediates may be kept."""
-    if _draws(node):
+    if draws(node) or node.op == "kept":
         return True
+    if node.op == "loop":
+        return not twice
     operation = node.graph.operations.get(node.op)
     if twice or operation is None:
         return False
@@ -102,7 +115,7 @@ def _kept(node: Node, inner: list[Node], *, twice: bool, fast: bool) -> bool:
     return operation.kind == "x" or (operation.kind == "r" and bool(inner) and node.nbytes * 8 <= inner[0].nbytes)
 
 
-def _draws(node: Node) -> bool:
+def draws(node: Node) -> bool:
     return node.op in ("rand_like", "randn_like") or (
         node.op == "create" and node.args[0] in ("torch.rand", "torch.randn")
     )
@@ -110,4 +123,4 @@ def _draws(node: Node) -> bool:
 
 def _costly(plan: Plan) -> bool:
     operations = plan.again[0].graph.operations if plan.again else {}
-    return any(n.op in operations and operations[n.op].kind == "x" for n in plan.again)
+    return any(n.op == "loop" or (n.op in operations and operations[n.op].kind == "x") for n in plan.again)

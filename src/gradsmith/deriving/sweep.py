@@ -11,8 +11,11 @@ import torch
 from gradsmith.deriving import structured
 from gradsmith.deriving.dims import members
 from gradsmith.deriving.graph import Graph
+from gradsmith.deriving.indices import consecutive
+from gradsmith.deriving.loops.back import pulled
 from gradsmith.deriving.node import Node, value_of
-from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.refusal import LoopRefused, Refused
+from gradsmith.deriving.structured import idioms
 from gradsmith.deriving.table import Operation, compiled
 
 
@@ -20,34 +23,46 @@ def swept(graph: Graph, outputs: list[Node], gradients: dict[Node, Node], inputs
     """The gradient of every input that has one, exactly of the input's shape and dtype."""
     graph.backward = True
     contributions: dict[Node, list[Any]] = {out: [g] for out, g in gradients.items()}
+    _sweep(graph, sorted(_ancestors(outputs), key=lambda n: -n.serial), contributions)
+    return {node: fitted(node, total(node, contributions[node])) for node in inputs if node in contributions}
+
+
+def _sweep(graph: Graph, nodes: list[Node], contributions: dict[Node, list[Any]]) -> None:
+    """Hand the gradient of every value on to its operands, the last value first."""
     parts: dict[Node, dict[int, Any]] = {}
-    result: dict[Node, Node] = {}
-    for node in sorted(_ancestors(outputs), key=lambda n: -n.serial):
+    for node in nodes:
         if node in parts:
-            pairs = structured.of_parts(node, parts[node])
-        elif node not in contributions:
+            pairs = _of_parts(graph, node, parts[node])
+        elif node not in contributions or node.op == "input":
             continue
         else:
             g = total(node, contributions[node])
-            if node.op == "input":
-                result[node] = fitted(node, g)
-                continue
             operation = graph.operations.get(node.op)
             if not _takes_any_shape(node, operation, g):
                 g = fitted(node, g)
-            if g.op != "grad" and g.back and g.grad_of is None and _worth_a_name(node, operation):
+            if g.op not in ("grad", "carried") and g.back and g.grad_of is None and _worth_a_name(node, operation):
                 g.grad_of = node
             if node.op == "item":
                 parts.setdefault(node.args[0], {})[value_of(node.args[1])] = g
                 continue
-            pairs = _pairs(node, operation, g)
+            pairs = idioms.whole(node, g, fitted) or _pairs(node, operation, g)
         try:
             for operand, contribution in pairs:
                 if isinstance(operand, Node) and operand.needs_grad:
                     contributions.setdefault(operand, []).append(summed(operand, contribution))
         except Refused as refusal:
             raise refusal.at(node.line) from None
-    return {node: result[node] for node in inputs if node in result}
+
+
+def _of_parts(graph: Graph, node: Node, parts: dict[int, Any]) -> Iterator[tuple[Any, Any]]:
+    if node.op != "loop":
+        return structured.of_parts(node, parts)
+    return pulled(
+        node,
+        parts,
+        lambda nodes, contributions: _sweep(graph, nodes, contributions),
+        lambda outer, found: fitted(outer, total(outer, found)),
+    )
 
 
 def _ancestors(outputs: list[Node]) -> set[Node]:
@@ -137,13 +152,43 @@ class Mathematics:
 def total(node: Node, contributions: list[Any]) -> Any:
     """The sum of what arrives; unlike shapes are brought to the node's own first, or small ones would count twice."""
     graph = node.graph
+    if node.is_parts:  # a list that a loop has filled
+        if len(contributions) > 1:
+            raise LoopRefused("a list that a loop has filled is used twice.", "Stack it once.")
+        return contributions[0]
     contributions = [_tiled(node, c) for c in contributions]
+    placed = [c for c in contributions if is_placed(c)]
+    if len(placed) > 1 and not node.inside:
+        joined = joined_of(placed) if len(placed) == len(contributions) else None
+        if joined is not None:
+            joined.dims = node.dims
+            return joined
+        rest = [c for c in contributions if not is_placed(c)]
+        base = placed[0].args[0] if not rest else fitted(node, total(node, rest))
+        made: Node = graph.make("placed", base, tuple(place for c in placed for place in c.args[1]))
+        made.dims = node.dims
+        return made
     if len({tuple(map(_identity, c.dims)) for c in contributions}) > 1:
         contributions = [summed(node, c, force=True) for c in contributions]
     result: Any = None
     for c in contributions:
         result = c if result is None else graph.arith("add", result, c)
     return result
+
+
+def joined_of(placed: list[Node]) -> Any:
+    """Gradients of x[..., :n] and x[..., n:] are the gradient of x, one after the other; None where they are not all of it."""
+    places = [place for c in placed for place in c.args[1]]
+    found = consecutive([index for index, _ in places])
+    if found is None:
+        return None
+    order, dim = found
+    return placed[0].graph.make("cat", tuple(places[i][1] for i in order), dim)
+
+
+def is_placed(c: Any) -> bool:
+    """A gradient that is zero but for a part."""
+    return isinstance(c, Node) and c.op == "placed" and c.args[0].op == "new_zeros"
 
 
 def _tiled(node: Node, c: Any) -> Any:
@@ -166,6 +211,8 @@ def _differs(graph: Graph, big: Any, small: Any) -> bool:
 def summed(node: Node, c: Any, *, force: bool = False) -> Any:
     """The gradient `c` of a broadcast value, summed to the value itself. What may differ elsewhere is left to the input."""
     graph = node.graph
+    if node.is_parts:
+        return c
     c = _tiled(node, c)
     if c.op == "neg" and c.back and c.grad_of is None:
         return graph.neg(summed(node, c.args[0], force=force))
@@ -192,6 +239,8 @@ def summed(node: Node, c: Any, *, force: bool = False) -> Any:
 def fitted(node: Node, c: Any) -> Any:
     """The gradient in the very shape and dtype of the value."""
     graph = node.graph
+    if node.is_parts:
+        return c
     c = summed(node, c, force=True)
     unlike = len(c.dims) < len(node.dims) or any(_differs(graph, q, p) for p, q in zip(c.dims, node.dims))
     if unlike and not (c.value.shape == node.value.shape and node.op != "input"):

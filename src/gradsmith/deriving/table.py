@@ -71,6 +71,13 @@ class Operation:
             return PREFIX[self.name][1](*args)
         if self.style == "item":
             return args[0][args[1]]
+        if self.style == "statement":
+            result = args[0].clone()
+            if self.name == "assign":
+                result[args[1]] = args[2]
+            for index, value in args[1] if self.name == "placed" else ():
+                result[index] += value
+            return result
         if self.style == "attribute":
             return getattr(args[0], self.name)
         if self.name == "einsum":
@@ -93,7 +100,11 @@ def operations() -> dict[str, Operation]:
     with (files("gradsmith.deriving") / "rules.txt").open(encoding="utf-8") as stream:
         lines = [line.strip() for line in stream]
     found = [_read(line) for line in lines if line and not line.startswith("#")]
-    return {operation.name: operation for operation in found}
+    known = {operation.name: operation for operation in found}
+    # `x[index] = value` and `x[index] += value` as values of their own: statements in Python, so no lines of the table.
+    known["assign"] = Operation("assign", "statement", ("x", "index", "value"), {}, "v", False, {"": "@assign"})
+    known["placed"] = Operation("placed", "statement", ("x", "places"), {}, "v", False, {"": "@placed"})
+    return known
 
 
 def _read(line: str) -> Operation:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gradsmith.diagnosis.case import Case, Fit
 
-_NOT_CAUSES = {"case", "truth", "repair", "mutate", "vocabulary"}
+_NOT_CAUSES = {"case", "truth", "repair", "mutate", "vocabulary", "mending"}
 _FOR_COMPLEX = {"conjugated", "sign", "transposed"}  # the others compare sizes and order, which complex numbers lack
 
 

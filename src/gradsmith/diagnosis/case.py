@@ -23,6 +23,7 @@ class Fit:
     advice: str
     cause: str = ""
     line: int | None = None
+    path: str | None = None  # where the line is not one of the subject's own file
 
     def named(self, cause: str) -> Fit:
         return replace(self, cause=self.cause or cause)
@@ -39,6 +40,7 @@ class Case:
     known: Tensor
     siblings: dict[str, Tensor] = field(default_factory=dict)
     own: Lab | None = None  # the user's own example, where this case was found by exploring
+    rtol: float = 1e-6  # of the largest element: what counts as equal
 
     @cached_property
     def another(self) -> Case | None:
@@ -81,24 +83,24 @@ class Case:
         """Input and output have one shape, as element-wise functions have."""
         return self.x.shape == self.output.shape
 
-    def explains(self, guess: Tensor, rtol: float = 1e-6) -> bool:
+    def explains(self, guess: Tensor) -> bool:
         """Is this tensor the truth, where the truth is known?"""
         if guess.shape != self.truth.shape or not bool(self.known.any()):
             return False
         off = (guess - self.truth)[self.known].abs()
-        return bool(off.max() <= rtol * max(self.scale, 1e-300))
+        return bool(off.max() <= self.rtol * max(self.scale, 1e-300))
 
-    def matches(self, a: Tensor, b: Tensor, rtol: float = 1e-6) -> bool:
+    def matches(self, a: Tensor, b: Tensor) -> bool:
         """Are two tensors equal at the known elements?"""
         if a.shape != b.shape:
             return False
         size = max(float(b[self.known].abs().max()), 1e-300)
-        return bool((a - b)[self.known].abs().max() <= rtol * size)
+        return bool((a - b)[self.known].abs().max() <= self.rtol * size)
 
     def truth_for(self, v: Tensor) -> Tensor | None:
         """The true gradient for another grad_output, at the same elements."""
         measured = dense_truth(self.lab, self.pair, v)
-        return measured[0] if measured is not None else None
+        return measured.values if measured is not None else None
 
     def claimed_for(self, v: Tensor) -> Tensor | None:
         """What backward says for another grad_output."""
@@ -126,11 +128,11 @@ def case_of(lab: Lab, pair: Pair, own: Lab | None = None) -> Case | None:
     measured = dense_truth(lab, pair, pair.v)
     if measured is None:
         return None
-    truth, known = measured
+    truth, known = measured.values, measured.known
     claimed = pair.claimed.to(truth.dtype)
     if not bool(known.any()) or not bool(torch.isfinite(claimed[known]).all()):
         return None
     siblings = {
         p.leaf.name: p.claimed.to(truth.dtype) for p in lab.gradient.pairs if p.output == pair.output and p is not pair
     }
-    return Case(lab, pair, claimed, truth, known, siblings, own)
+    return Case(lab, pair, claimed, truth, known, siblings, own, max(1e-6, 4 * measured.error))

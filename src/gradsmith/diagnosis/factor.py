@@ -53,7 +53,7 @@ def _ratio(case: Case) -> float | None:
     claimed, truth = case.claimed[case.known], case.truth[case.known]
     power = float((truth * truth).sum())
     factor = float((claimed * truth).sum()) / power if power else 0.0
-    if factor == 0 or abs(factor - 1) < 1e-6 or not case.matches(case.claimed, factor * case.truth):
+    if factor == 0 or abs(factor - 1) < case.rtol or not case.matches(case.claimed, factor * case.truth):
         return None
     return factor
 

@@ -1,6 +1,6 @@
-"""The gradient is right for some elements and wrong for others.
+"""The gradient is right on one side of a mask or comparison and wrong on the other.
 
-The formula holds on part of the input: a mask that is inverted, a comparison the wrong way round, a boundary that is left
+Forward or backward treats some elements differently, and the formula holds for part of them: a mask that is inverted, a comparison the wrong way round, a boundary that is left
 out, a saturated region. The message says which part.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from gradsmith.diagnosis.case import Case, Fit
+from gradsmith.lab.explore.coverage.choices import choices
 
 RANK = 90
 BAD = """
@@ -32,20 +33,28 @@ gradsmith_inputs = {"Square": lambda: (torch.randn(4, 3, dtype=torch.float64, re
 
 
 def fits(case: Case) -> Fit | None:
+    if not any(choices(iter(case.lab.tape.operations))):
+        return None  # nothing chooses between elements: no mask can be wrong
+    found = partly(case)
+    if found is None:
+        return None
+    single, words = found
+    if single:
+        return Fit(words, "Look at what is special about this element.")
+    return Fit(words, "Check the mask or comparison in backward against the one in forward.")
+
+
+def partly(case: Case) -> tuple[bool, str] | None:
+    """Whether one element alone is wrong, and where the wrong ones are; None where all of them are, or none."""
     off = (case.claimed - case.truth).abs()
-    wrong = (off > 1e-6 * case.scale) & case.known
-    right = (off <= 1e-6 * case.scale) & case.known
+    wrong = (off > case.rtol * case.scale) & case.known
+    right = (off <= case.rtol * case.scale) & case.known
     if not bool(wrong.any()) or not bool(right.any()):
         return None
     n, total = int(wrong.sum()), int(case.known.sum())
     if n == 1 and total > 8:
-        return Fit(
-            "is wrong at a single element and right everywhere else", "Look at what is special about this element."
-        )
-    return Fit(
-        f"is wrong at {n} of {total} elements{_where(case, wrong, right)} and right at the others",
-        "Check the mask or comparison in backward against the one in forward.",
-    )
+        return True, "is wrong at a single element and right everywhere else"
+    return False, f"is wrong at {n} of {total} elements{_where(case, wrong, right)} and right at the others"
 
 
 def _where(case: Case, wrong: Tensor, right: Tensor) -> str:

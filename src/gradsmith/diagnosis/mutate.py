@@ -71,6 +71,8 @@ def _operators(node: ast.expr, names: list[str]) -> Iterator[tuple[str, ast.expr
             yield "wrong-operator", ast.BinOp(node.left, op(), node.right)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         yield "wrong-operator", node.operand
+    if isinstance(node, ast.Call) and node.args and isinstance(node.func, ast.Attribute):
+        yield "wrong-operator", node.args[0]  # without the call: a zeros_like, a mean that forward does not take
     if isinstance(node, ast.Attribute) and node.attr in _FUNCTIONS:
         yield "wrong-operator", ast.Attribute(node.value, _FUNCTIONS[node.attr], ast.Load())
 
@@ -144,8 +146,23 @@ def _renamed(tree: ast.FunctionDef, places: list[_Place], names: list[str]) -> I
 
 
 def _offered(tree: ast.FunctionDef, place: _Place, replacement: ast.expr, kind: str) -> Iterator[Candidate]:
+    if _writes_elsewhere(place, replacement):
+        return
     with _changed(place, replacement):
         yield Candidate(kind, tree, place.node.lineno, place.node, replacement)
+
+
+def _writes_elsewhere(place: _Place, replacement: ast.expr) -> bool:
+    """Whether another tensor would be written into: that may mend one gradient and spoil what the caller holds."""
+    receives = isinstance(place.parent, ast.Attribute) and know.is_inplace_name(place.parent.attr)
+    return receives or not set(_written(replacement)) <= set(_written(place.node))
+
+
+def _written(node: ast.expr) -> Iterator[str]:
+    """What in-place methods are called on."""
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and know.is_inplace_name(call.func.attr):
+            yield ast.unparse(call.func.value)
 
 
 class _Rename(ast.NodeTransformer):

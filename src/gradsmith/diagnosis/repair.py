@@ -18,14 +18,19 @@ from typing import Any
 import torch
 
 from gradsmith.diagnosis.case import Case, Fit
-from gradsmith.diagnosis.mutate import candidates
+from gradsmith.diagnosis.mending.own_source import own_source
+from gradsmith.diagnosis.mending.proof import elsewhere, no_worse
+from gradsmith.diagnosis.mutate import Candidate, candidates
+from gradsmith.findings import Edit
 from gradsmith.lab import Run, forward
 from gradsmith.lab.lab import Lab, same
 from gradsmith.lab.once import once
 from gradsmith.lab.process import torch_says
 from gradsmith.lab.run import normal_like
 from gradsmith.lab.subject.foreign import runs_kernels
-from gradsmith.source.loaded import definition_of
+from gradsmith.source.edited import alike, function_at, parsed_after
+from gradsmith.source.edits import replace
+from gradsmith.source.loaded import definition_of, file_of
 
 # A failing check may take a little longer to say what to write. The limits are work, not time on the clock: a report does
 # not depend on what else the machine is doing, nor on the number of jobs.
@@ -40,6 +45,8 @@ class Repair:
     before: str
     after: str
     line: int
+    edit: Edit | None = None
+    path: str | None = None  # of a kernel: it may stand in another file
 
 
 def repaired(case: Case, kind: str) -> Fit | None:
@@ -52,6 +59,12 @@ def any_repair(case: Case) -> Fit | None:
     """The fit of whatever change mends the gradient, for a cause that is known without it."""
     repair = _repair(case)
     return _fit(repair) if repair is not None else None
+
+
+def edit_of(case: Case) -> Edit | None:
+    """The small change that makes this gradient right, as an edit of the user's file."""
+    repair = _repair(case)
+    return repair.edit if repair is not None else None
 
 
 def _repair(case: Case) -> Repair | None:
@@ -68,6 +81,7 @@ def _fit(repair: Repair) -> Fit:
         f"is right with `{after}` instead of `{before}` (line {repair.line})",
         f"Write `{after}` instead of `{before}` in line {repair.line}.",
         line=repair.line,
+        path=repair.path,
     )
 
 
@@ -108,8 +122,39 @@ def _search(case: Case) -> Repair | None:
         if function is None or not _gives(case, run, function, case.v, case.truth):
             continue
         if (wanted is None or _gives(case, run, function, second, wanted)) and _holds_elsewhere(case, function):
-            return Repair(candidate.kind, candidate.before, candidate.after, candidate.line)
+            edit = _edit(candidate, original)
+            if edit is not None and not _stands(case, edit):
+                continue
+            return Repair(candidate.kind, candidate.before, candidate.after, candidate.line, edit)
     return _in_kernel(case, original, second, wanted)
+
+
+def _stands(case: Case, edit: Edit) -> bool:
+    """Is the change right as part of the class: no gradient is worse for it, and this one is right at other sizes, too?"""
+    cls = case.lab.target.function
+    source = own_source(cls) if cls is not None else None
+    made = source.changed([edit]) if source is not None else None
+    if made is None:
+        return source is None
+    others = [case.own] if case.own is not None else []
+    wanted = (case.pair.leaf.position, case.pair.output)
+    return all(no_worse(lab, made, wanted) for lab in (case.lab, *others)) and elsewhere(
+        made, case.own or case.lab, [case.name]
+    )
+
+
+def _edit(candidate: Candidate, original: Callable[..., Any]) -> Edit | None:
+    """The change as an edit: in parentheses where the text would otherwise mean something else."""
+    file = file_of(original)
+    if file is None:
+        return None
+    for text in (candidate.after, f"({candidate.after})"):
+        edit = replace(file, candidate.old, text)
+        changed = parsed_after(file.text, [edit])
+        made = function_at(changed, candidate.tree.lineno) if changed is not None else None
+        if made is not None and alike(made, candidate.tree):
+            return edit
+    return None
 
 
 def _in_kernel(
@@ -122,6 +167,7 @@ def _in_kernel(
 
     target, arguments = case.lab.precise
     run = forward(target, arguments, seed=case.lab.settings.seed)
+    other = case.another  # before anything is changed
     start_s = time.thread_time()
     for kernel in kernels_of_backward(case.lab):
         tree = copy.deepcopy(definition_of(kernel))
@@ -132,10 +178,12 @@ def _in_kernel(
                 with changed(kernel, candidate.tree):
                     fits = _gives(case, run, backward, case.v, case.truth)
                     fits = fits and (wanted is None or _gives(case, run, backward, second, wanted))
+                    fits = fits and (other is None or _holds_elsewhere(case, backward))
             except Exception:  # a random change to somebody's code may raise anything
                 continue
             if fits:
-                return Repair(candidate.kind, candidate.before, candidate.after, candidate.line)
+                path = kernel.__code__.co_filename
+                return Repair(candidate.kind, candidate.before, candidate.after, candidate.line, path=path)
     return None
 
 

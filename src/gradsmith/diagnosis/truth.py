@@ -12,20 +12,38 @@ from gradsmith.lab.measure.differences import Probe, dot, slopes
 from gradsmith.lab.measure.gradient import moved, typical_size
 from gradsmith.lab.run import normal_like
 
+_NOISE_LIMIT = 0.01  # as for the verdict: what is less certain proves nothing
+
 _MOST = 384  # elements measured one by one; of larger inputs a sample
+_RUNS = 32  # of forward, at most about, for one element
+_SHARES = 5  # the causes ask for the truth about so often, for other grad_outputs and at another example
 
 
-def dense_truth(lab: Lab, pair: Pair, v: Tensor) -> tuple[Tensor, Tensor] | None:
-    """(truth, known): the gradient of <v, output>, and the mask of elements at which it was measured."""
+@dataclass(frozen=True)
+class Truth:
+    """The gradient of <v, output>, the mask of elements at which it was measured, and how far off it may be there.
+
+    `error` is a share of the largest element: what forward's own rounding leaves uncertain.
+    """
+
+    values: Tensor
+    known: Tensor
+    error: float = 0.0
+
+
+def dense_truth(lab: Lab, pair: Pair, v: Tensor) -> Truth | None:
+    """The true gradient, element by element. None where it cannot be had."""
     exact = _from_oracle(lab, pair, v)
     if exact is not None:
-        return exact, torch.ones(exact.shape, dtype=torch.bool)
+        return Truth(exact, torch.ones(exact.shape, dtype=torch.bool))
     x = pair.leaf.tensor.detach()
     if not x.numel():
         return None
     chosen = torch.arange(x.numel())
-    if x.numel() > _MOST:
-        chosen = torch.randperm(x.numel(), generator=lab.generator(21))[:_MOST]
+    # Where runs are dear, a few elements have to do: the same ones for every grad_output.
+    most = min(_MOST, max(4, lab.budget.diagnosis // (_SHARES * _RUNS))) if lab.budget.expensive else _MOST
+    if x.numel() > most:
+        chosen = torch.randperm(x.numel(), generator=lab.generator(21))[:most]
     wide = torch.complex128 if x.is_complex() else torch.float64
     truth = torch.zeros(x.shape, dtype=wide)
     errors = torch.full(x.shape, torch.inf, dtype=torch.float64)
@@ -41,7 +59,9 @@ def dense_truth(lab: Lab, pair: Pair, v: Tensor) -> tuple[Tensor, Tensor] | None
             worst = slope.error / size if unit == 1.0 else max(slope.error / size, float(errors.view(-1)[index]))
             errors.view(-1)[index] = worst
     scale = float(truth.nan_to_num().abs().max())
-    return truth.nan_to_num(), torch.isfinite(truth) & (errors <= 1e-7 * scale)
+    known = torch.isfinite(truth) & (errors <= (_NOISE_LIMIT if lab.settings.noise else 1e-7) * scale)
+    error = float(errors[known].max()) / scale if bool(known.any()) and scale else 0.0
+    return Truth(truth.nan_to_num(), known, error)
 
 
 @dataclass(frozen=True)
@@ -57,7 +77,7 @@ def approximation_error(lab: Lab, pair: Pair) -> Distance | None:
     measured = dense_truth(lab, pair, pair.v)
     if measured is None:
         return None
-    truth, known = measured
+    truth, known = measured.values, measured.known
     off = (pair.claimed.to(truth.dtype) - truth)[known]
     size = float(torch.linalg.vector_norm(truth[known]))
     if not off.numel() or size == 0:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, TypeVar
 
 from gradsmith.findings import GradsmithError
+from gradsmith.lab.subject.declaration import declarations
 
 Builder = Callable[[], Any]
 T = TypeVar("T")
@@ -55,11 +56,9 @@ def declared(subject: Any, module: ModuleType | None, name: str) -> list[Builder
     own = vars(subject).get(ATTRIBUTE) if hasattr(subject, "__dict__") else None
     if own:
         return list(own)
-    mapping = getattr(module, "gradsmith_inputs", None)
-    if mapping is None:
+    mapping = declarations(module)
+    if not mapping:
         return []
-    if not isinstance(mapping, Mapping):
-        raise GradsmithError(f"gradsmith_inputs is a {type(mapping).__name__}; write a dict from names to callables")
     # A custom op is named library::op; in its file people write the name of the function that it decorates.
     spelled = [key for key, value in vars(module).items() if value is subject] if subject is not None else []
     names = (name, name.rpartition(".")[2], name.rpartition("::")[2], *spelled)

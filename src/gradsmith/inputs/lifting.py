@@ -16,6 +16,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from gradsmith.source.loaded import definition_of, file_of
+from gradsmith.source.uses import Uses, uses
 
 _BINDING = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 _OPEN = (ast.If, ast.With, ast.Try)
@@ -163,15 +164,19 @@ def _parameters(
     from gradsmith.inputs.guess.names import habits
 
     said = _said(outer)
+    done_with = uses([(node, "")])
     values: dict[str, Any] = {}
     guessed: list[str] = []
     for clue in signature_clues(outer, skip_first=False):
         if clue.name not in used:
             continue
-        known = [v for h in habits(clue.name) for v in h.values]
         if clue.starred:
             values[clue.name] = ()
-        elif clue.name in said:
+            continue
+        known = [v for h in habits(clue.name) for v in h.values] or _by_use(
+            done_with[clue.name], clue.name, outer, node
+        )
+        if clue.name in said:
             values[clue.name] = said[clue.name]
         elif clue.default is not NOTHING:
             values[clue.name] = clue.default
@@ -181,6 +186,22 @@ def _parameters(
         else:
             raise NotLiftable(f"it uses '{clue.name}' of {node.name}, which only a caller can give")
     return values, tuple(guessed)
+
+
+def _by_use(found: Uses, name: str, outer: Callable[..., Any], node: ast.FunctionDef) -> list[Any]:
+    """What a parameter may be that is called, counted up to or calculated with; nothing where it is used otherwise."""
+    from gradsmith.inputs.guess.functions import likely
+    from gradsmith.inputs.guess.objects import fitting
+
+    if found.called and not found.attributes:
+        return list(likely(name, found.called, applies=False))
+    if objects := fitting(found, outer.__module__):
+        return objects
+    if any(callee == range.__name__ for callee, _ in found.passed):
+        return [3]
+    operands = (n for n in ast.walk(node) if isinstance(n, (ast.BinOp, ast.Compare)))
+    read = {leaf.id for n in operands for leaf in ast.iter_child_nodes(n) if isinstance(leaf, ast.Name)}
+    return [0.7] if name in read and not found.known else []
 
 
 def _said(outer: Callable[..., Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,6 +23,7 @@ from gradsmith.lab.subject.target import Target, short_name
 
 if TYPE_CHECKING:
     from gradsmith.lab.inside import Inside
+    from gradsmith.recording.call import Call
     from gradsmith.recording.modules import ModuleCall
     from gradsmith.recording.tape import Tape
 
@@ -36,9 +38,9 @@ def as_they_were(tape: Tape, target: Target) -> Supply | None:
 
 
 def of_function(tape: Tape, target: Target, seed: int) -> Supply:
-    """A few of the calls on tape, those that need a gradient, small enough to be checked."""
+    """A few of the calls on tape, those that need a gradient and differ most, small enough to be checked."""
     assert target.function is not None
-    calls = tape.of(target.function)
+    calls = most_different_first(tape.of(target.function))
     ran = {"calls": tape.count(target.function), "lines": sorted({line for call in calls for line in call.lines})}
     examples: list[Example] = []
     notes: list[str] = []
@@ -56,6 +58,9 @@ def of_function(tape: Tape, target: Target, seed: int) -> Supply:
         examples.append((args, {}))
         if how or call.scaled:
             notes.append(f"{target.name}: recorded inputs scaled down for the check ({how or call.scaled})")
+    untried = sum(any(_wants_gradient(args) for args in call.examples) for call in calls) - len(examples)
+    if untried > 0:
+        notes.append(f"{target.name}: {untried} other ways in which it was called were not tried")
     if not examples and any(call.examples for call in calls):
         missing = "it ran, but never on an input that requires grad"
     elif not examples:
@@ -63,6 +68,38 @@ def of_function(tape: Tape, target: Target, seed: int) -> Supply:
     else:
         missing = ""
     return Supply(tuple(examples), "none" if missing else "recorded", notes=tuple(notes), missing=missing, ran=ran)
+
+
+def most_different_first(calls: Sequence[Call]) -> list[Call]:
+    """The calls, each one as unlike those before it as possible: in types, ranks, sizes and options; the first stays first."""
+    waiting = {id(call): (call, _looks(call)) for call in calls}
+    order: list[tuple[Call, tuple[Any, ...]]] = []
+    while waiting:
+        best = max(waiting, key=lambda one: min((_unlike(waiting[one][1], seen) for _, seen in order), default=0))
+        order.append(waiting.pop(best))
+    return [call for call, _ in order]
+
+
+def _looks(call: Call) -> tuple[Any, ...]:
+    """What each argument of a call looks like: for a tensor, from what matters most to what matters least."""
+    args = call.examples[0] if call.examples else ()
+    return tuple(
+        (a.dtype, a.dim(), tuple(a.shape), a.requires_grad) if isinstance(a, Tensor) else _said(a) for a in args
+    )
+
+
+def _said(value: Any) -> Any:
+    return (type(value), repr(value)) if isinstance(value, (bool, int, float, str, type(None), tuple)) else type(value)
+
+
+def _unlike(one: tuple[Any, ...], other: tuple[Any, ...]) -> int:
+    """In how many respects two calls differ."""
+    pairs = zip_longest(one, other)
+    return sum(sum(p != q for p, q in zip_longest(a, b)) if _both(a, b) else int(a != b) for a, b in pairs)
+
+
+def _both(a: Any, b: Any) -> bool:
+    return isinstance(a, tuple) and isinstance(b, tuple)
 
 
 def of_inside(inside: Inside, target: Target, whole: str, source: InputsFrom, seed: int) -> Supply:

@@ -158,7 +158,7 @@ def _kept(target: Target, code: str, caller: str = "") -> str:
     guessed = f"{target.name}: inputs were guessed{caller}"
     if not code:
         return f"{guessed}; declare inputs to keep them"
-    return f'{guessed}; keep or correct them: gradsmith_inputs = {{"{target.name}": lambda: {code}}}'
+    return f'{guessed}; keep or correct them, or let --write-inputs write them: gradsmith_inputs = {{"{target.name}": lambda: {code}}}'
 
 
 def _tried(found: Guess) -> str:

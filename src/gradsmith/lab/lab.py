@@ -17,7 +17,7 @@ from gradsmith.lab.explore.budget import Budget, budget_of, cost_of
 from gradsmith.lab.explore.tape import OperationTape
 from gradsmith.lab.explore.watching import Watched, guard, watched
 from gradsmith.lab.measure.gradient import Judgement, Settings, distinct, judge, moved_together, typical_size
-from gradsmith.lab.measure.noise import STEPS, relative_noise
+from gradsmith.lab.measure.noise import relative_noise
 from gradsmith.lab.measure.screening import screened
 from gradsmith.lab.measure.values import widened
 from gradsmith.lab.run import Run, Spent, forward, normal_like, recorded
@@ -27,6 +27,8 @@ from gradsmith.lab.subject.foreign import leaves_torch, runs_kernels
 from gradsmith.lab.subject.target import Target, functions_behind, resolve
 from gradsmith.source.loaded import line_of, model_of
 from gradsmith.source.places import line_of_gradient
+
+LARGE = 64 << 20  # bytes of inputs
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Lab:
     declared_at: tuple[str, int] | None = None  # where the user's module declares these inputs: name and number
     first: bool = True  # of several examples
     number: int = 0  # of this one among them
+    remembers: bool = True  # what failed once; a repair that is only being tried has no history
     accepted: tuple[str, ...] = ()  # what the user says always holds: "matrix is symmetric"
     conditions: dict[str, str] = field(default_factory=dict)  # what became of each condition, as probes find out
     left_out: list[str] = field(default_factory=list)  # what the budget did not suffice for: rules, exploring
@@ -170,7 +173,7 @@ class Lab:
     def precise(self) -> tuple[Target, Arguments]:
         """Subject and inputs in float64, where it runs there; truth is float64 even when asked about float32."""
         kinds = {leaf.tensor.dtype for leaf in self.arguments.leaves if leaf.tensor.is_floating_point()}
-        if kinds <= {torch.float64} or runs_kernels(self.target):
+        if kinds <= {torch.float64} or runs_kernels(self.target) or self.large:
             return self.target, self.arguments
         try:
             target, arguments = _cast_target(self.target, torch.float64), self.arguments.cast(torch.float64)
@@ -182,6 +185,19 @@ class Lab:
             return self.target, self.arguments
         return target, arguments
 
+    @cached_property
+    def large(self) -> bool:
+        """Whether the inputs are so large that memory counts more than digits: they are not copied to float64, and what probes
+        would share is computed again. The same on every machine, so that the verdict is."""
+        tensors = {id(leaf.tensor): leaf.tensor for leaf in self.arguments.leaves}
+        return sum(t.numel() * t.element_size() for t in tensors.values()) >= LARGE
+
+    def forget_runs(self) -> None:
+        """Of large inputs nothing is held between probes."""
+        if self.large:
+            for name in ("baseline", "observed", "tape"):
+                self.__dict__.pop(name, None)
+
     def _honest(self, target: Target, arguments: Arguments) -> bool:
         """Whether foreign code that takes float64 computes in it: with its digits, and the numbers of float32."""
         low = forward(self.target, self.arguments, seed=self.settings.seed).outputs
@@ -192,7 +208,7 @@ class Lab:
 
     def measure_noise(self) -> None:
         """Where code outside torch computes, what it computes in is measured, and steps and tolerances follow from it."""
-        if leaves_torch(self.target) or runs_kernels(self.target):
+        if leaves_torch(self.target) or runs_kernels(self.target) or self.large:
             target, arguments = self.precise
             found = forward_noise(target, arguments, self.settings)
             self.settings = replace(self.settings, noise=found if found > 1e-12 else 0.0)
@@ -282,9 +298,8 @@ def forward_noise(target: Target, arguments: Arguments, settings: Settings) -> f
         moves = [(x, normal_like(x.tensor, drawn) * typical_size(x.tensor)) for x in leaves]
         step = 8 * max((torch.finfo(x.tensor.dtype).eps for x in leaves), default=0.0)
         evaluate = moved_together(target, arguments, moves, settings)
-        return relative_noise(
-            [evaluate(k * step) for k in STEPS], {o: g.double() for o, g in v.items() if not g.is_complex()}
-        )
+        del run
+        return relative_noise(lambda k: evaluate(k * step), {o: g for o, g in v.items() if not g.is_complex()})
     except Exception:  # reported by the probes, which do not get far then
         return 0.0
 

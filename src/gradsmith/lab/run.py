@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -61,6 +62,7 @@ class Run:
         backward gets copies, so that one which writes into its grad_output spoils nothing; `as_is` hands over the
         very tensors, for probes that look at layout and mutation.
         """
+        _in_time()
         positions = list(self.leaves)
         chosen = [i for i in self.differentiable if i in grad_outputs]
         with observing(self.classes, self.trace):
@@ -125,7 +127,45 @@ class Allowance:
             self.used += (1 << int(math.log2(times))) - 1
 
 
+class TimeLimit(Allowance):
+    """While it is entered, the subject may run until so many seconds are over; then `Spent` is raised, also in what is reserved.
+
+    For those who were promised a time (a script, a test suite). Verdicts never depend on it otherwise.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(sys.maxsize)
+        self.until = time.monotonic() + seconds
+
+    def __enter__(self) -> TimeLimit:
+        _limits.append(self)
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        _limits.remove(self)
+
+    @property
+    def entered(self) -> bool:
+        return self in _limits
+
+    @property
+    def over(self) -> bool:
+        return time.monotonic() > self.until
+
+
 _allowances: list[Allowance] = []
+_limits: list[TimeLimit] = []
+
+
+def out_of_time() -> bool:
+    """Whether a time that was promised to somebody is over."""
+    return any(limit.over for limit in _limits)
+
+
+def _in_time() -> None:
+    for limit in _limits:
+        if limit.over:
+            raise Spent(limit)
 
 
 def _in_force() -> list[Allowance]:
@@ -150,6 +190,7 @@ def counted(*, as_one: bool = False) -> Iterator[None]:
 
     `as_one` is for a run that takes long because of us (under a tape), and not because of its arguments.
     """
+    _in_time()
     charged = _in_force()[::-1]
     for allowance in charged:
         allowance.take()

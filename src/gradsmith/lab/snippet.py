@@ -21,9 +21,9 @@ from gradsmith.lab.lab import Lab
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.binding import TRAINING
 from gradsmith.lab.subject.code import as_code, exact_code
-from gradsmith.lab.subject.importing import package_name
 from gradsmith.lab.subject.target import Target
 from gradsmith.lab.subject.wrapped import holds_wrapped
+from gradsmith.source.module_names import package_name
 
 
 def reproduction(finding: Finding, lab: Lab, body: str) -> Reproduction:

@@ -11,6 +11,7 @@ from gradsmith.findings import Report
 from gradsmith.linting import pool
 from gradsmith.linting.run import Run
 from gradsmith.source import scan
+from gradsmith.source.encoding import encoded
 
 if TYPE_CHECKING:
     from gradsmith.config import Config
@@ -40,11 +41,12 @@ def lint(
         from gradsmith.linting import cached
 
         return cached.lint(given, select, ignore, preview, config)
+    excluded = config.excluded if config is not None else None
     # Loading the rules and finding the files take 40 ms each: both at once where there are folders to look into.
     count = pool.processors() if any(os.path.isdir(path) for path in given) and not debug else 1
     rules, found = pool.both(
         lambda: rules_for(select, ignore, preview, config),
-        lambda: list(scan.find_all(given, scan.WITH_NOTEBOOKS)),
+        lambda: list(scan.find_all(given, scan.WITH_NOTEBOOKS, excluded)),
         count,
     )
     return Run(rules, config, debug).report(found)
@@ -65,7 +67,7 @@ def lint_source(
     >>> lint_source("x = 1").findings
     []
     """
-    data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    data = text if isinstance(text, bytes) else encoded(text)
     rules = rules_for(select, ignore, preview, config)
     return Run(rules, config, debug).report([scan.SourceFile(path, data, named=True)])
 

@@ -8,6 +8,7 @@ file may derive from a class in another.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -16,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gradsmith.findings import Report
 from gradsmith.linting.first_look import PARSE_WHOLE_BELOW
@@ -48,7 +49,7 @@ class _Look:
 class _Remembered:
     looks: dict[str, _Look]
     unpromising: frozenset[str]
-    report: dict[str, Any]
+    report: Report
 
     @staticmethod
     def read(path: Path) -> _Remembered | None:
@@ -58,9 +59,9 @@ class _Remembered:
             return None
         try:
             content = json.loads(data)
-            looks = {path: _Look(*look) for path, look in content["looks"].items()}
-            return _Remembered(looks, frozenset(content["unpromising"]), content["report"])
-        except (ValueError, KeyError, TypeError, AttributeError):
+            looks = {path: _Look(int(m), int(c), int(s), str(d)) for path, (m, c, s, d) in content["looks"].items()}
+            return _Remembered(looks, frozenset(content["unpromising"]), Report.from_dict(content["report"]))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
 
 
@@ -73,8 +74,8 @@ def lint(
         return _fresh(paths, select, ignore, preview, config, None).report
     path = folder / f"{_key(paths, select, ignore, preview, config)}.json"
     known = _Remembered.read(path)
-    if known is not None and _unchanged(paths, known):
-        return Report.from_dict(known.report)
+    if known is not None and _unchanged(paths, known, config):
+        return known.report
     result = _fresh(paths, select, ignore, preview, config, known)
     _remember(path, result)
     return result.report
@@ -99,15 +100,20 @@ def _fresh(
 
     run = Run(rules_for(select, ignore, preview, config), config)
     looks: dict[str, _Look] = {}
-    return _Fresh(run.report(_sources(paths, known, looks)), looks, run.unpromising)
+    return _Fresh(run.report(_sources(paths, known, looks, config)), looks, run.unpromising)
 
 
-def _sources(paths: Sequence[str], known: _Remembered | None, looks: dict[str, _Look]) -> Iterator[scan.Seen]:
+def _sources(
+    paths: Sequence[str], known: _Remembered | None, looks: dict[str, _Look], config: Config | None
+) -> Iterator[scan.Seen]:
     skippable: frozenset[str] = frozenset()
     if known is not None and sum(look.size for look in known.looks.values()) > 2 * PARSE_WHOLE_BELOW:
         skippable = known.unpromising
-    for file in scan.find_all(paths, scan.WITH_NOTEBOOKS):
+    for file in scan.find_all(paths, scan.WITH_NOTEBOOKS, config.excluded if config else None):
         path = file.path
+        if isinstance(file, scan.Unreadable):
+            yield file
+            continue
         try:
             if path in skippable and known is not None and _same(path, known.looks.get(path)):
                 looks[path] = known.looks[path]
@@ -115,8 +121,8 @@ def _sources(paths: Sequence[str], known: _Remembered | None, looks: dict[str, _
                 continue
             # Looked at before it is read: what is written in between looks different the next time.
             look = _look(os.stat(path))
-        except OSError as error:
-            yield scan.Unreadable(path, f"cannot be read: {error.strerror or error}")
+        except (OSError, ValueError, scan.NotPlain):
+            yield scan.read(file)
             continue
         looks[path] = look
         if max(look.modified, look.changed) <= time.time_ns() - _RACY_NS:
@@ -128,14 +134,16 @@ def _sources(paths: Sequence[str], known: _Remembered | None, looks: dict[str, _
         yield source
 
 
-def _unchanged(paths: Sequence[str], known: _Remembered) -> bool:
+def _unchanged(paths: Sequence[str], known: _Remembered, config: Config | None) -> bool:
     count = 0
-    for file in scan.find_all(paths, scan.WITH_NOTEBOOKS):
+    for file in scan.find_all(paths, scan.WITH_NOTEBOOKS, config.excluded if config else None):
         count += 1
+        if isinstance(file, scan.Unreadable):
+            return False
         try:
             if not _same(file.path, known.looks.get(file.path)):
                 return False
-        except OSError:
+        except (OSError, ValueError, scan.NotPlain):
             return False
     return count == len(known.looks)
 
@@ -146,7 +154,7 @@ def _same(path: str, before: _Look | None) -> bool:
     now = _look(os.stat(path))
     if (now.modified, now.changed, now.size) != (before.modified, before.changed, before.size):
         return False
-    return not before.digest or _digest(Path(path).read_bytes()) == before.digest
+    return not before.digest or _digest(scan.plain_bytes(path)) == before.digest
 
 
 def _look(stat: os.stat_result) -> _Look:
@@ -191,7 +199,8 @@ def _remember(path: Path, result: _Fresh) -> None:
     write_whole(path, json.dumps(content).encode("utf-8", "surrogatepass"))
     others = sorted(path.parent.glob("*.json"), key=_age)
     for old in others[:-KEEP]:
-        old.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            old.unlink(missing_ok=True)
 
 
 def _age(path: Path) -> float:

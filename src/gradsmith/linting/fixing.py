@@ -10,7 +10,7 @@ from gradsmith.linting import Paths, as_list, rules_for
 from gradsmith.linting.changes import Changes, Workbench
 from gradsmith.source import notebook, scan
 from gradsmith.source.edits import apply
-from gradsmith.source.encoding import decoded, encoding_of
+from gradsmith.source.encoding import decoded, encoded, encoding_of
 from gradsmith.source.tokens import parses
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def fix(
     >>> fix([]).count
     0
     """
-    sources = list(scan.read_all(as_list(paths), scan.WITH_NOTEBOOKS))
+    sources = list(scan.read_all(as_list(paths), scan.WITH_NOTEBOOKS, config.excluded if config else None))
     changes = _fixed(sources, unsafe, Workbench(rules_for(select, ignore, preview, config), config, debug))
     if write:
         changes.write()
@@ -58,7 +58,7 @@ def fix_source(
     >>> fix_source("x = 1").files
     []
     """
-    data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    data = text if isinstance(text, bytes) else encoded(text)
     source = scan.SourceFile(path, data, named=True)
     return _fixed([source], unsafe, Workbench(rules_for(select, ignore, preview, config), config, debug))
 
@@ -71,12 +71,12 @@ def is_fixable(finding: Finding, unsafe: bool = False) -> bool:
 def _fixed(sources: Sequence[scan.Seen], unsafe: bool, bench: Workbench) -> Changes:
     def change(path: str, data: bytes, findings: Sequence[Finding]) -> tuple[bytes, int]:
         wanted = [f for f in findings if is_fixable(f, unsafe)]
-        return _applied(path, data, wanted) if wanted else (data, 0)
+        return applied(path, data, wanted) if wanted else (data, 0)
 
     return bench.work(sources, change)
 
 
-def _applied(path: str, data: bytes, findings: Sequence[Finding]) -> tuple[bytes, int]:
+def applied(path: str, data: bytes, findings: Sequence[Finding]) -> tuple[bytes, int]:
     """All the edits together; where that breaks the file, those that do not."""
     together = _compatible(findings)
     after = _edited(path, data, together)

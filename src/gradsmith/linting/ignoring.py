@@ -37,7 +37,7 @@ def add_ignores(
     0
     """
     rules = [rule for rule in rules_for(select, ignore, preview, config) if not rule.after_others]
-    sources = list(scan.read_all(as_list(paths), scan.WITH_NOTEBOOKS))
+    sources = list(scan.read_all(as_list(paths), scan.WITH_NOTEBOOKS, config.excluded if config else None))
     changes = Workbench(rules, config, debug).work(sources, _with_comments)
     if write:
         changes.write()
@@ -51,14 +51,15 @@ def _with_comments(path: str, data: bytes, findings: Sequence[Finding]) -> tuple
         for finding in findings:
             if finding.cell is not None:
                 by_cell.setdefault(finding.cell, []).append(finding)
-        edits = {number: _comments(sources[number], found) for number, found in by_cell.items()}
+        edits = {number: comments(sources[number], found) for number, found in by_cell.items()}
         return notebook.edited(data, edits), len(findings)
     text = decoded(data)
-    after = apply(text, _comments(text, findings))
+    after = apply(text, comments(text, findings))
     return (after.encode(encoding_of(data)), len(findings)) if means_the_same(text, after) else (data, 0)
 
 
-def _comments(text: str, findings: Sequence[Finding]) -> list[Edit]:
+def comments(text: str, findings: Sequence[Finding]) -> list[Edit]:
+    """The edits that write an `ignore` comment for each of these findings, where one can stand."""
     lines = split_lines(text)
     closed = set(_open_ended(text, lines))
     names: dict[int, list[str]] = {}

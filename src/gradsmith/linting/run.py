@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
 import warnings
@@ -16,6 +17,7 @@ from gradsmith.linting import pool
 from gradsmith.linting.first_look import LookedAt, look_at
 from gradsmith.linting.settle import Found, Subject, settled
 from gradsmith.source import FileModel, Project, notebook, project, scan, tokens
+from gradsmith.surrogate_kinds import kind_in
 
 if TYPE_CHECKING:
     from gradsmith.config import Config
@@ -55,12 +57,15 @@ class Run:
     def _load(self, looked_at: Sequence[LookedAt]) -> Project:
         self.words = {seen.file: seen.promise.words for seen in looked_at}
         self.sizes = {seen.file: seen.size for seen in looked_at}
-        return project.load(
+        loaded = project.load(
             [seen.file for seen in looked_at],
             [seen.file for seen in looked_at if seen.promise.function],
             [seen.file for seen in looked_at if seen.promise.layer],
             [seen.file for seen in looked_at if seen.whole or seen.promise.named],
         )
+        if self.config is not None and self.config.surrogates:
+            loaded.surrogate_of = functools.partial(kind_in, self.config.surrogates)
+        return loaded
 
     def _lint_all(self, files: Sequence[FileModel]) -> None:
         count = pool.processors() if len(files) >= pool.PAYS_FROM and not self.debug else 1
@@ -88,7 +93,8 @@ class Run:
                 continue
             if rule.lint:
                 for function in functions:
-                    self._apply(rule, rule.lint, function, file)
+                    if not function.is_namespace:
+                        self._apply(rule, rule.lint, function, file)
             if rule.lint_layer:
                 for layer in layers:
                     self._apply(rule, rule.lint_layer, layer, file)
@@ -134,7 +140,8 @@ class Run:
             what = f"rule {rule.name} failed on {getattr(subject, 'qualname', 'the file')}"
             self.skipped.append(Skipped(file.path, f"{what}: {one_line(error)} (--debug shows where)"))
             return
-        self.found += [Found.of(f, subject, file) for f in findings]
+        found = [Found.of(f, subject, file) for f in findings]
+        self.found += [f for f in found if not f.stands_in.is_dead(f.finding.line or 0)]
 
     def _placed(self, finding: Finding) -> Finding:
         book = self.notebooks.get(finding.path or "")

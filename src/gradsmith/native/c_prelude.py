@@ -1,4 +1,4 @@
-"""The C that every emitted plan starts with: types, functions that vectorise, and a small matrix product.
+"""The C that every emitted plan starts with: types, and functions that vectorise.
 
 No torch headers: with them one file takes 38 s to compile, without them well under a second. exp and tanh are our
 own because libm's are calls that keep a loop from being vectorised; they are accurate to 2 units in the last place.
@@ -79,69 +79,28 @@ _COMMON = r"""
 static inline real LIFT(real x, real low) { return x < low ? low : x; }
 static inline real CAP(real x, real high) { return x > high ? high : x; }
 
-/* C[M,N] = A[M,K] B[K,N]. Small products: B in panels of 2*LANES columns, up to 6 rows at a time in registers.
-   Large ones: the BLAS that torch brings, where it exports one. */
-#define LANES (32 / (int)sizeof(real))
+/* How products.py lays a matrix out: in blocks of DEEP rows, and in each of them panels of two vectors of columns. */
+#if defined(__AVX512F__)
+#define VECTOR_BYTES 64
+#define TALL 12
+#else
+#define VECTOR_BYTES 32
+#define TALL 6
+#endif
+#define DEEP 256
+#define LANES (VECTOR_BYTES / (int)sizeof(real))
 #define PANEL (2 * LANES)
-typedef real vec __attribute__((vector_size(32), aligned(sizeof(real))));
-typedef void (*blas_t)(const char *, const char *, const int *, const int *, const int *, const real *, const real *,
-                       const int *, const real *, const int *, const real *, real *, const int *);
+typedef real vec __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real))));
 static inline long panels(long N) { return (N + PANEL - 1) / PANEL; }
-static void pack(const real *B, real *P, long K, long N) {
-  for (long j = 0; j < N; j += PANEL) {
-    const long wide = N - j < PANEL ? N - j : PANEL;
-    for (long k = 0; k < K; k++) {
-      real *restrict p = P + j * K + k * PANEL;
-      const real *restrict b = B + k * N + j;
-      if (wide == PANEL) for (long l = 0; l < PANEL; l++) p[l] = b[l];
-      else for (long l = 0; l < PANEL; l++) p[l] = l < wide ? b[l] : ZERO;
-    }
-  }
-}
-static inline __attribute__((always_inline)) void tile(const int m, long K, const real *A, const real *P, real *C, long N, long wide) {
-  /* Unrolled by request: at -O2 the sums would live in memory, which makes the product half as fast. */
-  vec c[6][2];
-#pragma GCC unroll 6
-  for (int i = 0; i < m; i++) c[i][0] = c[i][1] = (vec){0};
-  for (long k = 0; k < K; k++) {
-    vec b0 = *(const vec *)(P + k * PANEL), b1 = *(const vec *)(P + k * PANEL + LANES);
-#pragma GCC unroll 6
-    for (int i = 0; i < m; i++) { real a = A[i * K + k]; c[i][0] += a * b0; c[i][1] += a * b1; }
-  }
-#pragma GCC unroll 6
-  for (int i = 0; i < m; i++) {
-    if (wide >= PANEL) { *(vec *)(C + i * N) = c[i][0]; *(vec *)(C + i * N + LANES) = c[i][1]; }
-    else for (int l = 0; l < wide; l++) C[i * N + l] = l < LANES ? c[i][0][l] : c[i][1][l - LANES];
-  }
-}
-static void small_product(long M, long N, long K, const real *A, const real *P, real *C) {
-  const long tiles = (M + 5) / 6;  /* of equal height: 8 rows as 4 + 4 keep the multipliers busier than 6 + 2 */
-  for (long j = 0; j < N; j += PANEL) {
-    const real *p = P + j * K; const long wide = N - j;
-    for (long q = 0; q < tiles; q++) {
-      const long i = M * q / tiles; const real *a = A + i * K; real *c = C + i * N + j;
-      switch (M * (q + 1) / tiles - i) {
-        case 6: tile(6, K, a, p, c, N, wide); break;
-        case 5: tile(5, K, a, p, c, N, wide); break;
-        case 4: tile(4, K, a, p, c, N, wide); break;
-        case 3: tile(3, K, a, p, c, N, wide); break;
-        case 2: tile(2, K, a, p, c, N, wide); break;
-        case 1: tile(1, K, a, p, c, N, wide); break;
-      }
-    }
-  }
-}
-static inline int is_large(long M, long N, long K) { return M >= 10 && (double)M * N * K > 150000.0; }
-static void product(blas_t blas, long M, long N, long K, const real *A, const real *B, const real *P, real *C) {
-  if (blas && is_large(M, N, K)) {
-    int m = (int)M, n = (int)N, k = (int)K; real one = ONE, zero = ZERO;
-    blas("N", "N", &n, &m, &k, &one, B, &n, A, &k, &zero, C, &n);
-  } else small_product(M, N, K, A, P, C);
-}
+static inline long chunk(long R) { return R >= CHUNK_ROWS ? 1 : CHUNK_ROWS / R; }
 static inline char *align64(char *p) { return (char *)(((unsigned long)p + 63) & ~63ul); }
 """
+CHUNK_ROWS = 48
+"""Rows that a product should have at least: four tiles of the tallest kind."""
 
 
 def prelude(dtype: torch.dtype) -> str:
-    kinds = "#include <math.h>\ntypedef unsigned char flag;\ntypedef long long whole;\n"
+    kinds = (
+        f"#include <math.h>\ntypedef unsigned char flag;\ntypedef long long whole;\n#define CHUNK_ROWS {CHUNK_ROWS}\n"
+    )
     return kinds + (_FLOAT if dtype is torch.float32 else _DOUBLE) + _COMMON

@@ -40,6 +40,10 @@ def load(source: str) -> ctypes.CDLL:
     library = fetch(key, lambda target: _compile(source, target, path, flags))
     try:
         return ctypes.CDLL(str(library))
+    except OSError:
+        library.unlink(missing_ok=True)  # it has the right digest and is not a library: made once more
+    try:
+        return ctypes.CDLL(str(fetch(key, lambda target: _compile(source, target, path, flags))))
     except OSError as error:
         raise Refused(f"the compiled C could not be loaded ({error})") from error
 

@@ -37,6 +37,13 @@ class Kernels:
         """Whether the kernels can be called for this dtype; compiles them the first time."""
         return not isinstance(self.library(dtype), Refused)
 
+    def loaded(self, dtype: torch.dtype) -> ctypes.CDLL:
+        """The library for this dtype; raises Refused where it cannot be compiled."""
+        library = self.library(dtype)
+        if isinstance(library, Refused):
+            raise library
+        return library
+
     def threads(self, rows: int, work: int) -> int:
         """How many shares `run` will make."""
         return len(shares(rows, work)) if rows else 1

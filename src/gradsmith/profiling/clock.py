@@ -46,6 +46,7 @@ class Timing:
     backward: list[float] = field(default_factory=list)
     forward_work: list[float] = field(default_factory=list)  # see device.work_clock
     backward_work: list[float] = field(default_factory=list)
+    disturbed: float = 0.0  # the share of the time in which others had the processor
 
     @property
     def both(self) -> list[float]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import itertools
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -74,6 +75,20 @@ class Event:
     @property
     def written_bytes(self) -> int:
         return 0 if self.is_view else sum(a.bytes for a in self.outputs)
+
+
+def cut_dimension(cuts: Sequence[Event]) -> int | None:
+    """The dimension along which operations such as `x[t]` or `x[:, t]` cut a tensor into parts; None where that is not one.
+
+    By where the parts lie in memory: the step from one to the next is the stride of that dimension.
+    """
+    whole = cuts[0].reads[0] if cuts and cuts[0].reads else None
+    if whole is None or any(not e.outputs or not e.reads or e.reads[0].storage != whole.storage for e in cuts):
+        return None
+    offsets = sorted({e.outputs[0].offset for e in cuts})
+    steps = {b - a for a, b in itertools.pairwise(offsets)}
+    found = [d for d, (size, stride) in enumerate(zip(whole.shape, whole.strides)) if size > 1 and {stride} == steps]
+    return found[0] if len(found) == 1 else None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +15,7 @@ from gradsmith.folding import fold
 from gradsmith.lab import Target, resolve
 from gradsmith.lab.process import device
 from gradsmith.lab.process.state import preserved
+from gradsmith.lab.process.waiting import kept_waiting
 from gradsmith.lab.triton.traffic import traffic_notes
 from gradsmith.profiling import attribution
 from gradsmith.profiling.bench import Bench
@@ -133,7 +136,10 @@ def _measured(bench: Bench, wishes: Wishes) -> Profile:
         wishes.say(f"one run takes {once:.2g} s; this will take about {_ROUNDS * once:.2g} s")
     else:
         wishes.say("timing")
+    waited, start = kept_waiting(os.getpid()), time.monotonic()
     timing, recordings = _in_turns(bench, wishes)
+    waited, took = kept_waiting(os.getpid()) - waited, time.monotonic() - start
+    timing.disturbed = min(1.0, waited / took) if took > 0 else 0.0
     if recordings[0].stopped and not trouble:
         notes.append(f"the attribution covers the part before it stopped: {recordings[0].stopped}")
     return _profile(bench, timing, recordings, wishes, trouble, notes)
@@ -179,6 +185,7 @@ def _profile(
         both=Spread.of(timing.both),
         rounds=len(timing.forward),
         best_s=min(timing.work, default=0.0),
+        disturbed=timing.disturbed,
         saved_bytes=recording.saved_bytes,
         peak_bytes=recording.peak_bytes,
         ops=attribution.by_op(recording.events, spent),

@@ -89,6 +89,7 @@ class Profile:
     bench: Bench | None = field(default=None, repr=False)
     plain: Plain | None = None
     inputs_from: InputsFrom = "given"
+    disturbed: float = 0.0  # the share of the measuring in which others had the processor
 
     @property
     def forward_s(self) -> float:
@@ -279,6 +280,7 @@ class Profile:
             },
             "seconds": {"forward": asdict(self.forward), "backward": asdict(self.backward), "both": asdict(self.both)},
             "rounds": self.rounds,
+            "disturbed": self.disturbed,
             "ops": {"forward": self.forward_ops, "backward": self.backward_ops, "allocations": self.allocations},
             "memory": {
                 "saved_bytes": self.saved_bytes,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gradsmith.findings import GradsmithError
+from gradsmith.lab.process.bond import die_with
 
 if TYPE_CHECKING:
     from gradsmith.lab import Target
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 def main() -> None:
     task: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     answer = Path(sys.argv[2])
+    die_with(task["parent"])
     try:
         _write(answer, _work(task, answer))
     except GradsmithError as error:

@@ -51,7 +51,10 @@ class Tape:
         return sum(call.count for call in self.of(cls))
 
     def check(self, **options: Any) -> Report:
-        """Check every Function on the tape; options are those of `gs.check`."""
+        """Check every Function on the tape; options are those of `gs.check`.
+
+        `budget` limits the seconds that all of it may take; `third_party=False` leaves out what installed packages bring.
+        """
         from gradsmith.checking.recorded import check_tape
 
         return check_tape(self, **options)

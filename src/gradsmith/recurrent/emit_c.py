@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import fx
 
-from gradsmith.native.c_prelude import prelude
+from gradsmith.native.c_prelude import CHUNK_ROWS, prelude
 
 from .emit_expr import c_type
 from .emit_step import Place, StepWriter
@@ -17,7 +17,13 @@ from .rows import Layout, elements, layout_of
 from .split import Split
 
 _SIZES = {"flag": 1, "whole": 8}
-_ARGUMENTS = "void **buf, const long *mask, long T, long B, long r0, long r1, long thread, char *work, blas_t blas"
+_ARGUMENTS = "void **buf, const long *mask, long T, long B, long r0, long r1, long thread, char *work, void *const *api"
+# The functions of native/products.py, compiled once for all plans.
+_PRODUCTS = """
+#define pack ((void (*)(const real *, real *, long, long))api[0])
+#define product ((void (*)(long, long, long, const real *, const real *, real *))api[1])
+#define product_over ((void (*)(long, long, long, long, long, const real *, const real *, real *, long))api[2])
+"""
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,7 @@ def _width(node: fx.Node, rows: int) -> int:
 
 def emit(parts: Split, dtype: torch.dtype) -> Emitted:
     forward_text, forward = _forward(parts, dtype)
-    text = prelude(dtype) + forward_text
+    text = prelude(dtype) + _PRODUCTS + forward_text
     backward = None
     if parts.joint.grad_state or parts.joint.grad_y:
         backward_text, backward = _backward(parts, dtype)
@@ -187,10 +193,10 @@ def _function(
             f"for (long j = 0; j < {total.width}; j++) {{ {total.base}[thread * {total.width} + j] += {local}[j]; {local}[j] = 0; }}"
         )
     weights = [writer.given[w].base for w in writer.weights]
-    text = "\n".join(body)
+    text = "\n".join([*body, *weights])
     used = [s for s in places.slots if re.search(rf"\b{s.name}\b", text)]
     real = dtype.itemsize
-    lines = [f"\nvoid {name}({_ARGUMENTS}) {{", "  const long R = r1 - r0;"]
+    lines = [f"\nvoid {name}({_ARGUMENTS}) {{", "  const long R = r1 - r0;", "  const long CHUNK = chunk(R);"]
     for k, slot in enumerate(used):
         kind = c_type(dtype_of(slot.node))
         lines.append(f"  {kind} *{slot.name} = ({kind} *)buf[{k}];")
@@ -202,12 +208,16 @@ def _function(
         lines.append(f"  work += R * {place.width} * sizeof({place.kind});")
         per_row += place.width * _SIZES.get(place.kind, real)
         fixed += 64
+    for place in writer.chunks:
+        lines.append(f"  real *{place.base} = (real *)(work = align64(work));")
+        lines.append(f"  work += CHUNK * R * {place.width} * sizeof(real);")
+        per_row += place.width * real
+        fixed += CHUNK_ROWS * place.width * real + 64
     for number, (base, weight) in enumerate(zip(weights, writer.weights)):
         k, n = shape_of(weight)
         lines.append(f"  real *P{number} = (real *)(work = align64(work));")
         lines.append(f"  work += panels({n}) * PANEL * {k} * sizeof(real);")
-        few = f"R * {writer.fewest_rows[weight]}"
-        lines.append(f"  if (!blas || !is_large({few}, {n}, {k})) pack({base}, P{number}, {k}, {n});")
+        lines.append(f"  pack({base}, P{number}, {k}, {n});")
         fixed += (n + 64) * k * real + 64
     for local, total in totals.items():
         lines.append(f"  real *{local} = (real *)(work = align64(work));")

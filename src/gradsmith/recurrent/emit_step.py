@@ -26,7 +26,7 @@ class Place:
     """Where a value lies: `base` is a C pointer; `slot` the time slot of it, or a word for what has no time."""
 
     base: str
-    slot: str  # a C expression of t | "row" | "flat" | "work" | "local"
+    slot: str  # a C expression of t | "row" | "flat" | "work" | "local" | "chunk" (the steps of a chunk, in scratch memory)
     width: int
     kind: str
     adds: bool = False
@@ -38,6 +38,8 @@ class Place:
             return f"{self.base} + r * {self.width}"
         if self.slot == "work":
             return f"{self.base} + (r - r0) * {self.width}"
+        if self.slot == "chunk":
+            return f"{self.base} + (t % CHUNK * R + (r - r0)) * {self.width}"
         return f"{self.base} + (({self.slot}) * B + r) * {self.width}"
 
     def at_first_row(self) -> str:
@@ -61,8 +63,8 @@ class StepWriter:
         for node, place in stores:
             self.stores.setdefault(node, []).append(place)
         self.work: list[Place] = []
+        self.chunks: list[Place] = []
         self.weights: list[fx.Node] = []
-        self.fewest_rows: dict[fx.Node, int] = {}
         self.uses = 0
         products = [n for n in nodes if n.target in MATRIX_PRODUCTS]
         computed = set(nodes)
@@ -87,6 +89,10 @@ class StepWriter:
         needed = self._read_in_other_loops()
         for node in [*products, *(n for n in self.scheduler.place if n not in self.sums), *views]:
             own = [p for p in self.stores.get(node, []) if not p.adds]
+            if node in products and not self.stores.get(node) and self._for_all_time(args_of(node)[0]):
+                self.where[node] = Place(f"Z{len(self.chunks)}", "chunk", self._width(node), self._kind(node))
+                self.chunks.append(self.where[node])
+                continue
             if own and node not in self.given:
                 self.where[node] = own[0]
             elif node in across or node in products:
@@ -99,6 +105,10 @@ class StepWriter:
                     self.where[node] = Place(f"l_{node.name}", "local", self._width(node), self._kind(node))
             elif self.scheduler.place[node].kind == "reduce":
                 self.scalars.add(node)
+
+    def _for_all_time(self, node: fx.Node) -> bool:
+        """Whether the value is there for every time step before the loop starts."""
+        return node in self.given and self.given[node].slot == "t" and node not in self.stores
 
     def _new_work(self, node: fx.Node) -> Place:
         place = Place(f"W{len(self.work)}", "work", self._width(node), self._kind(node))
@@ -163,9 +173,19 @@ class StepWriter:
         number = self.weights.index(b)
         k, n = shape_of(b)
         factor = shape_of(a)[0] // self.rows
-        self.fewest_rows[b] = min(factor, self.fewest_rows.get(b, factor))
-        target = self.where[node].at_first_row()
-        return f"product(blas, R * {factor}, {n}, {k}, {source.at_first_row()}, {self.given[b].base}, P{number}, {target});"
+        rows, place = f"R * {factor}", self.where[node]
+        if place.slot == "chunk":
+            return self._chunk(
+                f"{rows}, B * {factor}, {n}, {k}, {source.at_first_row()}, P{number}, {place.base}, {rows}"
+            )
+        if source.slot == place.slot == "t" and not any(user in self.where for user in node.users):
+            # Nobody in the loop reads the result, and the operand stays: several steps can be made up for at once.
+            target = f"{place.at_first_row()}, B * {factor}"
+            return self._chunk(f"{rows}, B * {factor}, {n}, {k}, {source.at_first_row()}, P{number}, {target}")
+        return f"product({rows}, {n}, {k}, {source.at_first_row()}, P{number}, {place.at_first_row()});"
+
+    def _chunk(self, arguments: str) -> str:
+        return f"if (t % CHUNK == 0) product_over(T - t < CHUNK ? T - t : CHUNK, {arguments});"
 
     def _phase(self, phase: int) -> list[str]:
         groups = self.schedule.groups(phase)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,8 @@ import torch
 from torch import Tensor, fx
 
 from gradsmith.native.compile import load
-from gradsmith.native.threads import blas, run_shares, shares
+from gradsmith.native.products import addresses, matmul
+from gradsmith.native.threads import run_shares, shares
 
 from .emit_c import Emitted, Kernel, shared_state
 from .emit_torch import emit_function
@@ -42,6 +44,7 @@ class Engine:
         self._prepare(parts, dtype)
         self.emitted = emitted
         library = load(emitted.source)
+        self.products = addresses(dtype)
         self.forward_loop = _function(library, "gs_forward")
         self.backward_loop = _function(library, "gs_backward") if emitted.backward else None
 
@@ -118,6 +121,7 @@ class Engine:
 
     # -- backward
 
+    @functools.cached_property
     def read_in_backward(self) -> list[bool]:
         """For every tensor of `Kept` in order, whether backward reads it; the others need not be held."""
         joint = self.parts.joint
@@ -258,6 +262,7 @@ class Engine:
             )
         return result
 
+    @functools.cached_property
     def gradients_present(self) -> list[bool]:
         """For x, state and params: whether backward returns a gradient."""
         joint = self.parts.joint
@@ -286,13 +291,15 @@ class Engine:
         rows = shares(batch, steps * batch * self._width(kernel)) if rows is None else rows
         pointers = (ctypes.c_void_p * max(1, len(buffers)))(*(b.data_ptr() for b in buffers))
         masks = (ctypes.c_long * max(1, len(mask)))(*mask)
-        address = blas(self.dtype)
 
         def call(thread: int, first: int, last: int) -> None:
             work = torch.empty(kernel.work_bytes(last - first), dtype=torch.uint8)
-            function(pointers, masks, steps, batch, first, last, thread, work.data_ptr(), address)
+            function(pointers, masks, steps, batch, first, last, thread, work.data_ptr(), self.products)
 
         run_shares(call, rows)
+
+
+_INSTEAD = {torch.ops.aten.mm.default: matmul}
 
 
 class _Stage:
@@ -306,7 +313,7 @@ class _Stage:
         self.inputs = [n for n in joint.graph.nodes if n in read]
         self.outputs = computed
         self.rows = {n: per_row(n, joint.rows) for n in self.inputs if layout_of(n, joint.rows) is Layout.ROWS}
-        self.function = emit_function(computed, self.inputs, self.outputs, joint.rows)
+        self.function = emit_function(computed, self.inputs, self.outputs, joint.rows, _INSTEAD)
 
     def run(self, values: dict[fx.Node, Tensor], rows: int) -> None:
         values.update(self.constants)

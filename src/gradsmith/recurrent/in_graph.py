@@ -138,7 +138,7 @@ def _arranged(engine: Engine, flat: list[Tensor], steps: int, keep: bool) -> lis
     y, last = engine.results(kept, steps)
     if not keep:
         return [*y, *(leaf.clone() for leaf in last)]
-    read = [tensor for tensor, wanted in zip(flat, engine.read_in_backward()) if wanted]
+    read = [tensor for tensor, wanted in zip(flat, engine.read_in_backward) if wanted]
     return [*(leaf.clone() for leaf in y), *(leaf.clone() for leaf in last), *read]
 
 
@@ -171,7 +171,7 @@ def _scan_fake(plan: int, x: list[Tensor], state: list[Tensor], params: list[Ten
     engine = _compiled[plan].engine
     flat = engine.forward_shapes(x, state, keep)
     y = [engine.empty_course(node, x[0].shape[0], x[0].shape[1]) for node in engine.parts.joint.y]
-    read = [tensor for tensor, wanted in zip(flat, engine.read_in_backward()) if wanted] if keep else []
+    read = [tensor for tensor, wanted in zip(flat, engine.read_in_backward) if wanted] if keep else []
     return [*y, *(torch.empty_like(leaf) for leaf in state), *read]
 
 
@@ -190,13 +190,13 @@ def _backward(ctx: Any, gradients: list[Tensor]) -> Any:
     saved = list(ctx.saved_tensors)
     n = n_x + n_state + n_params
     x, state, params, read = saved[:n_x], saved[n_x : n_x + n_state], saved[n_x + n_state : n], iter(saved[n:])
-    kept = [next(read) if wanted else x[0].new_empty(0) for wanted in engine.read_in_backward()]
+    kept = [next(read) if wanted else x[0].new_empty(0) for wanted in engine.read_in_backward]
     results = iter(
         torch.ops.gradsmith.recurrent_backward(
             ctx.plan, x, state, params, kept, gradients[:n_y], gradients[n_y : n_y + n_state]
         )
     )
-    found = [next(results) if present else None for present in engine.gradients_present()]
+    found = [next(results) if present else None for present in engine.gradients_present]
     return None, found[:n_x], found[n_x : n_x + n_state], found[n_x + n_state :], None
 
 

@@ -28,6 +28,7 @@ from .split import split
 from .structure import Flat, pieces_of
 from .surroundings import Surroundings, look_around
 from .trust import check
+from .weaving import weave_products
 
 _LOW = (torch.bfloat16, torch.float16)
 
@@ -196,6 +197,8 @@ def _plan_with(call: Call, rung: str, dtype: torch.dtype, rowwise: tuple[bool, .
     used = _used_only(joint, len(call.params.leaves))
     parts = split(joint, has_c_form, defer=rung != "c")
     choose_saved(parts, recompute=rung == "c")
+    if rung == "c":
+        weave_products(parts)
     plan = Plan(
         rung, parts=parts, rowwise=rowwise, seen_used=used, dtype=dtype, y_dtypes=y_dtypes, state_dtypes=state_dtypes
     )

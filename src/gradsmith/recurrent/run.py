@@ -37,6 +37,11 @@ def register(engine: Engine, number: int | None = None) -> int:
     return number
 
 
+def _watched() -> bool:
+    """Whether a mode wants to see operators go by (a profiler of operators, a tracer, a fake mode)."""
+    return bool(torch._C._len_torch_dispatch_stack()) or torch.compiler.is_compiling()
+
+
 def _forward(engine: int, x: list[Tensor], state: list[Tensor], params: list[Tensor], keep: bool) -> list[Tensor]:
     with torch.autocast("cpu", enabled=False):
         kept = _engines[engine].forward(x, state, params, keep)
@@ -91,7 +96,7 @@ def _backward_fake(
     grad_state: list[Tensor],
 ) -> list[Tensor]:
     likes = [*x, *state, *params]
-    return [torch.empty_like(like) for like, present in zip(likes, _engines[engine].gradients_present()) if present]
+    return [torch.empty_like(like) for like, present in zip(likes, _engines[engine].gradients_present) if present]
 
 
 _library.impl("recurrent_forward", _forward, "CompositeExplicitAutograd")
@@ -106,12 +111,13 @@ class RecurrentFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, engine: Engine, number: int, replay: Replay, n_x: int, n_state: int, *leaves: Tensor) -> Any:
         x, state, params = list(leaves[:n_x]), list(leaves[n_x : n_x + n_state]), list(leaves[n_x + n_state :])
-        flat = torch.ops.gradsmith.recurrent_forward(number, x, state, params, True)
+        call = torch.ops.gradsmith.recurrent_forward if _watched() else _forward
+        flat = call(number, x, state, params, True)
         kept = unpack(engine, flat)
         y, last = engine.results(kept, x[0].shape[0])
         last = [leaf.clone() for leaf in last]
         ctx.engine, ctx.number, ctx.replay, ctx.n_x, ctx.n_state, ctx.n_y = engine, number, replay, n_x, n_state, len(y)
-        ctx.save_for_backward(*leaves, *(tensor for tensor, read in zip(flat, engine.read_in_backward()) if read))
+        ctx.save_for_backward(*leaves, *(tensor for tensor, read in zip(flat, engine.read_in_backward) if read))
         ctx.mark_non_differentiable(*(leaf for leaf in (*y, *last) if not leaf.dtype.is_floating_point))
         return (*y, *last)
 
@@ -140,9 +146,10 @@ class RecurrentFunction(torch.autograd.Function):
             return (*nothing, *by_leaf)
         grad_y, grad_state = list(gradients[: ctx.n_y]), list(gradients[ctx.n_y :])
         nowhere = x[0].new_empty(0)
-        kept = [next(read) if is_read else nowhere for is_read in ctx.engine.read_in_backward()]
-        results = iter(torch.ops.gradsmith.recurrent_backward(ctx.number, x, state, params, kept, grad_y, grad_state))
-        return (*nothing, *(next(results) if present else None for present in ctx.engine.gradients_present()))
+        kept = [next(read) if is_read else nowhere for is_read in ctx.engine.read_in_backward]
+        call = torch.ops.gradsmith.recurrent_backward if _watched() else _backward
+        results = iter(call(ctx.number, x, state, params, kept, grad_y, grad_state))
+        return (*nothing, *(next(results) if present else None for present in ctx.engine.gradients_present))
 
 
 def run_engine(

@@ -48,7 +48,7 @@ def find(call: Call, name: str) -> Plan | None:
     try:
         found: dict[str, Any] = json.loads(data)
         plan = from_json(found, call.state.spec)
-    except Refused:
+    except (Refused, ValueError, KeyError, TypeError, AttributeError, IndexError):  # also what only looks like a plan
         return None
     assert plan.engine is not None
     plan.number = register(plan.engine)

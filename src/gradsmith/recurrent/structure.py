@@ -40,7 +40,12 @@ def pieces_of(spec: Any) -> Any:
     if spec.is_leaf():
         return None
     kind = spec.type if isinstance(spec.type, type) else None  # a named tuple's class is its context
-    return (kind, spec.context, *(pieces_of(child) for child in spec.children()))
+    return (kind, spec.context, *(pieces_of(child) for child in _children(spec)))
+
+
+def _children(spec: Any) -> Any:
+    """`TreeSpec` had a list of its parts, and has a method in newer versions."""
+    return spec.children() if hasattr(spec, "children") else spec.children_specs
 
 
 def describe(tensor: torch.Tensor) -> str:

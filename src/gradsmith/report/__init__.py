@@ -7,8 +7,10 @@ from typing import Any
 
 from gradsmith.catalog import nearest
 from gradsmith.findings import GradsmithError, Report
+from gradsmith.report.escaping import PROSE, presentable, without_commands
 
 FORMATS = ("full", "concise", "json", "sarif", "github", "junit", "html")
+_FOR_MACHINES = ("json", "sarif")  # JSON escapes by itself
 _ENDINGS = {".json": "json", ".sarif": "sarif", ".xml": "junit", ".html": "html", ".htm": "html"}
 
 
@@ -17,8 +19,10 @@ def render(report: Report, format: str, *, color: bool = False, **layout: Any) -
     if format not in FORMATS:
         raise GradsmithError(f"no format is called {format!r}; {nearest(format, FORMATS)}")
     module = importlib.import_module(f"gradsmith.report.{format}_format")
+    if format not in _FOR_MACHINES:
+        report = presentable(report, "" if format == "concise" else PROSE)
     text: str = module.render(report, color=color, **(layout if format == "full" else {}))
-    return text
+    return without_commands(text) if format in ("full", "concise") else text
 
 
 def format_for(path: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from gradsmith.findings import Report
 from gradsmith.report.explored import right_where
 from gradsmith.report.place import place, shown_path
+from gradsmith.report.verdicts import word
 
 
 def render(report: Report, *, color: bool = False) -> str:
     lines = [f"{place(f)}: {f.severity}[{f.code} {f.rule}] {f.message}" for f in report.findings]
     lines += [f"{shown_path(s.path)}: skipped: {s.reason}" for s in report.skipped]
-    lines += [f"{s.name}: {s.verdict}: {words}" for s in report.subjects if (words := right_where(s))]
+    lines += [f"{s.name}: {word(s.verdict)}: {words}" for s in report.subjects if (words := right_where(s))]
     return "\n".join([*lines, report.closing_line()]) + "\n"

@@ -8,21 +8,22 @@ from collections.abc import Sequence
 from gradsmith.findings import RANK, Finding, Report, Subject, plural
 from gradsmith.report import source_view
 from gradsmith.report.conditions_table import table
-from gradsmith.report.coverage import listed, not_reached
-from gradsmith.report.explored import below, right_where
-from gradsmith.report.kinds import told_once
+from gradsmith.report.coverage import listed
+from gradsmith.report.kinds import notes_together, told_once
 from gradsmith.report.layout import PLAIN, wrapped
 from gradsmith.report.place import place, shown_path
+from gradsmith.report.rule_pages import page_address
 from gradsmith.report.style import Style
+from gradsmith.report.verdicts import verdicts, word
 
-_VERDICT = {"verified": "green", "refuted": "red", "unverified": "yellow", "skipped": "dim"}
-_WORD = {"unverified": "not verified"}
 _MOST_PLACES = 3
 _MOST_REASONS = 8
 
 
-def render(report: Report, *, color: bool = False, width: int = PLAIN, verbose: bool = False) -> str:
-    style = Style(color)
+def render(
+    report: Report, *, color: bool = False, width: int = PLAIN, verbose: bool = False, links: bool = False
+) -> str:
+    style = Style(color, links)
     findings = _ordered(report.findings if verbose else told_once(report.findings))
     blocks = [_finding(f, style, width) for f in findings if verbose or f.severity != "info"]
     if not verbose:
@@ -33,9 +34,10 @@ def render(report: Report, *, color: bool = False, width: int = PLAIN, verbose: 
     blocks += [_steps(s, width) for s in report.subjects if s.measured.get("steps")]
     blocks += [listed(s, style, width) for s in report.subjects]
     if report.subjects:
-        blocks.append([line for s in report.subjects for line in _verdict(s, style, width)])
+        blocks.append(verdicts(report.subjects, style, width, verbose=verbose))
     blocks.append(table(report.subjects, style, width, verbose=verbose))
-    blocks.append([line for note in report.notes for line in wrapped(f"note: {note}", width, indent="  ")])
+    notes = report.notes if verbose else notes_together(report.notes, [s.name for s in report.subjects])
+    blocks.append([line for note in notes for line in wrapped(f"note: {note}", width, indent="  ")])
     blocks.append([style.bold(line) for line in _closing(report, width)])
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
@@ -50,7 +52,7 @@ def _finding(finding: Finding, style: Style, width: int) -> list[str]:
     name = f"{finding.rule}/{finding.cause}" if finding.cause else finding.rule
     blame = f" (a defect of {finding.blame}, not of your code)" if finding.blame != "user" else ""
     lines = wrapped(f"{severity}[{finding.code} {name}]{blame} {finding.message}", width, indent="    ")
-    lines[0] = style.paint(severity, source_view.MARK[severity]) + lines[0].removeprefix(severity)
+    lines[0] = _headed(lines[0], severity, finding, style)
     lines += source_view.shown(finding, style, width)
     if finding.advice:
         lines += _labelled("help", finding.advice, style.paint("help:", "green"), width)
@@ -61,6 +63,13 @@ def _finding(finding: Finding, style: Style, width: int) -> list[str]:
     if finding.reproduce and "check" in finding.lenses and 0 < len(finding.reproduce.inputs) < width - 20:
         lines.append(f"  {style.dim('inputs:')} {finding.reproduce.inputs}")
     return lines
+
+
+def _headed(line: str, severity: str, finding: Finding, style: Style) -> str:
+    """The first line with the severity in its colour, and the code as a link to the page of its rule."""
+    code = style.link(style.bold(finding.code), page_address(finding.rule)) if finding.code else ""
+    rest = line.removeprefix(f"{severity}[{finding.code}")
+    return f"{style.paint(severity, source_view.MARK[severity])}[{code}{rest}"
 
 
 def _labelled(label: str, text: str, painted: str, width: int) -> list[str]:
@@ -81,7 +90,7 @@ def _remark(code: str, rule: str, those: list[Finding], style: Style, width: int
     if len(those) == 1:
         return _finding(first, style, width)
     lines = wrapped(f"info[{code} {rule}] ({len(those)} times) {first.message}", width, indent="    ")
-    lines[0] = style.paint("info", source_view.MARK["info"]) + lines[0].removeprefix("info")
+    lines[0] = _headed(lines[0], "info", first, style)
     places = list(dict.fromkeys(place(f) for f in those))
     more = [f"and {len(places) - _MOST_PLACES} more; -v shows all"] if len(places) > _MOST_PLACES else []
     lines += [f"  {style.dim('-->')} {where}" for where in places[:_MOST_PLACES]]
@@ -89,28 +98,6 @@ def _remark(code: str, rule: str, those: list[Finding], style: Style, width: int
     if first.advice:
         lines += _labelled("help", first.advice, style.paint("help:", "green"), width)
     return lines
-
-
-def verdict_line(subject: Subject) -> str:
-    """`refuted  Swish [declared inputs]: wrong-gradient`; of a verified one, where else it is right, and what it assumes."""
-    origin = f" [{subject.inputs_from} inputs]" if subject.inputs_from != "none" else ""
-    words = "; ".join(filter(None, (subject.reason, right_where(subject))))
-    reason = f": {words}" if words else ""
-    meant = f" ({subject.gradient} gradient)" if subject.gradient != "exact" else ""
-    word = _WORD.get(subject.verdict, subject.verdict)
-    return f"{word:<12}  {subject.name}{meant}{origin}{reason}"
-
-
-def _verdict(subject: Subject, style: Style, width: int) -> list[str]:
-    lines = wrapped(verdict_line(subject), width, indent=" " * 14)
-    word = _WORD.get(subject.verdict, subject.verdict)
-    lines[0] = style.paint(word, _VERDICT[subject.verdict]) + lines[0].removeprefix(word)
-    told = [
-        line
-        for text in (*below(subject), *not_reached(subject))
-        for line in wrapped(text.strip(), width, first=" " * 14, indent=" " * 14)
-    ]
-    return [*lines, *told]
 
 
 def _closing(report: Report, width: int) -> list[str]:
@@ -138,5 +125,5 @@ def _steps(subject: Subject, width: int) -> list[str]:
         lines += [line for seen in step["seen"] for line in wrapped(seen, width, first=" " * 7, indent=" " * 9)]
         if step["advice"]:
             lines += wrapped(f"try: {step['advice']}", width, first=" " * 7, indent=" " * 12)
-    lines.append(f"  {len(subject.measured['steps']) + 1}. the verdict: {subject.verdict}")
+    lines.append(f"  {len(subject.measured['steps']) + 1}. the verdict: {word(subject.verdict)}")
     return lines

@@ -1,28 +1,40 @@
-"""Workflow commands: GitHub Actions shows each finding beside the line of the pull request it stands on."""
+"""Workflow commands: GitHub Actions shows findings beside the line of the pull request it stands on."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gradsmith.findings import Finding, Report
+from gradsmith.findings import RANK, Finding, Report, Subject
+from gradsmith.report.escaping import escaped, without_commands
 from gradsmith.report.place import place, shown_path
 
 _COMMAND = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def render(report: Report, *, color: bool = False) -> str:
-    lines = [_finding(f) for f in report.findings]
+    """One annotation for each subject, with its worst finding; errors first. GitHub shows only the first ten of a step."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in report.findings:
+        alone = finding.line if finding.function is None else None
+        groups.setdefault((finding.path, finding.cell, finding.function, alone), []).append(finding)
+    told = [sorted(those, key=lambda f: RANK[f.severity or "info"]) for those in groups.values()]
+    told.sort(key=lambda those: RANK[those[0].severity or "info"])
+    lines = [_annotation(those) for those in told]
     lines += [f"::warning {_properties({'file': shown_path(s.path)})}::{_data(s.reason)}" for s in report.skipped]
-    for subject in report.subjects:
-        if subject.verdict == "unverified":
-            where = {"file": shown_path(subject.path), "line": subject.line} if subject.path else {}
-            lines.append(
-                f"::warning {_properties(where)}::{_data(f'{subject.name} is not verified: {subject.reason}')}"
-            )
-    return "\n".join([*lines, report.closing_line()]) + "\n"
+    named = {finding.function for finding in report.findings}
+    open_ends = [s for s in report.subjects if s.verdict == "unverified" and not s.known and s.name not in named]
+    lines += [_open(subject) for subject in open_ends]
+    return "\n".join([*lines, without_commands(escaped(report.closing_line()))]) + "\n"
 
 
-def _finding(finding: Finding) -> str:
+def _open(subject: Subject) -> str:
+    where = {"file": shown_path(subject.path), "line": subject.line} if subject.path else {}
+    return f"::warning {_properties(where)}::{_data(f'{subject.name} is not verified: {subject.reason}')}"
+
+
+def _annotation(findings: list[Finding]) -> str:
+    """The first of these findings, which are about one subject; the others by name."""
+    finding, *others = findings
     properties: dict[str, object] = {"title": f"gradsmith ({finding.code})"}
     # Lines of a notebook's cell are no lines of its file; the message names them instead.
     in_file = finding.path is not None and finding.cell is None
@@ -39,6 +51,9 @@ def _finding(finding: Finding) -> str:
     text = f"{place(finding)}: {finding.rule}: {finding.message}"
     if finding.advice:
         text += f"\n{finding.advice}"
+    if others:
+        rules = ", ".join(f"{other.rule} (line {other.line})" if other.line else other.rule for other in others)
+        text += f"\nAlso here: {rules}."
     return f"::{_COMMAND[finding.severity or 'info']} {_properties(properties)}::{_data(text)}"
 
 

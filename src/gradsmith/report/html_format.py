@@ -8,6 +8,7 @@ from typing import Any
 
 from gradsmith.about import FOLDER, VERSION
 from gradsmith.findings import GradsmithError, Report
+from gradsmith.report.escaping import escaped_in, presentable
 from gradsmith.report.page.cards import Card, cards_of, profile_card
 from gradsmith.report.place import shown_path
 
@@ -18,12 +19,13 @@ _MARKS = {"works": "yes", "fails": "FAILS", "not supported": "no", "not tried": 
 def render(report: Report, *, color: bool = False) -> str:
     """The report as a page of its own."""
     skipped = [(shown_path(each.path), each.reason) for each in report.skipped]
+    report = presentable(report)
     return _page(cards_of(report), report.closing_line(), report.notes, skipped)
 
 
 def render_profiles(profiles: Sequence[Mapping[str, Any]]) -> str:
     """Profiles, as their JSON has them, as a page of its own."""
-    cards = [profile_card(profile, number) for number, profile in enumerate(profiles)]
+    cards = [profile_card(escaped_in(profile), number) for number, profile in enumerate(profiles)]
     return _page(cards, f"{len(cards)} profiled", [], [])
 
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as xml
 from collections.abc import Iterable
 
 from gradsmith.findings import Finding, Report, Subject
+from gradsmith.report.escaping import PROSE, escaped
 from gradsmith.report.place import place, shown_path
-
-# What XML 1.0 cannot hold, not even escaped: control characters (terminal colours in a message) and half surrogates.
-_UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render(report: Report, *, color: bool = False) -> str:
@@ -49,6 +46,7 @@ def _finding(finding: Finding) -> xml.Element:
 
 def _subject(subject: Subject) -> xml.Element:
     kind = {"refuted": "failure", "unverified": "error", "skipped": "skipped"}.get(subject.verdict)
+    kind = "skipped" if subject.known else kind
     case = _case(subject.name, kind, subject.reason, subject.reason, subject.verdict)
     case.set("classname", "gradsmith.check")
     return case
@@ -79,4 +77,4 @@ def _totals(suites: list[xml.Element]) -> dict[str, str]:
 
 
 def _fit(text: str) -> str:
-    return _UNFIT.sub("�", text)
+    return escaped(text, PROSE)

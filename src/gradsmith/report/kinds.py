@@ -35,3 +35,17 @@ def _one(members: Sequence[Finding]) -> Finding:
     message = f"{len(members)} Functions of a kind: {first.evidence[KIND]}. They are {names}."
     advice = f"{first.advice} A comment at a class that they all derive from counts for all of them."
     return replace(first, message=message, advice=advice, snippet="", reproduce=None, symptoms=())
+
+
+def notes_together(notes: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The notes as they are shown: `Swish: WHAT: details` of three subjects or more is told once, with their number."""
+    about: dict[str, list[str]] = {}
+    for note in notes:
+        name, _, rest = note.partition(": ")
+        what, colon, _ = rest.partition(": ")
+        if name in names and colon:
+            about.setdefault(what, []).append(note)
+    many = {what: found for what, found in about.items() if len(found) >= _FEWEST}
+    hidden = {note: what for what, found in many.items() for note in found}
+    first = {found[0]: f"{len(found)} subjects: {what} (-v shows each)" for what, found in many.items()}
+    return [first.get(note, note) for note in notes if note not in hidden or note in first]

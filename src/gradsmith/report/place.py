@@ -5,10 +5,16 @@ from __future__ import annotations
 import os
 
 from gradsmith.findings import Finding
+from gradsmith.report.escaping import escaped
 
 
 def shown_path(path: str) -> str:
-    """Relative to the current folder where that is shorter, with forward slashes."""
+    """Relative to the current folder where that is shorter, with forward slashes; fit to be printed."""
+    return escaped(relative_path(path))
+
+
+def relative_path(path: str) -> str:
+    """The same as it is, for those who open it."""
     try:
         relative = os.path.relpath(os.path.realpath(path))
     except (ValueError, OSError):

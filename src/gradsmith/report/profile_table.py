@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gradsmith.report.escaping import escaped_in, without_commands
+from gradsmith.report.layout import PLAIN, cut, wrapped
 from gradsmith.report.place import shown_path
 from gradsmith.report.style import Style
 
 _BAR = 20
-_WIDTH = 110
 _LINES = 8
 _SAVED = 6
+_DISTURBED = 0.5
 _MARK = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 
-def render(profile: Mapping[str, Any], *, color: bool = False) -> str:
-    style = Style(color)
-    blocks = [_head(profile, style), _findings(profile, style), _by_line(profile, style), _by_op(profile, style)]
-    blocks += [_memory(profile, style), _growth(profile, style), _remedies(profile, style), _notes(profile)]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+def render(profile: Mapping[str, Any], *, color: bool = False, width: int = PLAIN) -> str:
+    style, profile = Style(color), escaped_in(profile)
+    blocks = [_head(profile, style, width), _findings(profile, style, width)]
+    blocks += [_by_line(profile, style, width), _by_op(profile, style)]
+    blocks += [
+        _memory(profile, style),
+        _growth(profile, style),
+        _remedies(profile, style, width),
+        _notes(profile, width),
+    ]
+    return without_commands("\n\n".join(block for block in blocks if block) + "\n")
+
+
+def too_busy(profile: Mapping[str, Any]) -> bool:
+    """Whether two clocks disagree so much that neither is to be told: others had the processor for half of the time."""
+    return bool(profile.get("disturbed", 0.0) > _DISTURBED)
 
 
 def duration(seconds: float) -> str:
@@ -60,12 +72,18 @@ def bar(share: float) -> str:
     return ("#" * round(_BAR * min(1.0, share))).ljust(_BAR)
 
 
-def _head(profile: Mapping[str, Any], style: Style) -> str:
+def _head(profile: Mapping[str, Any], style: Style, width: int) -> str:
     subject, seconds, limits = profile["subject"], profile["seconds"], profile["limits"]
     place = f"  {shown_path(subject['path'])}:{subject['line']}" if subject["path"] else ""
     rows = [f"{style.bold(subject['name'])}{style.dim(place)}"]
-    rows.append(f"  {'inputs':<9} {subject['inputs_from']:>9}  {subject['inputs']}")
-    for phase in ("forward", "backward"):
+    rows += wrapped(
+        f"{subject['inputs_from']:>9}  {subject['inputs']}", width, first=f"  {'inputs':<9} ", indent=" " * 23
+    )
+    busy = too_busy(profile)
+    if busy:
+        said = f"not told: others had the processor for {profile['disturbed']:.0%} of the time; run it again when they have not"
+        rows += wrapped(said, width, first=f"  {'time':<9}  ", indent=" " * 13)
+    for phase in () if busy else ("forward", "backward"):
         spread, ops = seconds[phase], profile["ops"][phase]
         if spread["median"]:
             low, high = duration(spread["low"]), duration(spread["high"])
@@ -74,24 +92,37 @@ def _head(profile: Mapping[str, Any], style: Style) -> str:
     rows.append(
         f"  {'memory':<9} {size(memory['saved_bytes']):>9}  saved for backward, peak {size(memory['peak_bytes'])}"
     )
-    rows.append(
-        f"  {'limits':<9} {limits['bandwidth_share']:>8.0%}   of memory bandwidth, "
-        f"{limits['arithmetic_share']:.0%} of arithmetic, {limits['python_share']:.0%} Python and dispatch"
+    rows += (
+        []
+        if busy
+        else [
+            (
+                f"  {'limits':<9} {limits['bandwidth_share']:>8.0%}   of memory bandwidth, "
+                f"{limits['arithmetic_share']:.0%} of arithmetic, {limits['python_share']:.0%} Python and dispatch"
+            )
+        ]
     )
     return "\n".join(rows)
 
 
-def _findings(profile: Mapping[str, Any], style: Style) -> str:
-    rows = []
+def _findings(profile: Mapping[str, Any], style: Style, width: int) -> str:
+    rows: list[str] = []
     for f in profile["findings"]:
-        mark = style.paint(f["severity"], _MARK[f["severity"]])
-        rows.append(_wrapped(f"{mark}[{f['code']} {f['rule']}] {f['message']}"))
+        lines = wrapped(f"{f['severity']}[{f['code']} {f['rule']}] {f['message']}", width, indent="    ")
+        rows += [style.paint(f["severity"], _MARK[f["severity"]]) + lines[0].removeprefix(f["severity"]), *lines[1:]]
         if f["path"] and f["line"]:
             rows.append(f"  {style.dim('-->')} {shown_path(f['path'])}:{f['line']}  {style.dim(f['snippet'].strip())}")
         if f["advice"]:
-            rows.append(_wrapped(f"  {style.paint('help:', 'green')} {f['advice']}{_expected(f['evidence'])}"))
-        rows += [_wrapped(f"  {style.dim('also:')} [{s['rule']}] {s['message']}") for s in f["symptoms"]]
+            gain = "" if too_busy(profile) else _expected(f["evidence"])
+            rows += _labelled("help:", f"{f['advice']}{gain}", style.paint("help:", "green"), width)
+        for s in f["symptoms"]:
+            rows += _labelled("also:", f"[{s['rule']}] {s['message']}", style.dim("also:"), width)
     return "\n".join(rows)
+
+
+def _labelled(label: str, text: str, painted: str, width: int) -> list[str]:
+    first, *rest = wrapped(text, width, first=f"  {label} ", indent=" " * 8)
+    return [first.replace(label, painted, 1), *rest]
 
 
 def _expected(evidence: Mapping[str, Any]) -> str:
@@ -105,12 +136,13 @@ def _expected(evidence: Mapping[str, Any]) -> str:
     return f" Expected gain: {gain:.1f}x ({low:.1f} to {high:.1f})." if high > low else f" Expected gain: {gain:.1f}x."
 
 
-def _by_line(profile: Mapping[str, Any], style: Style) -> str:
-    rows = [
-        f"  {bar(use['share'])} {use['share']:>4.0%}  {Path(use['path']).name}:{use['line']:<5} "
-        f"{duration(use['forward_s'] + use['backward_s']):>8}  {use['text'][:60]}"
-        for use in profile["by_line"][:_LINES]
-    ]
+def _by_line(profile: Mapping[str, Any], style: Style, width: int) -> str:
+    busy = too_busy(profile)
+    rows = []
+    for use in profile["by_line"][:_LINES]:
+        time = "" if busy else f"{duration(use['forward_s'] + use['backward_s']):>8}  "
+        head = f"  {bar(use['share'])} {use['share']:>4.0%}  {Path(use['path']).name}:{use['line']:<5} {time}"
+        rows.append(head + cut(use["text"], max(8, min(60, width - len(head))))[0])
     return "\n".join([style.bold("where the time goes, by line (with its part of backward)"), *rows]) if rows else ""
 
 
@@ -168,21 +200,19 @@ def _number(value: Any) -> float:
     return round(float(value), 1) if isinstance(value, (int, float)) else 0.0
 
 
-def _remedies(profile: Mapping[str, Any], style: Style) -> str:
+def _remedies(profile: Mapping[str, Any], style: Style, width: int) -> str:
+    """What was tried, with its gain; what did not apply is told in one sentence."""
     rows = []
     for r in profile["remedies"]:
         if r["gain"] is None:
-            rows.append(f"  {'-':>8}  {r['name']}: {r['note']}")
             continue
         gain = r["gain"]
         memory = f", saves {size(r['saved_bytes'])} for backward" if r["saved_bytes"] is not None else ""
         rows.append(f"  {gain['value']:>7.2f}x  {r['name']} ({gain['low']:.2f} - {gain['high']:.2f}){memory}")
-    return "\n".join([style.bold("tried: how many times faster"), *rows]) if rows else ""
+    unfit = "; ".join(f"{r['name']} ({r['note']})" for r in profile["remedies"] if r["gain"] is None)
+    told = wrapped(f"does not apply: {unfit}", width, first="  ", indent="    ") if unfit else []
+    return "\n".join([style.bold("tried: how many times faster"), *rows, *told]) if rows or told else ""
 
 
-def _notes(profile: Mapping[str, Any]) -> str:
-    return "\n".join(f"note: {note}" for note in profile["notes"])
-
-
-def _wrapped(text: str) -> str:
-    return textwrap.fill(text, _WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+def _notes(profile: Mapping[str, Any], width: int) -> str:
+    return "\n".join(line for note in profile["notes"] for line in wrapped(f"note: {note}", width, indent="  "))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,15 +11,25 @@ from typing import Any
 from urllib.parse import quote
 
 from gradsmith.catalog import Rule, families, rules
-from gradsmith.findings import Edit, Finding, Report
-from gradsmith.report.place import shown_path
+from gradsmith.findings import Edit, Finding, Report, Subject
+from gradsmith.report.escaping import strict_unicode
+from gradsmith.report.place import relative_path, shown_path
+from gradsmith.report.rule_pages import CRAFT, as_markdown, help_uri
 
 SCHEMA_URI = "https://json.schemastore.org/sarif-2.1.0.json"
+_NOT_VERIFIED: dict[str, Any] = {
+    "id": "not-verified",
+    "name": "not-verified",
+    "shortDescription": {"text": "A custom gradient could not be verified, and the reason why"},
+    "help": {"text": "Give inputs that work, or declare what the gradient is meant to be; the message says which."},
+    "helpUri": CRAFT,
+    "defaultConfiguration": {"level": "note"},
+}
 _LEVEL = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def render(report: Report, *, color: bool = False) -> str:
-    return json.dumps(as_dict(report), indent=2, allow_nan=False) + "\n"
+    return json.dumps(strict_unicode(as_dict(report)), indent=2, allow_nan=False) + "\n"
 
 
 def as_dict(report: Report) -> dict[str, Any]:
@@ -31,7 +42,7 @@ def as_dict(report: Report) -> dict[str, Any]:
         "name": "gradsmith",
         "version": VERSION,
         "semanticVersion": VERSION,
-        "rules": [_rule(rule) for rule in table],
+        "rules": [*(_rule(rule) for rule in table), _NOT_VERIFIED],
     }
     seen: Counter[str] = Counter()
     run = {
@@ -39,7 +50,10 @@ def as_dict(report: Report) -> dict[str, Any]:
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {"SRCROOT": {"uri": Path.cwd().as_uri().rstrip("/") + "/"}},
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": list(_notifications(report))}],
-        "results": [_result(f, index, seen) for f in report.findings],
+        "results": [
+            *(_result(f, index, seen) for f in report.findings),
+            *(_open(s, len(table), seen) for s in report.subjects if s.verdict == "unverified" and not s.known),
+        ],
     }
     return {"$schema": SCHEMA_URI, "version": "2.1.0", "runs": [run]}
 
@@ -50,7 +64,8 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "name": rule.name,
         "shortDescription": {"text": rule.title},
         "fullDescription": {"text": rule.section("What it finds") or rule.title},
-        "help": {"text": rule.section("Why it matters") or rule.title},
+        "help": {"text": rule.section("Why it matters") or rule.title, "markdown": as_markdown(rule)},
+        "helpUri": help_uri(rule),
         "defaultConfiguration": {"level": _LEVEL[rule.severity]},
         "properties": {
             "tags": [rule.family, families()[rule.family][1]],
@@ -58,6 +73,25 @@ def _rule(rule: Rule) -> dict[str, Any]:
             "state": rule.state,
         },
     }
+
+
+def _open(subject: Subject, index: int, seen: Counter[str]) -> dict[str, Any]:
+    """A subject that is neither right nor wrong for all that is known: a note, so that nobody takes silence for a pass."""
+    result: dict[str, Any] = {
+        "ruleId": _NOT_VERIFIED["id"],
+        "ruleIndex": index,
+        "level": "note",
+        "message": {"text": f"{subject.name} is not verified: {subject.reason or 'no reason is known'}"},
+    }
+    if subject.path is not None:
+        place: dict[str, Any] = {"artifactLocation": _artifact(subject.path)}
+        if subject.line is not None:
+            place["region"] = {"startLine": subject.line}
+        result["locations"] = [{"physicalLocation": place, "logicalLocations": [{"fullyQualifiedName": subject.name}]}]
+    key = f"not-verified {shown_path(subject.path or '')} {subject.name}"
+    seen[key] += 1
+    result["partialFingerprints"] = {"gradsmith/v1": f"{key}:{seen[key]}"}
+    return result
 
 
 def _result(finding: Finding, index: dict[str, int], seen: Counter[str]) -> dict[str, Any]:
@@ -92,10 +126,10 @@ def _result(finding: Finding, index: dict[str, int], seen: Counter[str]) -> dict
 
 
 def _artifact(path: str) -> dict[str, str]:
-    shown = shown_path(path).replace("\\", "/")
+    shown = relative_path(path).replace("\\", "/")
     if Path(shown).is_absolute():
         return {"uri": Path(shown).as_uri()}
-    return {"uri": quote(shown), "uriBaseId": "SRCROOT"}
+    return {"uri": quote(os.fsencode(shown)), "uriBaseId": "SRCROOT"}
 
 
 def _region(finding: Finding) -> dict[str, Any]:
@@ -136,6 +170,3 @@ def _notifications(report: Report) -> Iterable[dict[str, Any]]:
         }
     for note in report.notes:
         yield {"level": "note", "message": {"text": note}}
-    for subject in report.subjects:
-        if subject.verdict == "unverified":
-            yield {"level": "warning", "message": {"text": f"{subject.name} is not verified: {subject.reason}"}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradsmith.findings import Edit, Finding
+from gradsmith.report.escaping import escaped
 from gradsmith.report.layout import cut
 from gradsmith.report.place import place
 from gradsmith.report.style import Style
@@ -10,6 +11,7 @@ from gradsmith.source.loaded import line_of
 
 MARK = {"error": "red", "warning": "yellow", "info": "cyan"}
 _AROUND = 2
+_LONGEST = 200  # lines that a repair may reach over and still be shown
 
 
 def shown(finding: Finding, style: Style, width: int) -> list[str]:
@@ -24,15 +26,18 @@ def shown(finding: Finding, style: Style, width: int) -> list[str]:
     digits = len(str(max(around, default=finding.line)))
     shift = min((len(t) - len(t.lstrip()) for t in around.values() if t.strip()), default=0)
     room = max(width - digits - 5, 8)
-    for number, line in around.items():
-        column = (finding.column or 0) - shift
-        code, left = cut(line[shift:].rstrip(), room, column if number == finding.line else 0)
+    for number, raw in around.items():
+        # Where a character is shown by its number, what follows stands further right.
+        line, start = escaped(raw[shift:].rstrip(), "\t"), (finding.column or 0)
+        column = len(escaped(raw[shift:start], "\t")) if number == finding.line else 0
+        code, left = cut(line, room, column)
         lines.append(f"  {number:>{digits}} | {code}".rstrip())
         if number == finding.line:
-            start = max(0, column - left)
-            carets = "^" * max(1, min(_span(finding, text), room - start))
+            span = len(escaped(raw[start : start + max(0, _span(finding, text))], "\t"))
+            before = max(0, column - left)
+            carets = "^" * max(1, min(span, room - before))
             mark = style.paint(carets, MARK[finding.severity or "info"])
-            lines.append(f"  {' ' * digits} | {' ' * start}{mark}")
+            lines.append(f"  {' ' * digits} | {' ' * before}{mark}")
     return [*lines, *_diff(finding, style, digits, shift, room)]
 
 
@@ -64,13 +69,33 @@ def _diff(finding: Finding, style: Style, digits: int, shift: int, room: int) ->
         return []
     numbers = [n for edit in finding.edits for n in range(edit.line, edit.end_line + 1)]
     before = {n: line_of(finding.path, n).rstrip("\n") for n in range(min(numbers), max(numbers) + 1)}
-    if len(before) > 2 * _AROUND + 1 or not any(before.values()):
+    if len(before) > _LONGEST or not any(before.values()):
         return []
     after = _edited(before, finding.edits)
     margin = " " * digits
-    gone = [style.paint(f"  {margin} - {cut(line[shift:], room)[0]}", "red") for line in before.values()]
-    new = [style.paint(f"  {margin} + {cut(line[shift:], room)[0]}", "green") for line in after if line.strip()]
+    if len(before) > 2 * _AROUND + 1:
+        return _hunks(list(before.values()), after, style, margin, shift, room)
+    gone = [style.paint(f"  {margin} - {_code(line[shift:], room)}", "red") for line in before.values()]
+    new = [style.paint(f"  {margin} + {_code(line[shift:], room)}", "green") for line in after if line.strip()]
     return [*gone, *new]
+
+
+def _code(line: str, room: int) -> str:
+    return cut(escaped(line, "\t"), room)[0]
+
+
+def _hunks(before: list[str], after: list[str], style: Style, margin: str, shift: int, room: int) -> list[str]:
+    """Only the lines that change, where an edit reaches from forward to backward."""
+    from difflib import SequenceMatcher
+
+    lines: list[str] = []
+    for tag, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag == "equal":
+            lines += [f"  {margin}   ..."] if lines and b < len(before) else []
+            continue
+        lines += [style.paint(f"  {margin} - {_code(t[shift:], room)}".rstrip(), "red") for t in before[a:b]]
+        lines += [style.paint(f"  {margin} + {_code(t[shift:], room)}".rstrip(), "green") for t in after[c:d]]
+    return lines
 
 
 def _edited(before: dict[int, str], edits: tuple[Edit, ...]) -> list[str]:

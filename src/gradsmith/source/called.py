@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gradsmith.source.annotations import TENSOR
+from gradsmith.source.behind import body_called
 from gradsmith.source.memory import Write
 from gradsmith.source.walk import nodes_under
 
@@ -74,23 +75,6 @@ def _may_stand_here(method: Method, func: ast.expr) -> bool:
         return func.id not in file.imports.names and not hasattr(builtins, func.id) and f"def {func.id}(" in file.text
     around = method.file.parents.get(method.node) if isinstance(func, ast.Attribute) else None
     return isinstance(around, ast.ClassDef) and ast.unparse(func).startswith(f"{around.name}.")
-
-
-def body_called(method: Method, func: ast.expr) -> ast.FunctionDef | None:
-    """The function that is called, where it stands in this file: nested, at the top, or beside the method."""
-    if isinstance(func, ast.Name):
-        local = method.definitions(func)
-        if local:
-            found = local[0].node if len(local) == 1 and local[0].how == "def" else None
-            return found if isinstance(found, ast.FunctionDef) else None
-        return None if func.id in method.file.imports.names else method.file.function_named(func.id)
-    around = method.file.parents.get(method.node)
-    if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and isinstance(around, ast.ClassDef)):
-        return None
-    own = around.body if func.value.id == around.name else ()
-    found = next((n for n in own if isinstance(n, ast.FunctionDef) and n.name == func.attr), None)
-    static = found is not None and any(isinstance(d, ast.Name) and d.id == "staticmethod" for d in found.decorator_list)
-    return found if static else None
 
 
 def _is_asked_for(inside: Method, node: ast.AST, into: set[str]) -> bool:

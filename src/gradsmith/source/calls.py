@@ -6,6 +6,8 @@ import ast
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradsmith.source import knowledge as know
+from gradsmith.source import torch_ops
+from gradsmith.source.behind import behind
 from gradsmith.source.lexicon import is_a
 
 if TYPE_CHECKING:
@@ -15,16 +17,15 @@ _NOT_METHODS = frozenset(("str", "list", "dict", "tuple", "ndarray", "module", "
 
 
 class CallSite(NamedTuple):
-    """One call. `dotted` is its resolved name if it has one, `op` the torch operation it is, if it is one."""
+    """One call. `dotted` is its resolved name if it has one, `op` the torch operation it is, if it is one.
+
+    `is_kernel`: `kernel[grid](...)`, a Triton or Numba launch.
+    """
 
     node: ast.Call
     dotted: str | None
     op: str | None
-
-    @property
-    def is_kernel(self) -> bool:
-        """`kernel[grid](...)`: a Triton or Numba launch."""
-        return isinstance(self.node.func, ast.Subscript)
+    is_kernel: bool = False
 
     @property
     def is_extension(self) -> bool:
@@ -47,7 +48,36 @@ class CallSite(NamedTuple):
 
 
 def read_calls(method: Method) -> list[CallSite]:
-    return [CallSite(n, method.dotted(n.func), op(method, n)) for n in method.nodes if isinstance(n, ast.Call)]
+    calls = [n for n in method.nodes if isinstance(n, ast.Call)]
+    return [CallSite(n, method.dotted(n.func), op(method, n), is_launch(method, n.func)) for n in calls]
+
+
+def is_launch(method: Method, func: ast.expr) -> bool:
+    """`kernel[grid]` launches a kernel; `table[mode]` takes a function out of a dict or a list.
+
+    A grid is a tuple, or a function of the block sizes; a key is a number, a text or an argument. Where
+    the kernel itself stands in this file, nothing else is asked.
+    """
+    if not isinstance(func, ast.Subscript):
+        return False
+    holder = behind(method, func.value)
+    if isinstance(holder, (ast.Dict, ast.List, ast.Tuple, ast.DictComp, ast.ListComp)):
+        return False
+    if method.value(func.value).kind in ("dict", "list", "tuple"):
+        return False
+    if isinstance(func.value, ast.Name) and method.is_free(func.value):
+        kernel = method.file.function_named(func.value.id)
+        if kernel is not None:
+            return bool(kernel.decorator_list)
+    grid = behind(method, func.slice)
+    if isinstance(grid, (ast.Tuple, ast.Lambda)):
+        return True
+    if not isinstance(grid, ast.Name):
+        return isinstance(grid, (ast.Call, ast.BinOp))
+    bound = method.definitions(grid)
+    return all(
+        b.how == "def" or (b.how == "assign" and isinstance(b.value, (ast.Tuple, ast.Lambda, ast.Call))) for b in bound
+    )
 
 
 def op(method: Method, node: ast.AST) -> str | None:
@@ -72,6 +102,8 @@ def op(method: Method, node: ast.AST) -> str | None:
     if method.value(node.func.value).kind in _NOT_METHODS:
         return None
     name = node.func.attr
+    if name in torch_ops.NEEDS_ARGUMENT and not node.args and not node.keywords:
+        return None  # `queue.take()`: no tensor has such a method
     known = (
         name in know.METHODS or name in know.TUPLES - know.NOT_METHODS or name in _OTHER or know.is_inplace_name(name)
     )

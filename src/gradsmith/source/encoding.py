@@ -30,3 +30,16 @@ def decoded(data: bytes) -> str:
     'x = 1'
     """
     return data.decode(encoding_of(data)).removeprefix("\ufeff")
+
+
+def encoded(text: str) -> bytes:
+    """The bytes that `decoded` reads as this text: a text may name an encoding of its own.
+
+    >>> decoded(encoded("# coding: latin-1\\n'é'")).endswith("'é'")
+    True
+    """
+    data = text.encode("utf-8", "surrogatepass")
+    try:
+        return text.encode(encoding_of(data))
+    except (UnicodeEncodeError, LookupError, SyntaxError):
+        return data

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradsmith.findings import Applicability, Edit, Finding, Severity
-from gradsmith.source import bases, blocks, imports, scan, slices, suppressions, tokens, walk
+from gradsmith.source import bases, blocks, imports, scan, slices, suppressions, tokens, versions, walk
 from gradsmith.source.edits import split_lines
 from gradsmith.source.encoding import decoded
 
@@ -174,6 +174,14 @@ class FileModel:
             return bool(self.tree)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return False
+
+    def is_dead(self, line: int) -> bool:
+        """Does a line stand in a branch that only old releases of PyTorch take?"""
+        return any(line in lines for lines in self._dead_lines)
+
+    @cached_property
+    def _dead_lines(self) -> list[range]:
+        return versions.dead_lines(self)
 
     def link(self, root: ast.AST) -> None:
         """Have the parent of every node under `root` in `parents`, once somebody asks for it."""

@@ -18,6 +18,7 @@ class Imports:
 
     names: dict[str, str] = field(default_factory=dict)
     stars: list[str] = field(default_factory=list)
+    modules: list[str] = field(default_factory=list)  # of `import a.b`, a.b, of which only `a` is a name
 
     def module(self, name: str) -> bool:
         """Whether the top-level module, or anything of it, is imported."""
@@ -59,6 +60,7 @@ def _modules(listed: str, found: Imports) -> None:
     """`torch.nn as nn, os.path`."""
     for name, alias in _aliases(listed):
         first = name.partition(".")[0]
+        found.modules.append(name)
         found.names.setdefault(alias or first, name if alias else first)
 
 

@@ -331,5 +331,17 @@ PRODUCTS = _words("matmul mm bmm einsum linear addmm mv")
 TRANSPOSES = _words("t T mT transpose")
 # Choose a precision, or ask which one is chosen.
 ABOUT_PRECISION = _words("to type type_as float half bfloat16 double is_autocast_enabled get_autocast_dtype autocast")
+# What somebody asks who chooses by device.
+ABOUT_DEVICES = _words("is_cuda cuda device is_cpu")
 # NumPy's ways to read what is not an argument.
 NUMPY_STATE = _words("load memmap fromfile loadtxt genfromtxt geterr get_printoptions getbufsize")
+# Give a shape that is said, whatever the shape was.
+SHAPES_ANEW = _words("view view_as reshape reshape_as expand expand_as resize_as")
+# Triton: what reduces a block along an axis (`tl.dot` apart), what of it keeps the axis, what is a number and no block.
+KERNEL_SCANS = _words("cumsum cumprod associative_scan")
+KERNEL_REDUCTIONS = KERNEL_SCANS | _words("sum max min reduce argmax argmin xor_sum")
+KERNEL_SCALARS = _words("program_id num_programs cdiv")
+# Triton: what gives every lane where it was; any other call may move lanes.
+LANE_BY_LANE = _words(
+    "to cast abs ceil clamp cos div_rn erf exp exp2 fdiv floor fma log log2 maximum minimum rsqrt sigmoid sin sqrt sqrt_rn"
+)

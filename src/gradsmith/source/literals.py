@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 
+from gradsmith.source.behind import behind
 from gradsmith.source.method import Method
 
 Scalar = bool | int | float | str | None
@@ -13,7 +14,7 @@ _INFINITE = frozenset(("math.inf", "torch.inf", "numpy.inf"))
 
 def literals(method: Method, node: ast.expr | None) -> list[Scalar]:
     """The one value of a literal; none for anything else."""
-    node = _behind(method, node) if isinstance(node, (ast.Name, ast.Attribute)) else node
+    node = behind(method, node) if isinstance(node, (ast.Name, ast.Attribute)) else node
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return [-v for v in literals(method, node.operand) if isinstance(v, (int, float))]
     if isinstance(node, ast.Constant):
@@ -27,7 +28,7 @@ def literals(method: Method, node: ast.expr | None) -> list[Scalar]:
 
 def keys(method: Method, node: ast.expr) -> list[Scalar]:
     """What is in a container that is written down: the keys of a dict."""
-    node = _behind(method, node)
+    node = behind(method, node)
     if isinstance(node, ast.Dict):
         return [v for key in node.keys for v in literals(method, key)]
     if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
@@ -42,24 +43,8 @@ def keys(method: Method, node: ast.expr) -> list[Scalar]:
 
 
 def indices(method: Method, node: ast.expr) -> list[Scalar]:
-    node = _behind(method, node)
+    node = behind(method, node)
     return [*range(len(node.elts))] if isinstance(node, (ast.Tuple, ast.List)) else keys(method, node)
-
-
-def _behind(method: Method, node: ast.expr) -> ast.expr:
-    """What a name stands for: in this method, at the top of the file, or in the body of a class there."""
-    node = method.resolve(node)
-    if isinstance(node, ast.Name) and method.is_free(node):
-        return method.file.value_of(node.id) or node
-    if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
-        return node
-    around = method.file.parents.get(method.node)
-    holder = method.file.block(node.value.id) if method.is_free(node.value) else around
-    for statement in holder.body if isinstance(holder, ast.ClassDef) else ():
-        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-        if any(isinstance(t, ast.Name) and t.id == node.attr for t in targets):
-            return getattr(statement, "value", None) or node
-    return node
 
 
 def patterns(method: Method, pattern: ast.pattern) -> list[Scalar]:

@@ -13,7 +13,7 @@ import inspect
 import linecache
 import sys
 from collections.abc import Iterator
-from os.path import isfile
+from os.path import exists, isfile
 from types import CodeType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -43,6 +43,8 @@ def file_named(path: str) -> FileModel | None:
 def _text(path: str) -> str:
     if isfile(path):
         linecache.checkcache(path)
+    elif exists(path):  # a pipe or a device: opening it would wait, or never end
+        return ""
     _remember(path)
     return "".join(linecache.getlines(path))
 
@@ -180,6 +182,12 @@ def definition_of(function: Any) -> ast.FunctionDef | None:
     """
     node = _definition(function)[1]
     return node if isinstance(node, ast.FunctionDef) else None
+
+
+def class_definition_of(cls: type) -> ast.ClassDef | None:
+    """A class's syntax, part of its file's; None where there is no source."""
+    node = _definition(cls)[1]
+    return node if isinstance(node, ast.ClassDef) else None
 
 
 def method_of(function: Any) -> Method | None:

@@ -6,17 +6,21 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, cast
 
 from gradsmith.findings import Applicability, Edit, Finding, Severity
 from gradsmith.source import declared, gradients, qualnames, roles
 from gradsmith.source.context import AttributeRead, AttributeWrite, Mark, Save, Unpack
 from gradsmith.source.file import FileModel
 from gradsmith.source.method import Binder, Method, Param, Role, read_params
+from gradsmith.source.module_names import dotted_name
 from gradsmith.source.suppressions import Declaration
 from gradsmith.source.walk import nodes_under
 
 METHODS = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap")
+
+
+_UNSEEN = "= unseen"  # among the names of methods: any that is assigned
 
 
 @dataclass(eq=False)
@@ -33,6 +37,9 @@ class FunctionModel:
     kind: Literal["function", "custom_op"] = "function"
     methods: dict[str, Method] = field(default_factory=dict)
     bases: list[FunctionModel] = field(default_factory=list)
+    # Methods that are assigned in the class body (`setup_context = shared`) and stand where nobody reads.
+    unseen: frozenset[str] = frozenset()
+    absent: dict[str, int] = field(default_factory=dict, repr=False)  # what no base had, by name, of how many bases
 
     @cached_property
     def qualname(self) -> str:
@@ -42,16 +49,21 @@ class FunctionModel:
         """A method of this class or, marked `inherited`, of the nearest base that has it."""
         if name in self.methods:
             return self.methods[name]
-        for base in self._ancestors():
+        if self.absent.get(name) == len(self.bases):
+            return None
+        for base in self._ancestors(without=name):
             if name in base.methods:
                 found = base.methods[name]
                 self.methods[name] = inherited = Method(
                     found.name, found.node, found.file, found.binder, found.ctx, found.params, found.decorators, True
                 )
                 return inherited
+        if self.file.project is not None:  # all bases are known: asking again would walk up the same chain
+            self.absent[name] = len(self.bases)
         return None
 
-    def _ancestors(self) -> Iterator[FunctionModel]:
+    def _ancestors(self, without: str = "") -> Iterator[FunctionModel]:
+        """The bases and theirs, nearest first; those above one that is known to have no method `without` are left out."""
         seen: set[FunctionModel] = {self}
         stack = list(reversed(self.bases))
         while stack:
@@ -59,7 +71,8 @@ class FunctionModel:
             if base not in seen:
                 seen.add(base)
                 yield base
-                stack.extend(reversed(base.bases))
+                if base.absent.get(without) != len(base.bases):
+                    stack.extend(reversed(base.bases))
 
     @property
     def forward(self) -> Method | None:
@@ -125,7 +138,15 @@ class FunctionModel:
     def ctx_escapes(self) -> bool:
         """ctx is handed to other code, which may save, mark or read things that we do not see."""
         around = [*self.before, *([self.backward] if self.backward else [])]
-        return any(m.context.escapes for m in around)
+        return any(m.context.escapes for m in around) or bool(self.unseen) or self._unseen_above()
+
+    def _unseen_above(self) -> bool:
+        if self.absent.get(_UNSEEN) == len(self.bases):
+            return False
+        found = any(base.unseen for base in self._ancestors(without=_UNSEEN))
+        if not found and self.file.project is not None:
+            self.absent[_UNSEEN] = len(self.bases)
+        return found
 
     @property
     def materializes(self) -> bool:
@@ -140,7 +161,20 @@ class FunctionModel:
     @cached_property
     def declaration(self) -> Declaration | None:
         """`# gradsmith: surrogate[...]` or `approximate`, or the decorator `@gs.surrogate(...)`, here or at a base."""
-        return next((d for model in (self, *self._ancestors()) if (d := model.own_declaration) is not None), None)
+        seen: set[FunctionModel] = set()
+        stack = [self]
+        while stack:
+            model = stack.pop()
+            if model in seen:
+                continue
+            seen.add(model)
+            # What a base has found out about its own bases need not be found out again.
+            known = vars(model).get("declaration", model.own_declaration)
+            if known is not None:
+                return cast(Declaration, known)
+            if "declaration" not in vars(model):
+                stack.extend(reversed(model.bases))
+        return None
 
     @property
     def own_declaration(self) -> Declaration | None:
@@ -148,7 +182,12 @@ class FunctionModel:
         found = declared.written_at(self.file, self.node)
         if found is None and self.kind == "custom_op" and self.backward is not None:
             found = declared.written_at(self.backward.file, self.backward.node)
-        return found or self._decorated()
+        return found or self._decorated() or self._named_by_project()
+
+    def _named_by_project(self) -> Declaration | None:
+        asked = self.file.project.surrogate_of if self.file.project is not None else None
+        kind = asked(dotted_name(self.file.path, self.qualname)) if asked is not None else None
+        return Declaration("surrogate", kind) if kind is not None else None
 
     def _decorated(self) -> Declaration | None:
         for decorator in self.node.decorator_list:
@@ -159,6 +198,23 @@ class FunctionModel:
                 kind = arguments[0].value if arguments and isinstance(arguments[0], ast.Constant) else ""
                 return Declaration("surrogate" if dotted.endswith("surrogate") else "approximate", str(kind))
         return None
+
+    @cached_property
+    def is_namespace(self) -> bool:
+        """Nobody applies it, and somebody calls its methods: a class that only holds functions together.
+
+        Asked of all files that mention it. Where none mentions it, whoever imports it may apply it.
+        """
+        if self.kind != "function" or not isinstance(self.node, ast.ClassDef):
+            return False
+        project = self.file.project
+        word = f"{self.name}."
+        texts = [f.text for f in project.files if f is self.file or word in f.text] if project else [self.file.text]
+        # forward(None, ...) is what somebody writes who forgot apply, not what a holder of functions is for.
+        if any(f"{word}apply" in text or f"{word}forward(None" in text for text in texts):
+            return False
+        called = any(f"{word}{name}(" in text for text in texts for name in ("forward", "backward"))
+        return called and not any(self in other.bases for other in self.file.functions)
 
     @cached_property
     def has_gradient(self) -> bool:
@@ -233,12 +289,30 @@ class FunctionModel:
 def from_class(node: ast.ClassDef, file: FileModel, has_setup_context: bool = False) -> FunctionModel:
     """The model of an autograd.Function."""
     found = {n.name: n for n in _functions(node)}
-    model = FunctionModel(node.name, node, file)
-    new_style = has_setup_context or "setup_context" in found
+    assigned = _assigned(node)
+    for name, value in assigned.items():
+        body = file.function_named(value) if value is not None and value not in file.imports.names else None
+        if body is not None and name not in found:
+            found[name] = body
+    model = FunctionModel(node.name, node, file, unseen=frozenset(assigned.keys() - found.keys()))
+    new_style = has_setup_context or "setup_context" in found or "setup_context" in assigned
     for name in METHODS:
         if name in found:
             model.methods[name] = method_from(found[name], name, file, new_style)
     return model
+
+
+def _assigned(node: ast.ClassDef) -> dict[str, str | None]:
+    """Methods that the class body takes from elsewhere: `setup_context = shared`, `backward = staticmethod(other)`."""
+    found: dict[str, str | None] = {}
+    for statement in node.body:
+        for target in statement.targets if isinstance(statement, ast.Assign) else ():
+            if isinstance(target, ast.Name) and target.id in METHODS and isinstance(statement, ast.Assign):
+                value = statement.value
+                if isinstance(value, ast.Call) and len(value.args) == 1:
+                    value = value.args[0]
+                found[target.id] = value.id if isinstance(value, ast.Name) else None
+    return found
 
 
 def _functions(node: ast.ClassDef) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

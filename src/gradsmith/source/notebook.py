@@ -16,7 +16,7 @@ from gradsmith.findings import Edit, Finding
 from gradsmith.source.edits import apply
 
 ENDING = ".ipynb"
-_PYTHON_MAGICS = frozenset(("time", "timeit", "capture", "prun", "python", "python3"))
+_PYTHON_MAGICS = frozenset(("gradsmith", "time", "timeit", "capture", "prun", "python", "python3"))
 _MAGIC = re.compile(r"^(\s*)([%!?].*|[\w.]+\?{1,2}|help\s[\w.]+)$")
 _ASSIGNED = re.compile(r"^(\s*[\w.,\s\[\]]+=\s*)([%!].*)$")
 

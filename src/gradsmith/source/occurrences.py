@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gradsmith.source.called import body_called
+from gradsmith.source.behind import body_called
 from gradsmith.source.flow import Binding
 from gradsmith.source.method import Method, Param, read_params
 from gradsmith.source.model import FunctionModel

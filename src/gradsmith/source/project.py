@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from gradsmith.source import customop, layer, model
+from gradsmith.source import customop, layer, model, modules
 from gradsmith.source.file import FileModel
 from gradsmith.source.slices import ClassHeader, parse_classes
 
@@ -39,6 +39,7 @@ class Project:
     classes: dict[FileModel, list[_Class]] = field(default_factory=dict, repr=False)
     with_layers: frozenset[FileModel] = frozenset()
     whole: frozenset[FileModel] = frozenset()
+    surrogate_of: Callable[[str], str | None] | None = None  # `package.module.Class` -> the kind the project says it is
     _models: dict[FileModel, Models] = field(default_factory=dict, repr=False)
     _by_class: dict[_Class, model.FunctionModel] = field(default_factory=dict, repr=False)
     _matching: dict[str, list[FileModel]] = field(default_factory=dict, repr=False)
@@ -174,11 +175,12 @@ def _function_classes(files: Sequence[FileModel]) -> list[_Class]:
         by_name.setdefault(item.header.name, []).append(item)
     known = {item: None for item in everything if item.header in item.file.direct_functions}
     waiting = [item for item in everything if item not in known and item.header.bases]
+    at_hand = {file.path.replace("\\", "/"): file for file in files}
     grew = True
     while grew:
         grew = False
         for item in list(waiting):
-            parents = [p for base in item.header.bases for p in _parents(item, base, by_name) if p in known]
+            parents = [p for base in item.header.bases for p in _parents(item, base, by_name, at_hand) if p in known]
             if parents:
                 item.bases.extend(parents)
                 known[item] = None
@@ -187,20 +189,22 @@ def _function_classes(files: Sequence[FileModel]) -> list[_Class]:
     return list(known)
 
 
-def _parents(item: _Class, base: str, by_name: dict[str, list[_Class]]) -> list[_Class]:
-    """The class that a base name means: one of the same file, or the one it is imported from."""
+def _parents(item: _Class, base: str, by_name: dict[str, list[_Class]], at_hand: dict[str, FileModel]) -> list[_Class]:
+    """The class that a base name means: one of the same file, or one of the file it is imported from; else nobody knows."""
     last = base.rpartition(".")[2]
     candidates = [c for c in by_name.get(last, ()) if c is not item]
     here = [c for c in candidates if c.file is item.file]
+    if not candidates:
+        return []
     if "." not in base and base not in item.file.imports.names:
-        return here[-1:] or (candidates[:1] if len(candidates) == 1 and item.file.imports.stars else [])
-    module = item.file.imports.dotted(base).rpartition(".")[0].strip(".")
-    elsewhere = [c for c in candidates if c.file is not item.file]
-    tail = "/" + module.replace(".", "/") if module else ""
-    exact = [c for c in elsewhere if tail and _module_path(c.file).endswith(tail)]
-    return (exact or (elsewhere if len(elsewhere) == 1 else []))[:1]
-
-
-def _module_path(file: FileModel) -> str:
-    path = "/" + file.path.replace("\\", "/").removesuffix(".py")
-    return path.removesuffix("/__init__")
+        if here:
+            return here[-1:]
+        asked = [f"{star}.{base}" if not star.endswith(".") else star + base for star in item.file.imports.stars]
+    else:
+        asked = [item.file.imports.dotted(base)]
+    for dotted in asked:
+        path = modules.defined_in(item.file, dotted, at_hand)
+        found = [c for c in candidates if c.file.path.replace("\\", "/") == path and not c.header.indent]
+        if found:
+            return found[-1:]
+    return []

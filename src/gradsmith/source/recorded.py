@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from gradsmith.source import knowledge as know
 from gradsmith.source import memory, written
+from gradsmith.source.behind import body_called
 from gradsmith.source.calls import CallSite
 from gradsmith.source.roles import returned_expressions
 
@@ -209,19 +210,8 @@ class _Tracer:
 
     def _body(self, node: ast.Call) -> Node | None:
         """The function that is called, where it stands in this file: nested, at the top, or in the class itself."""
-        func = node.func
-        if isinstance(func, ast.Name):
-            local = self.method.definitions(func)
-            if local:
-                found = local[0].node if len(local) == 1 and local[0].how == "def" else None
-                return found if isinstance(found, ast.FunctionDef) else None
-            return None if func.id in self.method.file.imports.names else self.method.file.function_named(func.id)
-        owner = self.function.node
-        if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name)):
-            return None
-        here = isinstance(owner, ast.ClassDef) and self.function.file is self.method.file
-        own = owner.body if here and func.value.id in (owner.name, "cls", "self") else ()
-        return next((n for n in own if isinstance(n, ast.FunctionDef) and n.name == func.attr), None)
+        here = self.function.file is self.method.file
+        return body_called(self.method, node.func, self.function.node if here else None)
 
     def _follow(self, call: ast.Call, body: Node, computed: bool, part: int | None) -> None:
         from gradsmith.source.method import Method, read_params

@@ -122,3 +122,30 @@ def all_outputs_marked(function: FunctionModel) -> bool:
         return len(params) > 1 and params[1].name in marked
     outputs = returned_expressions(forward)
     return bool(outputs) and all(ast.unparse(o) in marked for o in outputs)
+
+
+def all_outputs_scalar(function: FunctionModel) -> bool:
+    """Every output is one number, as far as the source tells: a sum over everything, also divided or scaled."""
+    forward = function.forward
+    outputs = returned_expressions(forward) if forward is not None else []
+    return forward is not None and bool(outputs) and all(_is_scalar(forward, o, 5) for o in outputs)
+
+
+def _is_scalar(method: Method, node: ast.expr, depth: int) -> bool:
+    node = method.resolve(node)
+    if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult) and depth:
+        sides = [node.left, node.right]
+        # A scalar divided by something unknown is one as long as that is no tensor with dimensions.
+        one = any(_is_scalar(method, side, depth - 1) for side in sides)
+        return one and all(
+            _is_scalar(method, side, depth - 1) or method.resolve(side) is side or not method.value(side).is_tensor
+            for side in sides
+        )
+    if not isinstance(node, ast.Call):
+        return False
+    op = method.op(node)
+    if op in know.SUMMING:
+        own = node.args[1:] if know.bare_op(method.dotted(node.func)) is not None else node.args
+        return not own and not any(k.arg != "dtype" for k in node.keywords)
+    inner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    return op in know.SAME_VALUES and inner is not None and bool(depth) and _is_scalar(method, inner, depth - 1)

@@ -7,7 +7,8 @@ bytes mention a custom gradient, a loop in a layer, or a word that a file rule a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from gradsmith.findings import GradsmithError
@@ -21,6 +22,12 @@ OTHERS_CODE = frozenset(
 BUILD_FOLDERS = frozenset(("build", "dist", "_build"))
 ENDINGS = (".py",)
 WITH_NOTEBOOKS = (".py", ".ipynb")
+# A syntax tree takes about a hundred times the size of its text; a notebook is mostly pictures, which are dropped.
+LARGEST = 16 << 20
+LARGEST_NOTEBOOK = 128 << 20
+_FLAGS = (
+    os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | os.O_CLOEXEC
+)
 
 
 class SourceFile(NamedTuple):
@@ -53,72 +60,111 @@ class Unread(NamedTuple):
 
 
 Seen = SourceFile | Unreadable | Unpromising | Unread
+Excluded = Callable[[str], bool]
 
 
 def read_all(
-    paths: Iterable[str | os.PathLike[str]], endings: tuple[str, ...] = ENDINGS
+    paths: Iterable[str | os.PathLike[str]], endings: tuple[str, ...] = ENDINGS, excluded: Excluded | None = None
 ) -> Iterator[SourceFile | Unreadable]:
     """Every Python file at or under `paths`, once each, in a stable order."""
-    return (read(file) for file in find_all(paths, endings))
+    return (read(file) for file in find_all(paths, endings, excluded))
 
 
-def read(file: Unread) -> SourceFile | Unreadable:
+def read(file: Unread | Unreadable) -> SourceFile | Unreadable:
     """The bytes of a file, or why there are none."""
+    if isinstance(file, Unreadable):
+        return file
     try:
-        return SourceFile(file.path, _bytes(file.path), file.named)
-    except OSError as error:
-        return Unreadable(file.path, f"cannot be read: {error.strerror or error}")
+        return SourceFile(file.path, plain_bytes(file.path), file.named)
+    except NotPlain as error:
+        return Unreadable(file.path, str(error))
+    except (OSError, ValueError) as error:  # ValueError: a name with a null character
+        return Unreadable(file.path, f"cannot be read: {getattr(error, 'strerror', None) or error}")
 
 
-def _bytes(path: str) -> bytes:
+class NotPlain(Exception):
+    """What stands under a name is not a file of sensible size; the text says what it is."""
+
+
+def plain_bytes(path: str) -> bytes:
+    """The bytes of a plain file. Opening waits for nobody, changes no terminal, and reads no more than `LARGEST`."""
     # Without the layers of `open`: half the time for thousands of small files.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    descriptor = os.open(path, _FLAGS)
     try:
-        size = os.fstat(descriptor).st_size
-        data = os.read(descriptor, size + 1)
-        if len(data) > size:  # no plain file, or one that grows
-            while more := os.read(descriptor, 1 << 20):
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise NotPlain(f"is {_kind(found.st_mode)}, not a file")
+        largest = LARGEST_NOTEBOOK if path.endswith(WITH_NOTEBOOKS[1]) else LARGEST
+        if found.st_size > largest:
+            raise NotPlain(f"has {found.st_size >> 20} MiB; files of more than {largest >> 20} MiB are not read")
+        data = os.read(descriptor, found.st_size + 1)
+        if len(data) > found.st_size:  # one that grows, or that does not know its size
+            while len(data) <= largest and (more := os.read(descriptor, 1 << 20)):
                 data += more
+            if len(data) > largest:
+                raise NotPlain(f"does not end after {largest >> 20} MiB")
         return data
     finally:
         os.close(descriptor)
 
 
-def find_all(paths: Iterable[str | os.PathLike[str]], endings: tuple[str, ...] = ENDINGS) -> Iterator[Unread]:
-    """Every such file, not yet opened."""
+def _kind(mode: int) -> str:
+    kinds = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"))
+    named = next((words for test, words in kinds if test(mode)), None)
+    return named or ("a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "something else")
+
+
+def find_all(
+    paths: Iterable[str | os.PathLike[str]], endings: tuple[str, ...] = ENDINGS, excluded: Excluded | None = None
+) -> Iterator[Unread | Unreadable]:
+    """Every such file, not yet opened; and every folder that cannot be looked into.
+
+    `excluded` is asked about what is found in folders; a file that is named is wanted.
+    """
     seen: set[str] = set()
     for given in paths:
         root = os.fspath(given)
         if os.path.isdir(root):
-            found: Iterable[str] = _under(root, endings)
-        elif os.path.exists(root):
-            found = (root,)
+            found: Iterable[Unread | Unreadable] = _under(root, endings)
+        elif os.path.lexists(root):
+            found = (Unread(root, True),)
         else:
             raise GradsmithError(f"no such file or folder: {root}")
-        for path in found:
-            if path in seen:
+        for file in found:
+            if file.path in seen:
                 continue
-            seen.add(path)
-            yield Unread(path, path == root)
+            seen.add(file.path)
+            if excluded is None or file.path == root or not excluded(file.path):
+                yield file
 
 
-def _under(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
+def _under(root: str, endings: tuple[str, ...]) -> Iterator[Unread | Unreadable]:
     """Files, then folders, each in the order of their names. Twice as fast as os.walk, which asks more."""
-    files, folders = [], []
+    waiting = [root]
+    while waiting:
+        folder = waiting.pop()
+        files, folders = [], []
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if _is_folder(entry):
+                        if entry.name not in OTHERS_CODE and not entry.is_symlink():
+                            folders.append(entry)
+                    elif entry.name.endswith(endings):
+                        files.append(entry.path)
+        except OSError as error:
+            yield Unreadable(folder, f"is a folder that cannot be read: {error.strerror or error}")
+        yield from map(Unread, sorted(files))
+        below = sorted(folders, key=lambda entry: entry.name, reverse=True)
+        waiting += [entry.path for entry in below if not _is_generated(entry)]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """What cannot be asked (a link to itself) costs that entry, not its folder: reading it will say why."""
     try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir():
-                    if entry.name not in OTHERS_CODE and not entry.is_symlink():
-                        folders.append(entry)
-                elif entry.name.endswith(endings) and (entry.is_file() or entry.is_symlink()):
-                    files.append(entry.path)  # no pipes: reading one waits for a writer; a dangling link is reported
+        return entry.is_dir()
     except OSError:
-        return
-    yield from sorted(files)
-    for entry in sorted(folders, key=lambda entry: entry.name):
-        if not _is_generated(entry):
-            yield from _under(entry.path, endings)
+        return False
 
 
 def _is_generated(folder: os.DirEntry[str]) -> bool:

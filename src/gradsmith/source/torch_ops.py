@@ -196,6 +196,35 @@ METHODS = _words(
     """
 )
 
+# Methods that cannot be called without an argument: `x.take()` is no tensor's.
+NEEDS_ARGUMENT = _words(
+    """
+    add add_ addbmm addbmm_ addcdiv addcdiv_ addcmul addcmul_ addmm addmm_ addmv addmv_ addr addr_ allclose arctan2
+    arctan2_ as_strided as_strided_ as_strided_scatter atan2 atan2_ baddbmm baddbmm_ bitwise_and bitwise_and_
+    bitwise_left_shift bitwise_left_shift_ bitwise_or bitwise_or_ bitwise_right_shift bitwise_right_shift_
+    bitwise_xor bitwise_xor_ bmm broadcast_to cholesky_solve chunk clamp_max clamp_max_ clamp_min clamp_min_ copy_
+    copysign copysign_ cross cummax cummin cumprod cumprod_ cumsum cumsum_ diagonal_scatter dist div div_ divide
+    divide_ dot dsplit eq eq_ equal expand expand_as fill_ fill_diagonal_ flip float_power float_power_ floor_divide
+    floor_divide_ fmax fmin fmod fmod_ gather gcd gcd_ ge ge_ geometric_ ger greater greater_ greater_equal
+    greater_equal_ gt gt_ heaviside heaviside_ hsplit hypot hypot_ igamma igamma_ igammac igammac_ index index_add
+    index_add_ index_copy index_copy_ index_fill index_fill_ index_put index_put_ index_reduce index_reduce_
+    index_select inner is_same_size is_set_to isclose istft kron kthvalue lcm lcm_ ldexp ldexp_ le le_ lerp lerp_
+    less less_ less_equal less_equal_ log_softmax logaddexp logaddexp2 logcumsumexp logical_and logical_and_
+    logical_or logical_or_ logical_xor logical_xor_ logsumexp lstsq lt lt_ lu lu_solve masked_fill masked_fill_
+    masked_scatter masked_scatter_ masked_select matmul matrix_power maximum minimum mm moveaxis movedim mul mul_
+    multinomial multiply multiply_ mv mvlgamma mvlgamma_ nanquantile narrow narrow_copy ne ne_ new_empty
+    new_empty_strided new_full new_ones new_zeros nextafter nextafter_ nonzero_static not_equal not_equal_ orgqr
+    ormqr outer permute polygamma polygamma_ pow pow_ prelu put put_ quantile record_stream remainder remainder_
+    renorm renorm_ repeat repeat_interleave reshape reshape_as resize resize_ resize_as resize_as_ resize_as_sparse_
+    roll scatter scatter_ scatter_add scatter_add_ scatter_reduce scatter_reduce_ select select_scatter
+    slice_inverse slice_scatter smm softmax solve sparse_mask sparse_resize_ sparse_resize_and_clear_
+    split_with_sizes sspaddmm stft sub sub_ subtract subtract_ sum_to_size swapaxes swapaxes_ swapdims swapdims_
+    take take_along_dim tensor_split tile to_padded_tensor to_sparse_bsc to_sparse_bsr topk transpose transpose_
+    triangular_solve true_divide true_divide_ type_as unflatten unfold unsafe_chunk unsafe_split
+    unsafe_split_with_sizes unsqueeze unsqueeze_ vdot view view_as vsplit where xlogy xlogy_
+    """
+)
+
 # The result shares memory with an operand; for some of them only where nothing has to be done.
 ALIASES = _words(
     """

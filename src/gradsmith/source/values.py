@@ -123,9 +123,32 @@ def _param(method: Method, binding: Binding) -> Value:
         return Value("tuple")
     if param.kind == "kwarg":
         return Value("dict")
-    if param.declared.kind == "unknown" and param.name in used_as_tensor(method):
-        return Value("tensor", optional=param.declared.optional)
+    if param.declared.kind == "unknown":
+        if param.name in used_as_dict(method):
+            return Value("dict")
+        if param.name in used_as_tensor(method):
+            return Value("tensor", optional=param.declared.optional)
     return param.declared
+
+
+_OF_DICTS = frozenset(("items", "keys", "get", "setdefault", "popitem"))
+
+
+def used_as_dict(method: Method) -> frozenset[str]:
+    """Names of which a text is asked as a key, or an entry as of a dict: `state["grad"] = x`, `state.items()`."""
+    cached: frozenset[str] | None = method.__dict__.get("_dicts")
+    if cached is None:
+        cached = method.__dict__["_dicts"] = frozenset(
+            node.value.id
+            for node in method.nodes
+            if isinstance(node, (ast.Subscript, ast.Attribute)) and isinstance(node.value, ast.Name)
+            if (node.attr in _OF_DICTS if isinstance(node, ast.Attribute) else _is_text(node.slice))
+        )
+    return cached
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def used_as_tensor(method: Method) -> frozenset[str]:

@@ -45,19 +45,25 @@ def where_iterations_converged(
     target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int
 ) -> Elsewhere | None:
     """A backward that is the derivative of the limit (of a root, a fixed point) is right after enough iterations."""
+    more = with_more_iterations(target, args)
+    if more is None:
+        return None
+    longer, names = more
+    for other, words in _matrices(longer):
+        if is_right(target, other, kwargs, seed):
+            return Elsewhere(other, f"the gradient is right where {names} is {_CONVERGED}{words}")
+    return None
+
+
+def with_more_iterations(target: Target, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], str] | None:
+    """The same arguments with as many iterations as usually suffice, and whose number that is; None where none is given."""
     counts = [
         i
         for i, a in enumerate(args)
         if isinstance(a, int) and not isinstance(a, bool) and a < _CONVERGED and is_a(_name(target, i), "step count")
     ]
-    if not counts:
-        return None
     longer = tuple(_CONVERGED if i in counts else a for i, a in enumerate(args))
-    for other, words in _matrices(longer):
-        if is_right(target, other, kwargs, seed):
-            names = " and ".join(f"'{_name(target, i)}'" for i in counts)
-            return Elsewhere(other, f"the gradient is right where {names} is {_CONVERGED}{words}")
-    return None
+    return (longer, " and ".join(f"'{_name(target, i)}'" for i in counts)) if counts else None
 
 
 def where_tolerances_are_small(
@@ -140,7 +146,7 @@ def where_inputs_are_vectors(
     """An index of several dimensions, where the author means a list of places: `x[index]` then grows by a dimension."""
     if not any(isinstance(a, Tensor) and a.dtype in _INDICES and a.ndim > 1 for a in args):
         return None
-    lines = tuple(_line(a) for a in args)
+    lines = tuple(line(a) for a in args)
     if not is_right(target, lines, kwargs, seed):
         return None
     return Elsewhere(lines, "the gradient is right where every input has one dimension")
@@ -149,7 +155,7 @@ def where_inputs_are_vectors(
 _INDICES = (torch.int64, torch.int32)
 
 
-def _line(value: Any) -> Any:
+def line(value: Any) -> Any:
     """The first column of a tensor, the first of several sizes."""
     if isinstance(value, Tensor) and value.ndim > 1:
         column = value.detach().flatten(1)[:, 0].clone()

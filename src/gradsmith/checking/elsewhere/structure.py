@@ -84,7 +84,7 @@ def where_implied_inputs_fit(
     """An input that forward never reads has to fit the others, and a guessed one does not."""
     arguments = Arguments.of(args, kwargs, target.names)
     found = [leaf for leaf in arguments.leaves if leaf.position in implied(target, arguments, seed)]
-    if not found or _off_by_a_factor(target, args, kwargs, seed):
+    if not found or off_by_a_factor(target, args, kwargs, seed):
         return None
     place = next((i for i, a in enumerate(args) if a is found[0].tensor), None)
     for word, relative in _relatives(args, place) if place is not None else ():
@@ -116,7 +116,7 @@ def _relatives(args: tuple[Any, ...], place: int) -> Iterator[tuple[str, Tensor]
             yield f"the inverse of input {i + 1}", other.argsort(-1)
 
 
-def _off_by_a_factor(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> bool:
+def off_by_a_factor(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> bool:
     """Whether a sign or a factor 2 is all that is wrong, with one gradient or with all: no input that does not fit does that."""
     places = [i for i, value in enumerate(args) if isinstance(value, Tensor) and value.requires_grad]
     groups = [{place} for place in places] + ([set(places)] if len(places) > 1 else [])
@@ -167,7 +167,7 @@ def _leaves_no_doubt(
     """One function that forward calls, and it was wrong with others, too; or a sign or a factor 2 is all that is wrong."""
     if len(places) == 1 and ran > 1 and _calls(target, args, kwargs, places[0]):
         return True
-    return ran > 0 and _off_by_a_factor(target, args, kwargs, seed)
+    return ran > 0 and off_by_a_factor(target, args, kwargs, seed)
 
 
 def _calls(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], place: int) -> bool:

@@ -71,7 +71,7 @@ def _literal(node: ast.expr) -> Any:
     return value if isinstance(value, simple) or whole else None
 
 
-def passed_by_callers(target: Target, seed: int, seconds: float) -> Iterator[PassedOn]:
+def passed_by_callers(target: Target, seed: int, attempts: float) -> Iterator[PassedOn]:
     """What the callers of a Function pass to it, when they are called with guessed inputs."""
     from gradsmith.inputs.guess.search import guess
 
@@ -80,7 +80,7 @@ def passed_by_callers(target: Target, seed: int, seconds: float) -> Iterator[Pas
     for subject, name in _subjects(target.function):
         trace = Trace()
         with observing([target.function], trace):
-            guess(subject, seed=seed, seconds=seconds)
+            guess(subject, seed=seed, attempts=attempts)
         for call in reversed(trace.forwards):  # the last ones are those that worked best
             if any(_wants_gradient(a) for a in pytree.tree_leaves(call.args)):
                 # A module's parameters, passed on beside it, are its own: a gradient for copies would be nobody's.

@@ -91,9 +91,12 @@ def written_frames(found: Sequence[Clue], sizes: Sizes) -> list[Frame]:
     return frames[: 2 if any("*" in dim for dims in shapes for dim in dims) else 1]
 
 
-def candidates(clue: Clue, sizes: Sizes) -> list[Proposal]:
-    """What to try for one input, the likeliest first."""
+def candidates(clue: Clue, sizes: Sizes, objects: Sequence[Any] = ()) -> list[Proposal]:
+    """What to try for one input, the likeliest first; `objects` are such as can be used as the body uses it."""
     kind, declared = clue.declared.kind, clue.declared
+    if objects:
+        given = [Proposal(0.8 * rank, value=each) for rank, each in enumerate(objects)]
+        return ranked([*given, *_plain(clue, 0 if clue.default is not NOTHING else 3)])
     if kind == "callable" or clue.called or (not clue.tensor and is_a(clue.name, "function")):
         return ranked(_callables(clue))
     if kind == "module" or clue.name.lower() in {"module", "layer", "model", "net", "mlp", "linear"}:
@@ -103,6 +106,9 @@ def candidates(clue: Clue, sizes: Sizes) -> list[Proposal]:
         return ranked(replace(p, kind="table", value=key) for p in _tensors(clue, 0, sizes) if p.kind == "floating")
     if declared.holds_tensors:
         return ranked(_lists(clue, sizes))
+    if kind == "unknown" and not declared.parts and not clue.tensor and (clue.uses.spread or clue.uses.places):
+        several = [replace(p, value=len(clue.uses.places) or None) for p in _lists(clue, sizes)]
+        return ranked([*several, *_plain(clue, 4)])
     if declared.dims is not None:
         return ranked(_shaped(clue, sizes))
     if kind == "tensor" or (kind == "unknown" and not declared.parts and clue.dims):

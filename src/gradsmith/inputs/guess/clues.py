@@ -19,6 +19,7 @@ from gradsmith.source.annotations import UNKNOWN, annotated, of_live
 from gradsmith.source.knowledge import METHODS
 from gradsmith.source.lexicon import is_a
 from gradsmith.source.loaded import method_of
+from gradsmith.source.uses import Uses, uses
 from gradsmith.source.values import used_as_tensor
 
 NOTHING = object()
@@ -43,6 +44,7 @@ class Clue:
     counts: list[int] = field(default_factory=list)  # how many values a starred one stands for, as the source says
     kept_plainly: bool = False  # `ctx.name = name`: where people keep what is no tensor
     keyword: bool = False  # must be passed by name
+    uses: Uses = field(default_factory=Uses)
     dims: tuple[str, ...] | None = None  # as the docstring, a comment or an equation has them
 
 
@@ -81,6 +83,10 @@ def _clues(target: Target, model: FunctionModel | None) -> list[Clue]:
             for clue in found:
                 clue.counts += counts(method.node, clue.name) if clue.starred else []
                 clue.counting |= not clue.starred and counts_some(method.node, clue.name, starred)
+    keeping = [body, model.setup_context, model.backward] if model is not None else [body]
+    known = uses([(m.node, m.ctx or "self") for m in keeping if m is not None])
+    for clue in found:
+        clue.uses = known.get(clue.name, clue.uses)
     return found
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any
 
+from torch import Tensor
+
 from gradsmith.inputs.guess.proposals import Proposal, ranked
 from gradsmith.lab.process import torch_says
 from gradsmith.source.loaded import line_of
@@ -19,6 +21,7 @@ _WANTED: dict[torch_says.Wanted, Callable[[Proposal], bool]] = {
     "integer": lambda p: p.kind in ("integer", "integers"),
     "channels": lambda p: p.form == "channels",
     "bool": lambda p: p.kind == "bool",
+    "complex": lambda p: p.kind == "complex",
 }
 _DEMOTED = 1.5
 
@@ -50,8 +53,9 @@ def hints(
 ) -> list[Hint]:
     """What the error suggests; `blamed` are the inputs of the operation that raised it."""
     found = [Hint(i, "given", _given) for i in missing(error, names, values)]
+    found += [Hint(i, "tensor", _tensor) for i in _should_be_tensors(error, values)]
     text = str(error)
-    named = [i for i, name in enumerate(names) if re.search(rf"\b{re.escape(name)}\b", text)]
+    named = sorted(named_in(text, names))
     what = torch_says.wanted_instead(text)
     if what is not None:
         wanted = _WANTED[what]
@@ -61,6 +65,26 @@ def hints(
         kept = open_ if what in ("square", "channels") else [i for i in open_ if not chosen[i].gradient] or open_[-1:]
         found += [Hint(i, what, wanted) for i in kept]
     return found
+
+
+def named_in(text: str, names: Sequence[str]) -> frozenset[int]:
+    """The inputs that a message names."""
+    return frozenset(i for i, name in enumerate(names) if re.search(rf"\b{re.escape(name)}\b", text))
+
+
+def _tensor(proposal: Proposal) -> bool:
+    return proposal.is_tensor
+
+
+def _should_be_tensors(error: BaseException, values: Sequence[Any]) -> list[int]:
+    """The one plain value of which something was read or wanted that only tensors have; nothing where it may be several."""
+    if isinstance(error, AttributeError):
+        read = hasattr(Tensor, error.name or "")
+        places = [i for i, v in enumerate(values) if read and v is getattr(error, "obj", values) and v is not None]
+    else:
+        kind = torch_says.is_not_a_tensor(error)
+        places = [i for i, v in enumerate(values) if kind and type(v).__name__ == kind]
+    return places if len(places) == 1 and not isinstance(values[places[0]], Tensor) else []
 
 
 def _given(proposal: Proposal) -> bool:

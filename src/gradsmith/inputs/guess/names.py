@@ -127,7 +127,7 @@ MATRIX = Habit("", "x, d d, o d, d o, batch d d")  # a capital letter, as in lin
 
 def habits(name: str) -> list[Habit]:
     """The habits a name fits, ignoring a number behind it."""
-    if re.fullmatch(r"[A-Z]", name):
-        return [MATRIX]
     plain = re.sub(r"\d+$", "", name.strip("_")) or name
+    if re.fullmatch(r"[A-Z]", plain):
+        return [MATRIX]
     return [h for h in HABITS if is_a(name, h.role) or is_a(plain, h.role)]

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gradsmith.inputs.guess.functions import Written
+from gradsmith.inputs.guess.objects import written
 from gradsmith.inputs.guess.proposals import LISTS, Proposal
 from gradsmith.lab.subject.code import tensor_code
 from gradsmith.lab.subject.wrapped import Wrapped
@@ -30,7 +31,7 @@ def value_code(proposal: Proposal, value: Any) -> str:
     if isinstance(value, nn.Linear):
         return f"torch.nn.Linear({value.in_features}, {value.out_features}).double()"
     if not isinstance(value, Tensor):
-        return value.code if isinstance(value, Written) else repr(value)
+        return value.code if isinstance(value, Written) else written(value)
     sizes = ", ".join(map(str, value.shape)) or "()"
     if proposal.kind == "integer":
         shape = repr(tuple(value.shape))
@@ -45,12 +46,12 @@ def value_code(proposal: Proposal, value: Any) -> str:
     typed = sizes if value.dtype == torch.float32 else f"{sizes}, dtype={value.dtype}"
     if proposal.domain == "normal":
         return f"torch.randn({typed}{', requires_grad=True' if value.requires_grad else ''})"
-    written = {
+    drawn = {
         "positive": f"(torch.rand({typed}) + 0.5)",
         "unit": f"(torch.rand({typed}) * 0.8 + 0.1)",
         "wide": f"(3 * torch.randn({typed}))",
         "binary": f"(torch.rand({sizes}) > 0.5).to({value.dtype})",
     }
-    if proposal.domain not in written:
+    if proposal.domain not in drawn:
         return tensor_code(value)  # a matrix with a property that no one-liner gives
-    return written[proposal.domain] + (".requires_grad_()" if value.requires_grad else "")
+    return drawn[proposal.domain] + (".requires_grad_()" if value.requires_grad else "")

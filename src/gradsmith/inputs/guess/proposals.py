@@ -100,7 +100,7 @@ class Proposal:
     kind: str = "value"  # floating, integer, bool, complex, tensors, integers (lists), table, wrapped, value
     form: str = ""
     domain: str = "normal"
-    value: Any = None
+    value: Any = None  # of lists: how many
     gradient: bool = False
     ndim: int | None = None  # what the body demands
 
@@ -145,7 +145,7 @@ def made(proposal: Proposal, frame: Frame, dtype: torch.dtype, generator: torch.
     if not proposal.is_tensor:
         return proposal.value
     if proposal.kind in LISTS:
-        pair = [replace(proposal, kind=LISTS[proposal.kind])] * 2
+        pair = [replace(proposal, kind=LISTS[proposal.kind])] * (proposal.value or 2)
         values = [made(p, frame, dtype, generator) for p in pair]
         return NotImplemented if any(v is NotImplemented for v in values) else values
     if proposal.kind == "table":

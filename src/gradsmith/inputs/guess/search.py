@@ -9,13 +9,16 @@ from typing import Any
 
 import torch
 
+from gradsmith.inputs.guess.asked import asked, lines_reached
 from gradsmith.inputs.guess.callers import passed_by_callers
 from gradsmith.inputs.guess.candidates import Sizes, candidates, written_frames
 from gradsmith.inputs.guess.cheapest import cheapest
 from gradsmith.inputs.guess.clues import Clue, clues
 from gradsmith.inputs.guess.functions import Written
-from gradsmith.inputs.guess.hints import Hint, hints
+from gradsmith.inputs.guess.hints import Hint, hints, named_in
 from gradsmith.inputs.guess.layers import frames_of, precision_of
+from gradsmith.inputs.guess.mending import Failed, mended, without_sizes
+from gradsmith.inputs.guess.objects import fitting, parameters_of
 from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, made
 from gradsmith.inputs.guess.subclasses import classes_of, with_subclasses
 from gradsmith.inputs.guess.trial import (
@@ -40,13 +43,19 @@ from gradsmith.lab.subject.standins import StandInUsed
 from gradsmith.lab.subject.target import Target
 from gradsmith.lab.subject.wrapped import put_together
 
-_CALLER_SECONDS = 1.0  # seconds for one caller
-SECONDS = 1.5  # for one subject; the median guess needs a few attempts
-_ATTEMPTS = 6000
+# Limits are counted in attempts, so that the same seed finds the same inputs on a busy machine.
+ATTEMPTS = 2048.0  # for one subject; the median guess needs a few
+_OF_A_CALLER = 1024.0
+_OPERATIONS = 64  # of forward, that cost as much as an attempt
+_BACKWARD = 3  # attempts that cost as much as a forward that ran, and its backward
+_SKIPPED = 1 / 32  # the cost of a combination that is known to fail
+_NET = 60.0  # seconds of processor time, for code that is slow without running operations of torch
 _FRAME_COST = 1.6
 _TUPLE_COST = 1.0  # functions that answer with a tuple
 _RESCUES = 6
 _HOPELESS = 40  # attempts that fail in a way which does not depend on the inputs
+_FARTHEST = 6  # failures kept, to change the shapes of
+_MENDING = 400  # attempts with other shapes
 _STARRED = (2, 1, 3, 0)  # how many values to try for *args
 
 
@@ -74,21 +83,29 @@ class _Search:
     seed: int
     dtype: torch.dtype
     device: torch.device
-    seconds: float
-    share: float = 0.0  # of the seconds, for one number of inputs
-    deadline: float = 0.0
+    budget: float  # attempts, for each look
+    spent: float = 0.0  # attempts, dearer ones counted as several
+    limit: float = 0.0  # of what is spent, for this number of inputs
+    net: float = 0.0  # processor time at which the search ends, whatever is left
     keywords: tuple[str, ...] = ()  # the last values are passed by these names
     attempts: int = 0
     best: Outcome | None = None
     refused: int = 0
+    refusal: str = ""  # what no other inputs would change
     rescues: int = 0  # how often other shapes and kinds were tried because backward did not answer
+    starred: frozenset[int] = frozenset()  # the places of `*args`
     frames: Sequence[Frame] = FRAMES
     classes: list[type[torch.Tensor]] = field(default_factory=list)  # subclasses that inputs may be of
+    farthest: list[Failed] = field(default_factory=list)  # of this number of inputs, one for each error
     errors: dict[str, int] = field(default_factory=dict)
     tried: set[tuple[Any, ...]] = field(default_factory=set)
 
+    @property
+    def over(self) -> bool:
+        return self.spent > self.limit or time.process_time() > self.net
 
-def guess(target: Target, *, seed: int = 0, seconds: float = SECONDS, device: Any = None) -> Guess:
+
+def guess(target: Target, *, seed: int = 0, attempts: float = ATTEMPTS, device: Any = None) -> Guess:
     """Inputs for a subject nobody declared inputs for.
 
     >>> from gradsmith.lab.subject.target import resolve
@@ -100,7 +117,8 @@ def guess(target: Target, *, seed: int = 0, seconds: float = SECONDS, device: An
     if not found:
         return Guess(None, errors=["its signature cannot be read"])
     wide = torch.float32 if runs_kernels(target) else torch.float64
-    search = _Search(target, seed, wide, torch.device(device or "cpu"), seconds)
+    search = _Search(target, seed, wide, torch.device(device or "cpu"), attempts)
+    search.net = time.process_time() + _NET
     search.classes = classes_of(target)
     if target.module is not None:
         search.frames, search.dtype = frames_of(target.module), precision_of(target.module)
@@ -108,11 +126,11 @@ def guess(target: Target, *, seed: int = 0, seconds: float = SECONDS, device: An
         _look(search, found)
         settled = search.best is not None and (search.best.good or search.refused >= _HOPELESS)
         if not settled and any(torch_says.speaks_of_dtype(e) for e in search.errors):
-            search.dtype, search.seconds = torch.float32, seconds / 2
+            search.dtype, search.budget = torch.float32, attempts / 2
             search.tried.clear()
             _look(search, found)
         if search.best is None and device is None and torch.cuda.is_available():
-            search.device, search.seconds = torch.device("cuda"), seconds
+            search.device, search.budget = torch.device("cuda"), attempts
             search.tried.clear()
             _look(search, found)
         good = search.best is not None and search.best.good
@@ -123,7 +141,7 @@ def guess(target: Target, *, seed: int = 0, seconds: float = SECONDS, device: An
 
 def _passed_by_callers(search: _Search) -> Guess | None:
     """What a caller of the Function passes to it, if that makes every gradient visible."""
-    for passed in passed_by_callers(search.target, search.seed, _CALLER_SECONDS):
+    for passed in passed_by_callers(search.target, search.seed, _OF_A_CALLER):
         chosen = [Proposal(0, value=a) for a in passed.args]
         with uncompiled():
             tried = outcome(search.target, FRAMES[0], chosen, search.dtype, passed.args, search.seed)
@@ -134,7 +152,7 @@ def _passed_by_callers(search: _Search) -> Guess | None:
 
 
 def _result(search: _Search, seconds: float) -> Guess:
-    errors = sorted(search.errors, key=lambda e: -search.errors[e])[:3]
+    errors = sorted(search.errors, key=lambda e: (e != search.refusal, -search.errors[e]))[:3]
     if search.best is None:
         return Guess(None, {}, "", search.attempts, seconds, errors=errors)
     best = search.best
@@ -145,28 +163,43 @@ def _result(search: _Search, seconds: float) -> Guess:
 def _look(search: _Search, found: list[Clue]) -> None:
     search.keywords = tuple(clue.name for clue in found if clue.keyword)
     said = [count for clue in found for count in clue.counts]
+    objects = {clue.name: objects for clue in found if (objects := _objects(search.target, clue))}
+    said += [len(parameters_of([each[0] for each in objects.values()]))] if objects else []
     counts = list(dict.fromkeys([*said, *_STARRED])) if any(clue.starred for clue in found) else [1]
-    began = time.process_time()
+    began = search.spent
     for count in counts:
-        if search.attempts and time.process_time() > began + 1.5 * search.seconds:
+        if search.spent > began + 1.5 * search.budget:
             return
-        # Processor time: on a busy machine the wall clock would end the search before it began.
-        search.share = search.seconds / min(len(counts), 2)
-        search.deadline = time.process_time() + search.share
+        search.limit = search.spent + search.budget / min(len(counts), 2)
         search.refused = 0  # another number of inputs may be what backward returns gradients for
         flat = [clue for each in found for clue in [each] * (count if each.starred else 1)]
+        search.starred = frozenset(i for i, clue in enumerate(flat) if clue.starred)
         for rank, clue in enumerate(clue for clue in found if clue.counting):
             together = [0, 1, count] if rank else [count, 1, 0]  # they count all of them
             clue.constants = list(dict.fromkeys([*together, *clue.constants]))
         if flat:
-            _combine(search, flat)
+            search.farthest = []
+            _combine(search, flat, objects)
+            if search.best is None or not search.best.rank > 1:
+                _mend(search, [clue.name for clue in flat])
         if search.best is not None and search.best.good:
             return
 
 
-def _combine(search: _Search, found: list[Clue]) -> None:
+def _objects(target: Target, clue: Clue) -> list[Any]:
+    """Objects that the subject's own code can use as it uses this input; none for what may be a tensor or a function."""
+    used = clue.uses
+    only_called = used.called and not used.attributes
+    if clue.tensor or clue.gradient or clue.starred or clue.declared.holds_tensors or only_called:
+        return []
+    home = target.function or (type(target.module) if target.module is not None else target.original)
+    return fitting(used, getattr(home, "__module__", ""))
+
+
+def _combine(search: _Search, found: list[Clue], objects: dict[str, list[Any]]) -> None:
     sizes = Sizes()
-    options = [with_subclasses(clue, candidates(clue, sizes), search.classes) for clue in found]
+    values = [candidates(clue, sizes, objects.get(clue.name, ())) for clue in found]
+    options = [with_subclasses(clue, each, search.classes) for clue, each in zip(found, values)]
     frames = [*written_frames(found, sizes), *search.frames]
     heeded: set[tuple[int, str]] = set()
     names = [clue.name for clue in found]
@@ -174,6 +207,28 @@ def _combine(search: _Search, found: list[Clue]) -> None:
         # What an error asks for comes first from now on, in whatever it is combined with.
         heeded.add((hint.position, hint.what))
         options[hint.position] = hint.heeded(options[hint.position])
+
+
+def _mend(search: _Search, names: list[str]) -> None:
+    """Other shapes for the attempts that came farthest, as their errors ask for them."""
+    if search.refused >= _HOPELESS:
+        return
+    until = search.attempts + _MENDING
+
+    def attempt(chosen: list[Proposal], frame: Frame) -> Failed | None:
+        if time.process_time() > search.net or search.attempts >= until:
+            return None
+        args = _arguments(search, frame, chosen)
+        if args is None:
+            return Failed(-1, tuple(chosen), frame, "", frozenset())
+        before = search.farthest
+        search.farthest = []
+        _attempt(search, frame, chosen, args, names)
+        failed, search.farthest = search.farthest, before
+        good = search.best is not None and search.best.good
+        return None if good else failed[0] if failed else Failed(0, tuple(chosen), frame, "", frozenset())
+
+    mended(search.farthest, attempt)
 
 
 def _walk(
@@ -188,10 +243,11 @@ def _walk(
     answers = [0.0, _TUPLE_COST] if any(isinstance(p.value, Written) for o in options for p in o) else [0.0]
     costs = [[_FRAME_COST * i for i in range(len(frames))], answers, *[[p.cost for p in o] for o in options]]
     for choice in cheapest(costs):
-        if time.process_time() > search.deadline or search.attempts >= _ATTEMPTS or search.refused >= _HOPELESS:
+        if search.over or search.refused >= _HOPELESS:
             return None
         held = set(enumerate(choice))
         if any(failed <= held for failed in dead):
+            search.spent += _SKIPPED
             continue
         frame, chosen = frames[choice[0]], [o[i] for o, i in zip(options, choice[2:])]
         if choice[1]:  # all functions answer with a tuple, or none does
@@ -199,12 +255,10 @@ def _walk(
         again = (frame, *((p.kind, p.form, p.domain, repr(p.value)) for p in chosen))
         args = None if again in search.tried else _arguments(search, frame, chosen)
         if args is None:
+            search.spent += _SKIPPED
             continue
         search.tried.add(again)
         failure = _attempt(search, frame, chosen, args, names)
-        if search.attempts == 1:
-            # The first run may import and build what the others only use; that is no time spent on searching.
-            search.deadline = time.process_time() + search.share
         if search.best is not None and search.best.good:
             return None
         for hint in failure.hints:
@@ -231,6 +285,11 @@ def _arguments(search: _Search, frame: Frame, chosen: Sequence[Proposal]) -> tup
     args = tuple(made(p, frame, search.dtype, generator) for p in chosen)
     if any(a is NotImplemented for a in args):
         return None
+    # As many values behind a module as it has parameters are these parameters.
+    own = parameters_of([a for i, a in enumerate(args) if i not in search.starred])
+    if own and len(own) == len(search.starred):
+        given = iter(own)
+        args = tuple(next(given) if i in search.starred else a for i, a in enumerate(args))
     if search.device.type == "cpu":
         return args
     return tuple(_on(search.device, a) for a in args)
@@ -266,15 +325,24 @@ def _attempt(
         said = str(error).strip().replace(f"'{Written.__name__}'", "'function'")
         text = f"{type(error).__name__}: {said.splitlines()[0] if said else ''}"
         search.errors[text] = search.errors.get(text, 0) + 1
-        search.refused += isinstance(error, StandInUsed)
+        if isinstance(error, StandInUsed) or torch_says.cannot_run_here(text):
+            search.refused += 1
+            search.refusal = text
+        search.spent += 1 + len(tape.operations) / _OPERATIONS
         accused = blamed(tape)
         if torch_says.wants_complex(text) and (wider := _complex(search, frame, chosen, accused)):
             return _attempt(search, frame, *wider, names)
         if not torch_says.values_do_not_suit(text):
+            places = accused or named_in(said, names)
+            reached = len(tape.operations) + lines_reached(error, search.target)
+            _keep(search, Failed(reached, tuple(chosen), frame, said, places, asked(error, args)))
             return _Failure(accused, hints(error, names, args, chosen, accused))
+    search.spent += _BACKWARD * (1 + len(tape.operations) / _OPERATIONS)
     with uncompiled():
         tried = outcome(search.target, frame, chosen, search.dtype, args, search.seed, search.keywords)
     search.refused += tried.rank == 1 and _no_input_helps(tried.trouble)
+    if tried.rank == 1 and not _no_input_helps(tried.trouble):
+        _keep(search, Failed(len(tape.operations) + 1, tuple(chosen), frame, tried.trouble, frozenset()))
     if (
         tried.rank == 1
         and torch_says.values_do_not_suit(tried.trouble)
@@ -295,6 +363,16 @@ def _attempt(
     if tried.args is not None and (search.best is None or tried.rank > search.best.rank):
         search.best = alike(search.target, tried, search.seed, search.keywords) if tried.good else tried
     return _Failure()
+
+
+def _keep(search: _Search, failed: Failed) -> None:
+    """Among the failures that came farthest, each error once, whatever the sizes in it."""
+    words = without_sizes(failed.text)
+    same = next((other for other in search.farthest if without_sizes(other.text) == words), None)
+    if same is not None and same.reached >= failed.reached:
+        return
+    kept = [other for other in search.farthest if other is not same]
+    search.farthest = sorted([*kept, failed], key=lambda f: -f.reached)[:_FARTHEST]
 
 
 def _complex(

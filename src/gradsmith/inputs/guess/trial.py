@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from gradsmith.inputs.guess.clues import NOTHING
 from gradsmith.inputs.guess.paste import value_code
 from gradsmith.inputs.guess.proposals import DOMAINS, Frame, Proposal, made
 from gradsmith.lab.explore.questions import looked_at
@@ -46,6 +47,8 @@ class Outcome:
 
     def code(self, keywords: tuple[str, ...] = ()) -> str:
         """The values as a tuple to paste, or as a dict where some must be named."""
+        if any(isinstance(a, nn.Parameter) for a in self.args or ()):
+            return ""  # a module's own parameters beside it: no expression of a tuple names them
         words = [value_code(p, a) for p, a in zip(self.chosen, self.args or ())]
         if keywords:
             return f"dict({', '.join(f'{k}={w}' for k, w in zip([*self.names, *keywords], words))})"
@@ -72,6 +75,8 @@ def outcome(
                 run = forward(target, arguments, seed=seed)
     except Exception as error:
         return replace(result, trouble=f"forward raises {type(error).__name__}")
+    if not arguments.differentiable:
+        return replace(result, trouble="no input can have a gradient")
     result.args = args
     result.warning = next((str(w.message) for w in said if torch_says.numbers_are_no_good(str(w.message))), "")
     if not run.differentiable:
@@ -81,7 +86,7 @@ def outcome(
             grads = run.gradients(run.normal(torch.Generator().manual_seed(seed)))
     except Exception as error:
         trouble = f"backward raises {type(error).__name__}: {error}"
-        if _of_another_kind(error, run, seed):
+        if _is_container(error, args) or _of_another_kind(error, run, seed):
             return replace(result, args=None, trouble=trouble)
         return replace(result, rank=3 if _sums_it_all_up(trouble, run) else 1, trouble=trouble)
     judged = _judged(result, grads, arguments)
@@ -105,15 +110,33 @@ def _sums_it_all_up(trouble: str, run: Run) -> bool:
 def _of_another_kind(error: Exception, run: Run, seed: int) -> bool:
     """Does backward use a given value as what it is not, and did forward let it pass without looking at it?
 
-    None is what an author may forget in backward, so that it speaks against nobody but the author.
+    None is what an author may forget in backward, so that it speaks against nobody but the author; unless it was our own
+    idea, for an input that has to be given.
     """
     given = dict(enumerate(run.arguments.flat)) | run.passed
     if isinstance(error, AttributeError):
-        accused = [i for i, value in given.items() if value is not None and value is getattr(error, "obj", None)]
+        obj = getattr(error, "obj", NOTHING)
+        accused = [i for i, v in given.items() if v is obj and (v is not None or not _may_be_none(run.target, i))]
     else:
         called = torch_says.is_not_callable(error)
         accused = [i for i, v in given.items() if called and v is not None and type(v).__name__ == called]
     return bool(accused) and not looked_at(recorded(run.target, run.arguments, seed)).issuperset(accused)
+
+
+def _is_container(error: Exception, args: tuple[Any, ...]) -> bool:
+    """Whether backward wanted something else where a list, a tuple or a table was guessed."""
+    obj = getattr(error, "obj", None) if isinstance(error, AttributeError) else None
+    return isinstance(obj, (list, tuple, dict)) and any(type(a) is type(obj) and repr(a) == repr(obj) for a in args)
+
+
+def _may_be_none(target: Target, position: int) -> bool:
+    """Whether a signature lets an input be None: by its default, or by its annotation."""
+    parameters = inspect.signature(target.function.forward).parameters if target.function is not None else {}
+    name = target.names[position] if position < len(target.names) else ""
+    parameter = parameters.get(name)
+    if parameter is None:
+        return True
+    return parameter.default is None or any(word in str(parameter.annotation) for word in ("None", "Optional"))
 
 
 def split(args: tuple[Any, ...], keywords: tuple[str, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -36,10 +36,17 @@ class Budget:
     runs: int
     examples: int
     gradient: int = field(default=_GRADIENT, repr=False)  # runs for its judgement, at least
+    interpreted: int = field(default=0, repr=False)  # runs for the cause of a wrong number in a kernel, at least
 
     def for_kernels(self) -> Budget:
-        """The same where kernels are interpreted, which is slow whatever they are: the gradient gets more runs."""
-        return replace(self, gradient=max(_GRADIENT, min(4 * _GRADIENT, _power_of_two(_INTERPRETED / self.cost))))
+        """The same where kernels are interpreted, which is slow whatever they are: the gradient gets more runs, and its cause."""
+        affordable = max(_GRADIENT, _power_of_two(_INTERPRETED / self.cost))
+        return replace(self, gradient=min(4 * _GRADIENT, affordable), interpreted=min(16 * _GRADIENT, affordable))
+
+    @property
+    def diagnosis(self) -> int:
+        """Runs for the cause of a wrong number."""
+        return max(8, self.runs // 8, self.interpreted)
 
     @property
     def expensive(self) -> bool:
@@ -69,7 +76,7 @@ class Budget:
 
     def for_diagnosis(self) -> Allowance:
         """For the cause of a wrong number: a help, without which the number stands."""
-        return Allowance(max(8, self.runs // 8), self.cost, reserved=True)
+        return Allowance(self.diagnosis, self.cost, reserved=True)
 
     def for_gradient(self) -> Allowance:
         """For the judgement of the gradient, which comes before everything else and takes nothing from it."""

@@ -7,6 +7,7 @@ gradsmith does not live on in a cache.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -53,7 +54,8 @@ def judged(failure: Failure, trial: Trial) -> None:
         return
     right = 0 if trial.bad else failure.right + 1
     if right >= _FORGOTTEN:
-        failure.file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            failure.file.unlink(missing_ok=True)
         return
     stored = _stored(failure.file)
     if stored is not None:
@@ -76,7 +78,8 @@ def keep(lab: Lab, failing: Iterable[tuple[Trial, int]]) -> None:
         if read_whole(file) is None:
             write_whole(file, json.dumps({**what, "seed": seed, "right": 0}).encode())
     for path in list(_latest_first(folder))[_MOST:]:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def _read(file: Path) -> tuple[Failure, int] | None:
@@ -87,7 +90,7 @@ def _read(file: Path) -> tuple[Failure, int] | None:
             return None
         moves = tuple(from_json(move) for move in stored["moves"])
         return Failure(moves, int(stored["seed"]), int(stored["right"]), file), int(stored["example"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
         return None
 
 
@@ -102,6 +105,8 @@ def _stored(file: Path) -> dict[str, Any] | None:
 def _folder(lab: Lab) -> Path | None:
     """The folder of this subject; None where it has no name and file by which it could be known again."""
     target = lab.target
+    if not lab.remembers:
+        return None
     subject = target.function or (type(target.module) if target.module is not None else target.original)
     name = getattr(subject, "__qualname__", target.name)
     if target.path is None or "<lambda>" in name or not Path(target.path).is_file():

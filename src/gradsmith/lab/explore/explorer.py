@@ -251,10 +251,11 @@ class _Explorer:
 
     def _crossed(self, trial: Trial) -> Trial:
         """Another size is other values, too: where these alone do it, at the example's own size, the size is innocent."""
-        if {m.kind for m in trial.moves} != {"size"}:
+        if not {"size"} <= {m.kind for m in trial.moves} <= {"size", "values"}:
             return trial
+        others = [m for m in trial.moves if m.kind != "size"]
         for again in (3, 4):
-            redrawn = self._examined(self._redraws(()), again=again)
+            redrawn = self._examined([*others, *self._redraws(others)], again=again)
             if redrawn.status == trial.status:
                 return self._shrunk(redrawn)
         return trial

@@ -26,6 +26,14 @@ def said(target: Target) -> str:
     return surrogate_words(_text(target)) or surrogate_words(target.name)
 
 
+def how_to_declare(target: Target) -> str:
+    """A sentence for an author who speaks of a surrogate: words ask for a sentence, a declaration for a verdict."""
+    words = said(target)
+    if not words:
+        return ""
+    return f" The source says `{words}`: if it is meant, write `# gradsmith: surrogate[custom]` behind the class line."
+
+
 def _text(target: Target) -> str:
     model = model_of(target.function) if target.function is not None else None
     return f"{target.name}\n{prose.words_about(model)}" if model is not None else ""

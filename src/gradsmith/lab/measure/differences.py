@@ -23,6 +23,7 @@ Evaluate = Callable[[float], list[Tensor]]
 _STEPS = {torch.float64: (1e-3, 1e-5, 1e-6, 1e-2, 1e-1), torch.float32: (3e-2, 1e-1, 1e-2, 3e-1)}
 _FINER = {torch.float64: (1e-7, 1e-8), torch.float32: (1e-3, 1e-4, 1e-5, 1e-6)}
 GOOD_ENOUGH = 1e-9
+BLOCK = 1 << 22  # elements of a tensor from which memory counts
 _PLAINLY = 1e-3  # an error below this share of a disagreement leaves no doubt about it
 _NARROW = 1e-12  # forward's numbers have fewer digits than those of float64
 _OF_NARROW = 2e3  # times that precision, an error is as small as steps of a sensible length can make it
@@ -58,7 +59,7 @@ class Probe:
         if eps <= _NARROW or self.claimed is None:
             return False
         nothing = slope.value == 0 == self.claimed  # numbers on a grid stay where they are, or move
-        agrees = off <= 3 * slope.error <= 3 * _OF_NARROW * eps * self.scale
+        agrees = off <= 3 * slope.error <= 3 * attainable(eps) * self.scale
         return nothing or agrees or (_stands_out(slope) and slope.error <= _STANDS_OUT * off)
 
 
@@ -67,11 +68,24 @@ def precision(evaluate: Evaluate, dtype: torch.dtype) -> float:
     return max(torch.finfo(dtype).eps, getattr(evaluate, "noise", 0.0))
 
 
+def attainable(eps: float) -> float:
+    """The certainty, as a share of the slope, beyond which numbers of this precision have nothing more to say."""
+    return _OF_NARROW * eps
+
+
 def dot(a: Tensor, b: Tensor) -> float:
     """The real inner product; for complex numbers Re<a, b>, which is how PyTorch defines gradients (Wirtinger)."""
     if a.is_complex() or b.is_complex():
         a, b = (torch.view_as_real(t.to(torch.complex128).resolve_conj()) for t in (a, b))
+    if a.shape == b.shape and a.numel() > BLOCK:
+        return sum(float((p.double() * q.double()).sum()) for p, q in zip(_blocks(a), _blocks(b)))
     return float((a.double() * b.double()).sum())
+
+
+def _blocks(tensor: Tensor) -> Sequence[Tensor]:
+    """A large tensor in pieces: in double precision all of it at once would take twice its memory, or four times."""
+    pieces: Sequence[Tensor] = tensor.reshape(-1).split(BLOCK)
+    return pieces
 
 
 def slopes(evaluate: Evaluate, probes: Sequence[Probe], dtype: torch.dtype = torch.float64) -> list[Slope]:
@@ -213,7 +227,8 @@ def at_step(evaluate: Evaluate, probes: Sequence[Probe], h: float, eps: float) -
 
 def _rounding(probe: Probe, output: Tensor, step: float) -> float:
     # 8: outputs are rarely rounded correctly; sums inside forward lose a few more bits than the last rounding.
-    weighted = (probe.v.abs() * output.detach().abs()).double()
+    pieces = zip(_blocks(probe.v), _blocks(output.detach()))
+    norms = [float(torch.linalg.vector_norm((v.abs() * out.abs()).double())) for v, out in pieces]
     # A step is as long as the input is large, times h: rounding the moved input changes it by eps / h of itself.
     moved = probe.scale / 2 if math.isfinite(probe.scale) else 0.0  # what backward says may be NaN, and forward is not
-    return (8 * float(torch.linalg.vector_norm(weighted)) + moved) / step
+    return (8 * math.hypot(*norms) + moved) / step

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gradsmith.findings import one_line
 from gradsmith.lab.explore.domains import domains_of, within
-from gradsmith.lab.measure.differences import Evaluate, Probe, Slope, dot, one_sided, slopes
+from gradsmith.lab.measure.differences import BLOCK, Evaluate, Probe, Slope, dot, one_sided, slopes
 from gradsmith.lab.measure.oracle import OwnForward, own_forward
 from gradsmith.lab.run import Run, forward, normal_like
 from gradsmith.lab.subject.arguments import Arguments, Leaf
@@ -171,7 +171,7 @@ def moved_together(
         tensors: dict[int, Tensor] = {}
         for leaf, u in directions:
             base = leaf.tensor.detach()
-            x = base + t * u if t else base.clone()
+            x = torch.add(base, u, alpha=t) if t and base.dtype == u.dtype else base + t * u if t else base.clone()
             x = settings.project(x) if settings.project is not None else x
             tensors.update({other.position: x for other in arguments.leaves if other.tensor is leaf.tensor})
         try:
@@ -180,7 +180,12 @@ def moved_together(
         except Exception as error:
             # It ran on the inputs themselves: their values are indices, labels, or on the edge of what it takes.
             raise NotNearby(f"forward raises a step away from {names}: {one_line(error)}") from error
-        return [o.detach().to(torch.complex128 if o.is_complex() else torch.float64) for o in outputs]
+        return [
+            o.detach().to(torch.complex128 if o.is_complex() else torch.float64)
+            if o.numel() <= BLOCK or not o.is_floating_point()
+            else o.detach()
+            for o in outputs
+        ]
 
     evaluate.noise = settings.noise  # type: ignore[attr-defined]
     return evaluate

@@ -8,32 +8,42 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-from gradsmith.lab.measure.differences import dot
+from gradsmith.lab.measure.differences import BLOCK, dot
 
 STEPS = tuple(range(-3, 4))
 _ORDERS = (3, 4)
 
 
-def relative_noise(outputs: Sequence[Sequence[Tensor]], v: dict[int, Tensor]) -> float:
-    """The noise of <v, output>, as a share of the sizes that are summed; `outputs` are those at equally spaced points.
+def relative_noise(evaluate: Callable[[int], Sequence[Tensor]], v: dict[int, Tensor]) -> float:
+    """The noise of <v, output>, as a share of the sizes that are summed; `evaluate` gives the outputs at each of `STEPS`.
 
-    >>> flat = [[torch.tensor([1.0 + 0.5 * t], dtype=torch.float64)] for t in STEPS]
+    >>> flat = lambda t: [torch.tensor([1.0 + 0.5 * t], dtype=torch.float64)]
     >>> relative_noise(flat, {0: torch.ones(1, dtype=torch.float64)}) < 1e-15
     True
     """
     worst = 0.0
+    middle = evaluate(0)
+    moved: dict[int, list[float]] = {number: [] for number in v}
+    for step in STEPS:  # one at a time: outputs may be large
+        outputs = evaluate(step) if step else middle
+        for number, weight in v.items():
+            moved[number].append(dot(weight, outputs[number] - middle[number]))
     for number, weight in v.items():
-        middle = outputs[len(outputs) // 2][number]
-        size = float(torch.linalg.vector_norm((weight.abs() * middle.abs()).double()))
-        values = [dot(weight, one[number] - middle) for one in outputs]
+        values = moved[number]
+        size = _norm(weight, middle[number])
         if size and all(math.isfinite(x) for x in values):
             worst = max(worst, _noise(values) / size)
     return worst
+
+
+def _norm(a: Tensor, b: Tensor) -> float:
+    pieces = zip(a.reshape(-1).split(BLOCK), b.reshape(-1).split(BLOCK))
+    return math.hypot(*(float(torch.linalg.vector_norm((p.abs() * q.abs()).double())) for p, q in pieces))
 
 
 def _noise(values: Sequence[float]) -> float:

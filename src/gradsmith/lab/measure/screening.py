@@ -9,7 +9,18 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from gradsmith.lab.measure.differences import GOOD_ENOUGH, Evaluate, Probe, at_step, central, dot, precision, slopes
+from gradsmith.lab.measure.differences import (
+    BLOCK,
+    GOOD_ENOUGH,
+    Evaluate,
+    Probe,
+    at_step,
+    attainable,
+    central,
+    dot,
+    precision,
+    slopes,
+)
 from gradsmith.lab.measure.gradient import (
     FLOOR,
     Judgement,
@@ -101,7 +112,7 @@ def _agreement(
     evaluate = moved_together(run.target, run.arguments, [(x, directions[x.position]) for x in leaves], settings)
     expected = {o: sum(dot(grads[p], u) for p, u in directions.items()) for o, grads in claims.items()}
     probes = [Probe(o, v[o], _size(claims[o], directions)) for o in claims]
-    oracle = own_forward(run.target, run, settings.seed, settings.reference)
+    oracle = own_forward(run.target, run, settings.seed, settings.reference) if not settings.noise else None
     try:
         # Without a graph, forward has left torch: autograd then knows nothing of it.
         if settings.noise:
@@ -140,16 +151,22 @@ def same_as_autograd(run: Run, v: dict[int, Tensor], gradients: dict[int, Tensor
 def _claims(
     run: Run, v: dict[int, Tensor], gradients: dict[int, Tensor | None] | None, leaves: list[Leaf], settings: Settings
 ) -> Claims | None:
-    """What backward says about each output alone; None where it says nothing, or nothing but zeros, of some input."""
+    """What backward says about each output alone; None where it says nothing, or nothing but zeros, of some input.
+
+    Several outputs need not all depend on every input: zeros are a claim like any other beside an output that does.
+    """
     alone = gradients if len(run.differentiable) == 1 else None
     found: Claims = {}
     for o in run.differentiable:
         said = alone or claims_of(run.target, run.arguments, settings, v, o)
-        mine = {x.position: g.detach() for x in leaves if (g := said[x.position]) is not None and bool(g.any())}
-        if len(mine) < len(leaves) or not all(mine[x.position].shape == x.tensor.shape for x in leaves):
+        mine = {x.position: g.detach() for x in leaves if (g := said[x.position]) is not None}
+        if not all(mine[x.position].shape == x.tensor.shape for x in leaves if x.position in mine):
             return None
-        found[o] = mine
-    return found
+        found[o] = {x.position: mine.get(x.position, torch.zeros_like(x.tensor.detach())) for x in leaves}
+        if not any(bool(g.any()) for g in found[o].values()):
+            return None
+    spoken = all(any(bool(grads[x.position].any()) for grads in found.values()) for x in leaves)
+    return found if spoken else None
 
 
 def _balanced(leaves: list[Leaf], claims: Claims, generator: torch.Generator) -> dict[int, Tensor] | None:
@@ -165,7 +182,12 @@ def _balanced(leaves: list[Leaf], claims: Claims, generator: torch.Generator) ->
 
 def _size(gradients: dict[int, Tensor], directions: dict[int, Tensor]) -> float:
     """How far the outputs move if every element does so by chance."""
-    return math.sqrt(sum(float((g * directions[k]).abs().double().square().sum()) for k, g in gradients.items()))
+    return math.sqrt(sum(_squares(g, directions[k]) for k, g in gradients.items()))
+
+
+def _squares(a: Tensor, b: Tensor) -> float:
+    pieces = zip(a.reshape(-1).split(BLOCK), b.reshape(-1).split(BLOCK)) if a.shape == b.shape else [(a, b)]
+    return sum(float((p * q).abs().double().square().sum()) for p, q in pieces)
 
 
 def _same(oracle: OwnForward, v: dict[int, Tensor], claims: Claims, alike: Callable[[Tensor, Tensor], bool]) -> bool:
@@ -203,9 +225,9 @@ def _agreed(evaluate: Evaluate, probes: list[Probe], expected: dict[int, float],
     """Whether slopes are what they should be, as far as a forward with few digits can tell."""
     asked = [replace(p, claimed=expected[p.output]) for p in probes]
     eps = precision(evaluate, dtype)
+    tells = max(_TELLS, attainable(eps))
     return all(
-        slope.error <= _TELLS * p.scale
-        and abs(slope.value - expected[p.output]) <= 5 * slope.error + 64 * eps * p.scale
+        slope.error <= tells * p.scale and abs(slope.value - expected[p.output]) <= 5 * slope.error + 64 * eps * p.scale
         for slope, p in zip(slopes(evaluate, asked, dtype), asked)
     )
 

@@ -1,7 +1,9 @@
 """Work on subjects in processes of their own: they may hang, crash or eat memory, and the next one is still worked on.
 
 A parent that has computed must not fork (its thread pools are gone in the child, and the child hangs), so a zygote
-forks on its behalf. Resident memory is watched from outside; address space that is only reserved does not count.
+forks on its behalf. Memory is watched from outside, that of all a subject started together; address space that is only
+reserved does not count. A subject that takes down, stops or silences the processes around it costs itself only: what
+does not answer is ended from the outside in, and started again for the next subject.
 """
 
 from __future__ import annotations
@@ -9,22 +11,28 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
+import secrets
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gradsmith.findings import GradsmithError
-from gradsmith.lab.process.stages import guessing_mark
+from gradsmith.lab.process import run_folder, tree
+from gradsmith.lab.process.channel import LONGEST, Listener, Message, read_message
+from gradsmith.lab.process.household import environment
+from gradsmith.lab.process.stages import guessing_mark, stage_mark
+from gradsmith.lab.process.stopping import undisturbed
 from gradsmith.lab.process.waiting import kept_waiting
 
 _POLL = 0.02
+_PATIENCE = 120.0  # seconds for a fork, on a machine that is very busy
+MOST_PROCESSES = 256  # that one subject may have at a time
+_GRACE = 5.0  # seconds in which a process that was ended must have been told of
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,7 @@ class Opened:
     declared: tuple[str, ...] = ()  # names for which the module declares inputs
     trouble: str = ""
     instead: str = ""  # what was done where the module could not be imported as it stands
+    malformed: str = ""  # why the inputs that it declares cannot be read
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,10 @@ class Ended:
     guessing: bool = False  # it was about to try inputs that nobody asked for
 
 
+class _Died(Exception):
+    """The zygote is gone."""
+
+
 class Zygote:
     """A running zygote and the conversation with it. Use it as a context manager."""
 
@@ -61,144 +74,234 @@ class Zygote:
         self.limits = limits
         self.worker = worker  # the module whose `report_on` does the work
         self.warm = warm  # import the compiler beforehand, for levels that use it
-        self.folder = tempfile.TemporaryDirectory(prefix="gradsmith-")
-        self.log = str(Path(self.folder.name) / "output.log")
+        self.folder: Path | None = None
         self.process: subprocess.Popen[bytes] | None = None
+        self.keeper = 0
         self.cpu_seconds = 0.0  # what the last subject used
+        self.hears: Callable[[str], None] | None = None  # is told what is being tried, as it changes
+        self.stage: Path | None = None  # where the running subject says it
         self.lost = False  # what had imported the file is gone, so that nothing can be asked about it
+        self.unread: list[Message] = []
+        self.interrupted = False
 
     def __enter__(self) -> Zygote:
-        self._start()
+        try:
+            with undisturbed():
+                self._start()
+        except BaseException:  # also a signal that came meanwhile: nobody will leave a block that was never entered
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stop()
-        self.folder.cleanup()
+        with undisturbed():
+            self._stop()
 
     def open(
         self, path: str | None, module: str | None, stubs: Sequence[str] = (), subjects: Sequence[str] = ()
     ) -> Opened:
         """Import one file or module in a process that works on nothing else; `subjects` are wanted of it."""
+        self.wanted: Message = {"path": path, "module": module, "stubs": list(stubs), "subjects": list(subjects)}
+        return self._open()
+
+    def _open(self) -> Opened:
         self.until_ready()
         self.lost = False
-        self._send(path=path, module=module, stubs=list(stubs), subjects=list(subjects), log=self.log)
-        keeper = self._reply(["keeper"], None)["keeper"]
-        answer = self._reply(["imported", "keeper_exit"], keeper)
-        if answer.get("imported"):
-            return Opened(tuple(answer["declared"]), answer["trouble"], answer["instead"])
-        self._until_free(answer)
+        try:
+            self.requests.send(**self.wanted)
+            self.keeper = self._reply(["keeper"], None, patience=_PATIENCE)["keeper"]
+            answer = self._reply(["imported", "keeper_exit"], self.keeper)
+            if answer.get("imported"):
+                return Opened(tuple(answer["declared"]), answer["trouble"], answer["instead"], answer["malformed"])
+            if "keeper_exit" not in answer:
+                self._reply(["keeper_exit"], None, patience=_PATIENCE)
+        except _Died:
+            self._start_again()
+            return Opened(trouble="importing it ended the process that checks it")
         return Opened(trouble=answer.get("error") or _death(answer))
 
     def ask(self, **task: Any) -> Ended:
         """Work on one subject of what was opened, in a process of its own."""
         if self.lost:
-            return Ended(None, "crash", "the process that had imported its file is gone")
-        result = Path(self.folder.name) / "result.json"
-        result.unlink(missing_ok=True)
-        guessing_mark(str(result)).unlink(missing_ok=True)
-        self._send(**task, result=str(result))
-        started = self._reply(["worker", "keeper_exit"], None)
+            opened = self._open()
+            if opened.trouble and not opened.instead:
+                self.lost = True
+                return Ended(None, "crash", f"its file could not be imported again: {opened.trouble}")
+        result = self._folder / secrets.token_hex(16)
+        try:
+            ended = self._asked(task, result)
+        except _Died:
+            ended = Ended(None, "crash", "it ended the process that checks it")
+            self._start_again()
+        for left in self._folder.glob(f"{result.name}*"):
+            left.unlink(missing_ok=True)
+        return ended
+
+    def _asked(self, task: Message, result: Path) -> Ended:
+        self.stage = stage_mark(str(result))
+        self.requests.send(**task, result=str(result))
+        started = self._reply(["worker", "keeper_exit"], None, patience=_PATIENCE)
         if "worker" not in started:
             self.lost = True
             return Ended(None, "crash", f"what imported its file ended: {_death(started)}")
-        answer = self._reply(["worker_exit"], started["worker"])
+        answer = self._reply(["worker_exit", "keeper_exit"], started["worker"])
+        self.lost = "keeper_exit" in answer
         self.cpu_seconds = float(answer.get("cpu", 0.0))
-        if result.is_file():
-            return Ended(json.loads(result.read_text(encoding="utf-8")))
+        if result.is_file() and not self.lost:
+            found = read_message(result)
+            if found is not None:
+                return Ended(found)
+            return Ended(None, "crash", f"its report cannot be read, or has more than {LONGEST >> 20} MiB")
         event = answer.get("killed") or "crash"
-        words = _death(answer) if event == "crash" else self._limit_text(event)
+        if event == "processes":
+            return Ended(None, "crash", f"started more than {MOST_PROCESSES} processes")
+        words = self._limit_text(event) if event != "crash" else _death(answer)
+        if event == "crash" and self.lost:
+            words = "it ended the process that had imported its file"
         return Ended(None, event, words, guessing_mark(str(result)).exists())
 
     def close(self) -> None:
         """Nothing more is asked about what was opened."""
         if self.lost:
             return
-        self._send(done=True)
-        self._until_free({})
+        try:
+            self.requests.send(done=True)
+            self._reply(["keeper_exit"], None, patience=_GRACE)
+        except _Died:
+            self._start_again()
+
+    def interrupt(self) -> None:
+        """From another thread: end its process, so that whoever waits for an answer is told at once."""
+        self.interrupted = True
+        if (process := self.process) is not None:
+            tree.end_below(process.pid)
+            tree.end([process.pid])
 
     def _limit_text(self, event: str) -> str:
         if event == "time":
             return f"did not finish within {self.limits.seconds:g} s (raise the limit with --timeout)"
         return f"grew past {self.limits.bytes / 2**30:.3g} GiB of memory (raise the limit with --memory-limit)"
 
-    def _until_free(self, answer: dict[str, Any]) -> None:
-        if "keeper_exit" not in answer:
-            self._reply(["keeper_exit"], None)
+    # --- its process ------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        request_read, self.requests = os.pipe()
-        self.replies, reply_write = os.pipe()
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        self.folder = run_folder.new_part()
+        nonce = secrets.token_hex(16)
+        self.requests = Listener(self._folder / "requests", nonce)
+        self.replies = Listener(self._folder / "replies", nonce)
+        self.unread, self.ready, self.keeper = [], False, 0
+        command = [sys.executable, "-m", "gradsmith.lab.process.zygote", str(self._folder), self.worker]
+        # A session of its own: what a terminal sends to the group (Ctrl-C) comes here alone, and here alone is it answered.
         self.process = subprocess.Popen(
-            [
-                *(
-                    sys.executable,
-                    "-m",
-                    "gradsmith.lab.process.zygote",
-                    str(request_read),
-                    str(reply_write),
-                    self.worker,
-                ),
-                *(["--warm"] if self.warm else []),
-            ],
-            pass_fds=(request_read, reply_write),
-            stdin=subprocess.DEVNULL,
+            [*command, *(["--warm"] if self.warm else [])],
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env=environment,
+            env={**environment(self._folder), "PYTHONUNBUFFERED": "1"},
+            start_new_session=True,
         )
-        os.close(request_read)
-        os.close(reply_write)
-        self.buffer = b""
-        self.unread: list[dict[str, Any]] = []
-        self.ready = False
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.write(f"{nonce}\n".encode())
+            self.process.stdin.close()
+
+    @property
+    def _folder(self) -> Path:
+        assert self.folder is not None
+        return self.folder
 
     def until_ready(self) -> None:
         """Wait for its imports, which take as long as `import torch`; a caller may have other things to do meanwhile."""
         if not self.ready:
-            self._reply(["ready"], None)
+            try:
+                self._reply(["ready"], None)
+            except _Died:
+                raise GradsmithError(f"the checking process died: {self._last_words()}") from None
             self.ready = True
 
+    def _start_again(self) -> None:
+        if self.interrupted:
+            raise GradsmithError("interrupted")
+        with undisturbed():
+            self._stop()
+            self._start()
+        self.lost = True
+
     def _stop(self) -> None:
-        if self.process is None:
-            return
-        for descriptor in (self.requests, self.replies):
-            with contextlib.suppress(OSError):
-                os.close(descriptor)
-        self.process.kill()
-        self.process.wait()
-        if self.process.stderr:
-            self.process.stderr.close()
+        if self.process is not None:
+            tree.end_below(self.process.pid)
+            tree.end([self.process.pid])
+            self.process.wait()
+            if self.process.stderr:
+                self.process.stderr.close()
+            self.requests.close()
+            self.replies.close()
+            self.process = None
+        if self.folder is not None:
+            run_folder.drop(self.folder)
+            self.folder = None
 
-    def _send(self, **message: Any) -> None:
-        os.write(self.requests, json.dumps(message).encode() + b"\n")
+    # --- the conversation -------------------------------------------------------------------------------------------
 
-    def _reply(self, wanted: list[str], watched: int | None) -> dict[str, Any]:
-        """The next reply that has one of the wanted keys, while the watched process is held to its limits."""
-        started = time.monotonic()
+    def _reply(self, wanted: Sequence[str], watched: int | None, patience: float | None = None) -> Message:
+        """The next reply that has one of the wanted keys, while the watched process is held to its limits.
+
+        `patience` is for what should take no time: after it the keeper is ended, and after twice of it the zygote.
+        """
+        started = looked = time.monotonic()
         killed = ""
+        overdue = started + patience if patience is not None else None
         while True:
-            *lines, self.buffer = self.buffer.split(b"\n")
-            self.unread += [json.loads(text) for text in lines]
             # Not the next one only: a keeper may have imported before the zygote gets to say that it forked it.
             found = next((m for m in self.unread if any(key in m for key in wanted)), None)
             if found is not None:
                 self.unread.remove(found)
                 return {**found, "killed": killed}
-            ready, _, _ = select.select([self.replies], [], [], _POLL)
-            if ready:
-                piece = os.read(self.replies, 65536)
-                if not piece:
-                    raise GradsmithError(f"the checking process died: {self._last_words()}")
-                self.buffer += piece
-            elif watched and not killed:
-                if time.monotonic() - started - kept_waiting(watched) > self.limits.seconds:
-                    killed = "time"
-                elif _resident(watched) > self.limits.bytes:
-                    killed = "memory"
+            self.unread += self.replies.arrived(_POLL)
+            if self.process is None or self.process.poll() is not None:
+                raise _Died
+            if overdue is not None and time.monotonic() > overdue:
+                self._end_what_is_silent(time.monotonic() > overdue + _GRACE)
+            elif watched and not killed and time.monotonic() > looked + _POLL:
+                looked = time.monotonic()
+                self._listen()
+                killed = self._exceeded(watched, started)
                 if killed:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.killpg(watched, signal.SIGKILL)
+                    self._end_all_of(watched)
+                    overdue = time.monotonic() + _GRACE
+
+    def _exceeded(self, watched: int, started: float) -> str:
+        # All below the keeper: what a subject started counts, also when it is no longer below the subject.
+        pids = [watched, *(pid for pid in tree.below(self.keeper) if pid != watched)]
+        if len(pids) > MOST_PROCESSES:
+            return "processes"
+        # A subject that has started processes may be waiting for a processor that they hold: that is its own time.
+        others = kept_waiting(watched) if len(pids) == 1 else 0.0
+        if time.monotonic() - started - others > self.limits.seconds:
+            return "time"
+        return "memory" if tree.memory(pids, self.limits.bytes) > self.limits.bytes else ""
+
+    def _end_all_of(self, watched: int) -> None:
+        """The subject and all it started; what its file started on import stays as it is."""
+        with contextlib.suppress(OSError):
+            os.killpg(watched, signal.SIGKILL)
+        tree.end([watched])
+
+    def _end_what_is_silent(self, all_of_it: bool) -> None:
+        """A subject can stop its parents, too: then nobody tells that it has ended."""
+        assert self.process is not None
+        if all_of_it:
+            tree.end([self.process.pid])
+            self.process.wait()
+        elif self.keeper:
+            with contextlib.suppress(OSError):
+                os.kill(self.process.pid, signal.SIGCONT)
+            tree.end([self.keeper])
+
+    def _listen(self) -> None:
+        if self.hears is not None and self.stage is not None:
+            with contextlib.suppress(OSError, ValueError):  # not there yet, or half written
+                self.hears(json.loads(self.stage.read_text(encoding="utf-8")))
 
     def _last_words(self) -> str:
         assert self.process is not None
@@ -207,19 +310,19 @@ class Zygote:
         return said.splitlines()[-1] if said else f"exit status {self.process.returncode}"
 
 
-def _death(answer: dict[str, Any]) -> str:
-    if answer.get("killed") == "time":
-        return "it did not finish in time"
-    status = answer.get("worker_exit", answer.get("keeper_exit", 0))
-    if status < 0:
-        return f"the process died by {signal.Signals(-status).name}"
-    return f"the process ended itself with exit status {status}"
+def _death(answer: Message) -> str:
+    if answer.get("killed"):
+        return {"time": "it did not finish in time", "memory": "it took more memory than it may"}.get(
+            answer["killed"], f"it started more than {MOST_PROCESSES} processes"
+        )
+    status = int(answer.get("worker_exit", answer.get("keeper_exit")) or 0)
+    return (
+        f"the process died by {_name(-status)}" if status < 0 else f"the process ended itself with exit status {status}"
+    )
 
 
-def _resident(pid: int) -> int:
-    """Resident bytes of a process, 0 where the system does not tell."""
+def _name(number: int) -> str:
     try:
-        fields = Path(f"/proc/{pid}/statm").read_text().split()
-        return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"signal {number}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
@@ -34,6 +35,8 @@ def kept_names(owners: list[Any]) -> Iterator[None]:
     containers = [
         (value, _copy(value)) for _, names in before for value in names.values() if isinstance(value, (dict, list, set))
     ]
+    # Every file has Python's own names under `__builtins__`: they are not the file's, and nothing runs while they are gone.
+    containers = [(value, content) for value, content in containers if value is not vars(builtins)]
     try:
         yield
     finally:

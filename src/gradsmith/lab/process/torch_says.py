@@ -20,6 +20,9 @@ from torch import Tensor
 from torch.autograd.function import _SingleLevelFunction
 
 from gradsmith.errors import incorrect_number_of_gradients, invalid_gradient_shape, leaf_in_place
+from gradsmith.torch_here import need_torch
+
+need_torch("gradsmith")
 
 
 def _filled(wording: str, *values: str) -> str:
@@ -63,13 +66,14 @@ def written_into_a_leaf(error: BaseException) -> bool:
 
 # --- what an operation wants ----------------------------------------------------------------------------------------
 
-Wanted = Literal["square", "integer", "channels", "bool"]
+Wanted = Literal["square", "integer", "channels", "bool", "complex"]
 _WANTED: dict[Wanted, str] = {
     "square": r"\bsquare\b",
-    "integer": r"used as indices|must be (a )?(long|int)|[Ee]xpected .*\b(Long|Int|int64)\b|integer tensor"
+    "integer": r"used as indices|must be (a )?(torch\.)?(long|int)|[Ee]xpected .*\b(Long|Int|int64)\b|integer tensor"
     r"|index tensor|not implemented for '(Float|Double)'",
     "channels": r"shape '\[1, (?!1\b)\d+(, 1)+\]' is invalid for input",
-    "bool": r"must be (a )?bool|[Ee]xpected .*\bBool|bool(ean)? (tensor|mask)",
+    "bool": r"must be (a )?(torch\.)?bool|[Ee]xpected .*\bBool|bool(ean)? (tensor|mask)",
+    "complex": r"must be (a )?(torch\.)?complex",
 }
 
 
@@ -117,6 +121,27 @@ def numbers_are_no_good(warning: str) -> bool:
     """A warning that what comes out is not to be trusted: an iteration that does not converge, an overflow."""
     pattern = r"converge|residual|ill.?condition|singular|definite|symmetric|overflow|underflow|invalid value|tolerance|\bNaN\b"
     return re.search(pattern, warning, re.IGNORECASE) is not None
+
+
+def cannot_run_here(text: str) -> bool:
+    """What is missing is a device, a driver or a group of processes: no other inputs would help.
+
+    >>> cannot_run_here("Torch not compiled with CUDA enabled")
+    True
+    """
+    pattern = r"not compiled with CUDA|active drivers|process group has not been init|[Nn]o CUDA GPUs|NVIDIA driver"
+    pattern += r"|^(?:\w+: )?Could not run '[^']*' with arguments from the 'CPU' backend"
+    return re.search(pattern, text) is not None
+
+
+def is_not_a_tensor(error: BaseException) -> str | None:
+    """The name of the type that was given where an operation takes tensors.
+
+    >>> is_not_a_tensor(TypeError("sin(): argument 'input' (position 1) must be Tensor, not list"))
+    'list'
+    """
+    match = re.search(r"must be Tensor, not (\w+)", str(error)) if isinstance(error, TypeError) else None
+    return match[1] if match else None
 
 
 def is_not_callable(error: BaseException) -> str | None:
@@ -189,6 +214,15 @@ def custom_ops() -> list[Any]:
     """The custom operators of this process that have a gradient of their own; each asks `_setup_context_fn` at every call."""
     defined = torch._library.custom_ops.OPDEFS.values()
     return [op for op in defined if op._backward_fn is not None]
+
+
+def children_of(spec: Any) -> Sequence[Any]:
+    """The parts of a nested structure: `TreeSpec` had a list of them, and has a method since."""
+    if hasattr(spec, "children"):
+        parts: Sequence[Any] = spec.children()
+        return parts
+    older: Sequence[Any] = spec.children_specs
+    return older
 
 
 def under_a_transform(tensor: Tensor) -> bool:

@@ -2,49 +2,59 @@
 
 For each file it forks a keeper, which imports the user's module once; the keeper forks a worker per subject, which
 checks it and writes a JSON report to a file. A worker may hang, crash or be killed without harm to the others.
-Requests and replies are one JSON object per line on descriptors of their own; whatever user code prints goes to a log.
+None of them outlives the process that started it, and what a subject started ends with its worker: orphans come to
+the keeper, and from a keeper that died to the zygote. Whatever user code prints is dropped.
 
-Run as `python -m gradsmith.lab.process.zygote REQUESTS REPLIES WORKER` with two inherited file descriptors and the name of the
-module that does the work: `prepare()` is called once, `report_on(module, task)` for each subject.
+Run as `python -m gradsmith.lab.process.zygote FOLDER WORKER` with the nonce of the conversation on standard input.
+FOLDER has the named pipes; WORKER is the module that does the work: `prepare()` is called once, `report_on(module, task)`
+for each subject.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import itertools
 import json
 import os
+import resource
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-Message = dict[str, Any]
+from gradsmith.lab.process import witness
+from gradsmith.lab.process.bond import adopt_orphans, die_with
+from gradsmith.lab.process.channel import LONGEST, Channel, Message, Parted, write_message
+from gradsmith.lab.process.tree import children, end_below
+
+_SPARE = 64  # descriptors that a subject leaves for its report
 
 
 class Line:
-    """One end of the conversation. Unbuffered, because processes that fork must not share a read-ahead."""
+    """One end of the conversation."""
 
-    def __init__(self, requests: int, replies: int) -> None:
-        self.requests, self.replies = requests, replies
+    def __init__(self, folder: Path, nonce: str) -> None:
+        self.requests, self.replies = Channel(folder / "requests", nonce), Channel(folder / "replies", nonce)
 
     def read(self) -> Message | None:
-        data = bytearray()
-        while not data.endswith(b"\n"):
-            piece = os.read(self.requests, 1)
-            if not piece:
-                return None
-            data += piece
-        message: Message = json.loads(data)
-        return message
+        try:
+            return self.requests.receive()
+        except Parted:
+            return None
 
     def reply(self, **message: Any) -> None:
-        os.write(self.replies, json.dumps(message).encode() + b"\n")
+        self.replies.send(**message)
 
 
 def main() -> None:
+    folder, parent = Path(sys.argv[1]), os.getppid()
+    line = Line(folder, sys.stdin.readline().strip())
+    _leave_with(parent, folder)
+    witness.watch(folder)
     gc.disable()  # while half a million objects are made to stay: a sixth of the import's time
     import torch
 
@@ -52,11 +62,10 @@ def main() -> None:
 
     # One thread: no thread pool exists in a process that forks, so a fork can never inherit a held lock.
     torch.set_num_threads(1)
-    worker = importlib.import_module(sys.argv[3])  # here once, so that workers need not
+    worker = importlib.import_module(sys.argv[2])  # here once, so that workers need not
     worker.prepare()
     interpret()
     _settle()
-    line = Line(int(sys.argv[1]), int(sys.argv[2]))
     line.reply(ready=True)
     warm = "--warm" in sys.argv
     for number in itertools.count():
@@ -66,9 +75,25 @@ def main() -> None:
         if number == 1:
             _warm_up(_COMPILER if warm else _GRADIENTS)
         request.update(first=number == 0, warm=warm)
-        pid = _forked(lambda request=request: _keep(request, line, worker.report_on), request["log"])  # type: ignore[misc]
+        pid = _forked(lambda request=request: _keep(request, line, worker.report_on))  # type: ignore[misc]
         line.reply(keeper=pid)
-        line.reply(keeper_exit=_status(pid))
+        status = _status(pid)
+        end_below(os.getpid())
+        line.reply(keeper_exit=status)
+
+
+def _leave_with(parent: int, folder: Path) -> None:
+    """When the process that started this one is gone, end all that is below, clear up in its place, and leave."""
+
+    def leave(number: int, frame: object) -> None:
+        end_below(os.getpid())
+        if os.getppid() != parent:
+            shutil.rmtree(folder.parent, ignore_errors=True)
+        os._exit(128 + number)
+
+    signal.signal(signal.SIGTERM, leave)
+    adopt_orphans()
+    die_with(parent, signal.SIGTERM)
 
 
 # What torch imports when it is first used: once, instead of once in every worker. The very first worker does not wait
@@ -108,10 +133,13 @@ def _keep(request: Message, line: Line, report_on: Callable[[Any, Message], Any]
 
     While the very first worker is busy, what later ones will need is imported.
     """
+    from gradsmith.lab.subject.declaration import declared_names
     from gradsmith.lab.subject.importing import ImportFailed, import_dotted
     from gradsmith.lab.subject.opening import Opening, open_file
     from gradsmith.lab.triton.importing import watch
 
+    adopt_orphans()
+    witness.from_now()
     watch(request.get("path"))
     try:
         if request.get("module"):
@@ -122,43 +150,58 @@ def _keep(request: Message, line: Line, report_on: Callable[[Any, Message], Any]
         line.reply(imported=False, error=str(error))
         return
     module = opening.module
-    declared = list(getattr(module, "gradsmith_inputs", {}))
-    line.reply(imported=True, declared=declared, trouble=opening.trouble, instead=opening.instead)
+    declared, malformed = declared_names(module)
+    line.reply(imported=True, declared=declared, malformed=malformed, trouble=opening.trouble, instead=opening.instead)
     while (task := line.read()) is not None and "subject" in task:
-        pid = _forked(lambda task=task: _work(module, task, report_on), request["log"])  # type: ignore[misc]
+        before = children(os.getpid())
+        pid = _forked(lambda task=task: _work(module, task, report_on))  # type: ignore[misc]
         line.reply(worker=pid)
         if request.pop("first", False):
             _warm_up(_COMPILER if request["warm"] else _GRADIENTS)
         _, status, used = os.wait4(pid, 0)
+        end_below(os.getpid(), spared=before)
         line.reply(worker_exit=os.waitstatus_to_exitcode(status), cpu=used.ru_utime + used.ru_stime)
 
 
 def _work(module: Any, task: Message, report_on: Callable[[Any, Message], Any]) -> None:
-    text = report_on(module, task).to_json()
-    partial = Path(task["result"] + ".part")
-    partial.write_text(text, encoding="utf-8")
-    partial.rename(task["result"])
+    pid = os.getpid()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (_fewer(soft, hard), hard))
+    text = json.dumps({**report_on(module, task).to_dict(), "seen": witness.told()}, allow_nan=False)
+    if os.getpid() != pid:
+        return  # a fork of the subject that ran on to the end: the report is its parent's
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    if len(text) <= LONGEST:
+        write_message(Path(task["result"]), text)
 
 
-def _forked(action: Callable[[], None], log: str) -> int:
+def _fewer(soft: int, hard: int) -> int:
+    """A limit of open files that leaves some for the report; user code that opens all it may then fails alone."""
+    known = hard if soft == resource.RLIM_INFINITY else soft
+    return known if known == resource.RLIM_INFINITY else max(known - _SPARE, known // 2)
+
+
+def _forked(action: Callable[[], None]) -> int:
+    parent = os.getpid()
     pid = os.fork()
     if pid:
         return pid
     code = 1
     try:
         os.setpgid(0, 0)
-        descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.dup2(descriptor, 1)
-        os.dup2(descriptor, 2)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+        die_with(parent)
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(nowhere, descriptor)
         action()
         code = 0
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
+    except BaseException:  # told by the status; user code may raise anything, and nobody reads what is printed here
+        code = 1
     finally:
-        sys.stdout.flush()
         os._exit(code)
 
 

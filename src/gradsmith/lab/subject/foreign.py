@@ -6,9 +6,11 @@ import importlib.util
 import inspect
 import os
 import sys
-from types import FunctionType
+from importlib.machinery import EXTENSION_SUFFIXES
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
+from gradsmith.lab.subject.reached import reached
 from gradsmith.lab.subject.target import Target
 from gradsmith.source.loaded import file_named
 
@@ -35,8 +37,11 @@ def gives_addresses(target: Target) -> bool:
 
 
 def leaves_torch(target: Target) -> bool:
-    """Whether numbers are computed outside torch: by a library, an extension, NumPy."""
-    return _mentions(target.path, "data_ptr", "ctypes", "cpp_extension", "numpy")
+    """Whether numbers are computed outside torch: by a library, an extension, NumPy; also in functions it imported."""
+    reached = _reachable(_globals(target))
+    files = {value.__code__.co_filename for value in reached if isinstance(value, FunctionType)}
+    mentioned = any(_mentions(path, "data_ptr", "ctypes", "cpp_extension", "numpy") for path in files | {target.path})
+    return mentioned or any(_is_compiled(value) for value in reached)
 
 
 def runs_kernels(target: Target) -> bool:
@@ -45,12 +50,14 @@ def runs_kernels(target: Target) -> bool:
 
 
 def uses_triton(target: Target) -> bool:
-    """Whether the subject's file, or what it imports from, holds Triton kernels."""
+    """Whether the subject's file, or what its code reaches through other modules, holds Triton kernels."""
     file = file_named(target.path) if target.path is not None else None
     if file is not None and file.imports.module("triton"):
         return True
-    home = sys.modules.get(getattr(target.function or target.original, "__module__", None) or "")
-    return any(_is_kernel(value) for value in _reachable(vars(home) if home is not None else {}))
+    if "triton" not in sys.modules:
+        return False
+    root = target.function or (type(target.module) if target.module is not None else target.original)
+    return any(_is_kernel(value) for value in reached(root))
 
 
 def interpreted() -> bool:
@@ -99,6 +106,19 @@ def interpreter_note(target: Target) -> list[str]:
     return [f"{note}; gradsmith stood in for: {stood_in}" if stood_in else note]
 
 
+def _globals(target: Target) -> dict[str, Any]:
+    home = sys.modules.get(getattr(target.function or target.original, "__module__", None) or "")
+    return vars(home) if home is not None else {}
+
+
+def _is_compiled(value: Any) -> bool:
+    """A module of machine code, or a function of one; torch's own is not foreign."""
+    name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    if not isinstance(value, (ModuleType, BuiltinFunctionType)) or name is None or name.partition(".")[0] == "torch":
+        return False
+    return str(getattr(sys.modules.get(name), "__file__", None) or "").endswith(tuple(EXTENSION_SUFFIXES))
+
+
 def _reachable(names: dict[str, Any]) -> list[Any]:
     """Globals of the subject's module, and those of the functions it imported from other modules of the user's."""
     found = list(names.values())
@@ -111,9 +131,10 @@ def _reachable(names: dict[str, Any]) -> list[Any]:
 
 
 def _is_kernel(value: Any) -> bool:
-    # Autotuner and Heuristics hold the kernel they tune in `fn`.
-    inner = getattr(value, "fn", None) if type(value).__module__.startswith("triton") else None
-    return type(value).__name__ in _KERNELS or (inner is not None and type(inner).__name__ in _KERNELS)
+    # Autotuner and Heuristics hold the kernel they tune in `fn`; packages derive classes of their own from them.
+    bases = type(value).__mro__
+    inner = getattr(value, "fn", None) if any(base.__module__.startswith("triton.") for base in bases) else None
+    return any(base.__name__ in _KERNELS for base in bases) or (inner is not None and _is_kernel(inner))
 
 
 def _mentions(path: str | None, *words: str) -> bool:

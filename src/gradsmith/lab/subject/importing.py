@@ -11,6 +11,7 @@ from types import ModuleType
 
 from gradsmith.findings import GradsmithError
 from gradsmith.lab.subject.standins import StandIns
+from gradsmith.source.module_names import package_name
 
 # Packages that are worth installing rather than replacing by a stand-in.
 _REMEDIES = {"triton": "pip install triton: its kernels are checked without a GPU"}
@@ -48,20 +49,6 @@ def import_dotted(name: str, stubs: Sequence[str] = ()) -> ModuleType:
         if isinstance(error, KeyboardInterrupt):
             raise
         raise ImportFailed(import_problem(error, None)) from error
-
-
-def package_name(path: Path) -> tuple[Path, str]:
-    """(folder to put on sys.path, dotted module name), by walking up while there is an `__init__.py`.
-
-    >>> package_name(Path("/nowhere/ops.py"))[1]
-    'ops'
-    """
-    parts = [] if path.name == "__init__.py" else [path.stem]
-    folder = path.parent
-    while (folder / "__init__.py").is_file():
-        parts.insert(0, folder.name)
-        folder = folder.parent
-    return folder, ".".join(parts)
 
 
 def _load(path: Path, name: str) -> ModuleType:

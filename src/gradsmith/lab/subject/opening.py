@@ -18,10 +18,11 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 
 from gradsmith.lab.subject.excerpt import excerpt
-from gradsmith.lab.subject.importing import ImportFailed, import_file, import_problem, package_name
+from gradsmith.lab.subject.importing import ImportFailed, import_file, import_problem
 from gradsmith.lab.subject.standins import StandInModule, StandIns, stand_in
 from gradsmith.source import notebook
 from gradsmith.source.loaded import file_named
+from gradsmith.source.module_names import package_name
 
 _RETRIES = 60
 

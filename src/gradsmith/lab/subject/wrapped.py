@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
+from gradsmith.lab.process import torch_says
+
 
 @dataclass(frozen=True)
 class Wrapped:
@@ -45,7 +47,7 @@ def put_together(args: Any) -> Any:
 
 def holds_wrapped(spec: pytree.TreeSpec) -> bool:
     """Whether arguments of this nesting have something wrapped among them."""
-    return spec.type is Wrapped or any(holds_wrapped(child) for child in spec.children())
+    return spec.type is Wrapped or any(holds_wrapped(child) for child in torch_says.children_of(spec))
 
 
 def _put_together(parts: Iterable[Any], make: Callable[..., Any]) -> Any:

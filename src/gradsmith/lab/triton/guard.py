@@ -37,6 +37,9 @@ def install() -> None:
     _replace(builder, "create_masked_store", _store(builder.create_masked_store))
     _replace(builder, "create_atomic_rmw", _atomic(builder.create_atomic_rmw))
     _replace(builder, "create_atomic_cas", _lock(builder.create_atomic_cas))
+    for name in ("create_atomic_load", "create_atomic_store", "create_atomic_poll"):  # since triton 3.9
+        if hasattr(builder, name):
+            _replace(builder, name, _flag(getattr(builder, name)))
     _note_other()
     _replace(executor, "_init_args_hst", _place_arguments)
     _replace(executor, "__call__", _launching(executor.__call__))
@@ -112,6 +115,11 @@ def _mask(keep: Numbers) -> Any:
     return interpreter.TensorHandle(keep, tl.int1)
 
 
+def _lanes(mask: Any) -> Numbers:
+    """The lanes of a mask: block pointers and descriptors come with a bare array."""
+    return mask if isinstance(mask, np.ndarray) else mask.data
+
+
 def _race(found: tuple[str, str] | None, region: Region) -> None:
     if found is not None:
         _tell(found[0], region, found[1])
@@ -123,12 +131,13 @@ def _load(real: Any) -> Any:
         if not _running:
             return real(self, pointers, mask, other, *more, **named)
         item = _item(pointers)
-        keep, parts = _inside("load", pointers.data, mask.data, item)
+        lanes = _lanes(mask)
+        keep, parts = _inside("load", pointers.data, lanes, item)
         for part in parts:
             _race(races.loaded(_running[-1], part, _program()), part.region)
         traffic = SEEN[-1].traffic[_running[-1].kernel]
         traffic.loaded += item * sum(len(p.lanes) for p in parts)
-        if other is None and not (_has_other and _has_other[-1]) and not mask.data.all():
+        if other is None and not (_has_other and _has_other[-1]) and not lanes.all():
             other = _undefined(pointers, parts)
         return real(self, pointers, _mask(keep), other, *more, **named)
 
@@ -165,7 +174,7 @@ def _store(real: Any) -> Any:
         if not _running:
             return real(self, pointers, value, mask, *more, **named)
         item = _item(pointers)
-        keep, parts = _inside("store", pointers.data, mask.data, item)
+        keep, parts = _inside("store", pointers.data, _lanes(mask), item)
         values = np.broadcast_to(value.data, keep.shape).reshape(-1)
         for part in parts:
             _race(races.stored(_running[-1], part, _program(), values), part.region)
@@ -210,12 +219,30 @@ def _atomic(real: Any) -> Any:
 
 def _lock(real: Any) -> Any:
     @functools.wraps(real)
-    def compare_and_swap(self: Any, *arguments: Any, **named: Any) -> Any:
+    def compare_and_swap(self: Any, pointers: Any, expected: Any, value: Any, *more: Any, **named: Any) -> Any:
+        if not _running:
+            return real(self, pointers, expected, value, *more, **named)
+        _running[-1].ordered = True
+        keep, parts = _inside("store", pointers.data, np.ones(pointers.data.shape, bool), _item(pointers))
+        for part in parts:
+            races.changed(_running[-1], part, _program())
+        if not keep.all():  # it has no mask: nothing is swapped, and every lane is told that it was
+            return expected
+        return real(self, pointers, expected, value, *more, **named)
+
+    return compare_and_swap
+
+
+def _flag(real: Any) -> Any:
+    """A load or store that programs tell each other something by."""
+
+    @functools.wraps(real)
+    def access(self: Any, *arguments: Any, **named: Any) -> Any:
         if _running:
             _running[-1].ordered = True
         return real(self, *arguments, **named)
 
-    return compare_and_swap
+    return access
 
 
 def _note_other() -> None:

@@ -131,6 +131,7 @@ def install() -> None:
     _answer_cuda()
     _say_cuda()
     _stay_on_cpu()
+    _leave_uncompiled()
 
 
 def _answer_cuda() -> None:
@@ -209,6 +210,20 @@ def _stay_on_cpu() -> None:
         setattr(torch.Tensor, name, _redirected(getattr(torch.Tensor, name)))
     torch.Tensor.to = _redirected(torch.Tensor.to, positional=True)  # type: ignore[method-assign]
     torch.Tensor.cuda = lambda self, *_, **__: self  # type: ignore[method-assign]
+
+
+def _leave_uncompiled() -> None:
+    """A user's torch.compile gives back what it was given: a compiler for a GPU that is not here, and it refuses to be watched."""
+    real: Any = torch.compile
+
+    @functools.wraps(real)
+    def compile(model: Any = None, *arguments: Any, **named: Any) -> Any:
+        if not _asked_by_user(2):
+            return real(model, *arguments, **named)
+        used("torch.compile")
+        return model if model is not None else lambda function: function
+
+    torch.compile = compile
 
 
 def _redirected(real: Any, *, positional: bool = False) -> Any:

@@ -18,9 +18,9 @@ def loaded(launch: Launch, part: Part, program: int) -> tuple[str, str] | None:
     writer, reader, several, atomic = _shadows(region)
     found = None
     if not launch.ordered:
-        found = _other(writer[index], program, index, region, "order", "reads element {} that program {} stores")
+        found = _other(writer[index], program, index, region, "order", "reads element {} that {} stores")
         found = found or _other(
-            atomic[index], program, index, region, "mixed", "loads element {}, which program {} changes by an atomic"
+            atomic[index], program, index, region, "mixed", "loads element {}, which {} changes by an atomic"
         )
     several[index] |= (reader[index] != _NOBODY) & (reader[index] != program)
     reader[index] = program
@@ -38,11 +38,11 @@ def stored(launch: Launch, part: Part, program: int, value: Numbers) -> tuple[st
         both = (writer[index] != _NOBODY) & (writer[index] != program)
         if both.any() and _same(region, index[both], value[part.lanes[part.inside]][both]):
             kind = "same value"
-        found = _other(writer[index], program, index, region, kind, "stores element {}, and so does program {}")
+        found = _other(writer[index], program, index, region, kind, "stores element {}, and so does {}")
         reading = np.where(several[index] & (reader[index] == program), -2, reader[index])
-        found = found or _other(reading, program, index, region, "order", "stores element {} that program {} reads")
+        found = found or _other(reading, program, index, region, "order", "stores element {} that {} reads")
         found = found or _other(
-            atomic[index], program, index, region, "mixed", "stores element {}, which program {} changes by an atomic"
+            atomic[index], program, index, region, "mixed", "stores element {}, which {} changes by an atomic"
         )
     writer[index] = program
     return found
@@ -62,7 +62,7 @@ def changed(launch: Launch, part: Part, program: int) -> tuple[str, str] | None:
             index,
             region,
             "mixed",
-            "uses an atomic on element {}, which program {} accesses without one",
+            "uses an atomic on element {}, which {} accesses without one",
         )
     atomic[index] = program
     return found
@@ -79,7 +79,7 @@ def _other(who: Numbers, program: int, index: Numbers, region: Region, kind: str
     if not foreign.any():
         return None
     at = int(np.argmax(foreign))
-    name = "another" if who[at] < 0 else str(int(who[at]))
+    name = "another program" if who[at] < 0 else f"program {int(who[at])}"
     return kind, f"program {program} {words.format(region.element(int(index[at])), name)} in the same launch"
 
 

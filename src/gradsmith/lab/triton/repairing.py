@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.triton.events import unheard
 from gradsmith.lab.triton.witness import interprets, witness
 
 
@@ -35,6 +36,7 @@ def changed(kernel: Any, tree: ast.FunctionDef) -> Iterator[None]:
         rewriter._transform_ast(ast.unparse(ast.fix_missing_locations(bare)))
     )
     try:
-        yield
+        with unheard():
+            yield
     finally:
         InterpretedFunction.rewritten_fn[kernel] = own

@@ -89,6 +89,7 @@ def _loops() -> None:
 
 def _masks() -> None:
     """A mask may be a Python number or bool (`mask = i < n` of two loop counters); the interpreter wants booleans."""
+    import numpy as np
     import triton.language as tl
     from triton.runtime import interpreter
 
@@ -97,6 +98,8 @@ def _masks() -> None:
     builder = interpreter.InterpreterBuilder
 
     def boolean(mask: Any) -> Any:
+        if isinstance(mask, np.ndarray):  # of a block pointer or a descriptor
+            return interpreter.TensorHandle(mask, tl.int1)
         if mask.data.dtype == bool:
             return mask
         used("masks")

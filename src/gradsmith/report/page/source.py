@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from dataclasses import dataclass
 
 from gradsmith.findings import Finding
+from gradsmith.report.escaping import PROSE, escaped
 from gradsmith.report.place import shown_path
 from gradsmith.source import edits
 from gradsmith.source.file import FileModel
@@ -26,10 +29,10 @@ def excerpt_of(finding: Finding) -> list[Line]:
         return []
     file = _file(finding)
     if file is None:
-        return [Line(finding.line, finding.snippet.rstrip(), True)] if finding.snippet else []
+        return [Line(finding.line, escaped(finding.snippet.rstrip(), PROSE), True)] if finding.snippet else []
     last = finding.end_line or finding.line
     first, end = max(1, finding.line - _AROUND), min(len(file.lines), last + _AROUND)
-    return [Line(n, file.lines[n - 1], finding.line <= n <= last) for n in range(first, end + 1)]
+    return [Line(n, escaped(file.lines[n - 1], "\t"), finding.line <= n <= last) for n in range(first, end + 1)]
 
 
 def diff_of(finding: Finding) -> list[str]:
@@ -38,12 +41,27 @@ def diff_of(finding: Finding) -> list[str]:
     if file is None or not finding.edits:
         return []
     changed = edits.apply(file.text, finding.edits)
-    return edits.unified_diff(file.text, changed, shown_path(file.path)).splitlines()
+    diff = edits.unified_diff(file.text, changed, shown_path(file.path))
+    return [escaped(line, "\t") for line in diff.split("\n")[:-1]]
+
+
+def _state(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+@functools.lru_cache(maxsize=64)
+def _model(path: str, state: tuple[int, int]) -> FileModel | None:
+    """A report of thousands of findings asks as often for the same file."""
+    return file_named(path)
 
 
 def _file(finding: Finding) -> FileModel | None:
     """The file, where it still says what the finding saw. Notebooks have cells, and their lines are counted in them."""
-    file = file_named(finding.path) if finding.path and finding.cell is None else None
+    file = _model(finding.path, _state(finding.path)) if finding.path and finding.cell is None else None
     if file is None or finding.line is None or finding.line > len(file.lines):
         return None
     same = not finding.snippet or finding.snippet.split("\n")[0].strip() in file.lines[finding.line - 1]

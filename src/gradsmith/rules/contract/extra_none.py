@@ -7,7 +7,8 @@ argument is None. (Surplus values that are not None are `return-count`.)
 
 Why it matters
 --------------
-PyTorch drops the surplus without a word, so nothing is wrong yet. But the count no longer says what it should: an argument was
+PyTorch drops the surplus without a word, and its own documentation relies on that for optional inputs, so nothing is wrong yet and
+this is a remark. But the count no longer says what it should: an argument was
 removed from forward and its None stayed, and the next argument that is added takes its gradient from the wrong slot.
 
 Known problems
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from gradsmith.source import FunctionModel, Method, Return
 
 CODE = "GS102"
-SEVERITY = "warning"
+SEVERITY = "info"
 FIXABLE = True
 BAD = """
 import torch

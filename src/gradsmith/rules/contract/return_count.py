@@ -104,6 +104,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         elif count < len(names) and ((passed := most_passed(function)) or len(names)) > count:
             if passed is None and (_is_abstract(function) or _tested_before(function, found, names[count])):
                 continue
+            if _chosen_by_forward(function, found):
+                continue
             yield function.at(
                 found.node,
                 f"{function.name}.{backward.name} returns {plural(count, 'gradient')}: a call that passes "
@@ -136,6 +138,16 @@ def _tested_before(function: FunctionModel, found: Return, name: str) -> bool:
     others = function.backward.returns if function.backward else ()
     tests = [p.test for r in others if r is not found and isinstance(p := function.file.parents.get(r.node), ast.If)]
     return any(isinstance(n, ast.Name) and n.id == name for test in tests for n in ast.walk(test))
+
+
+def _chosen_by_forward(function: FunctionModel, found: Return) -> bool:
+    """`if ctx.count == 7: return ...` before this one: forward noted how many values it was given, or what it was given."""
+    backward = function.backward
+    if backward is None or len({len(r.elements or ()) for r in backward.returns}) == 1:
+        return False
+    written = {w.attr for w in function.ctx_writes}
+    tested = [n for guard in backward.guards(found.node) for n in nodes_under(guard.test)]
+    return any(isinstance(n, ast.Attribute) and backward.context.is_ctx(n.value) and n.attr in written for n in tested)
 
 
 def most_passed(function: FunctionModel) -> int | None:

@@ -125,7 +125,12 @@ def told(lab: Lab, kinds: tuple[str, ...], what: str, advice: str, worst: Severi
                 argument=None,
                 advice=advice,
                 severity=worst if on_example else "warning",
-                evidence={"kernel": event.kernel, "pointer": event.argument, "times": event.count},
+                evidence={
+                    "kernel": event.kernel,
+                    "pointer": event.argument,
+                    "times": event.count,
+                    "elsewhere": not on_example,
+                },
             ),
             path=event.path,
             line=event.line,

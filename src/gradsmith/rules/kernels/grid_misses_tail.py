@@ -5,7 +5,8 @@ What it finds
 After forward and backward, the last elements of an output or a gradient still hold the uninitialised memory they were allocated
 with, although a kernel stored all elements before them.
 
-In the source: a grid that is computed with floor division by a block.
+In the source: a grid that is computed with floor division by a block, unless the same function raises where the block does not
+divide the size (`assert n % BLOCK == 0`).
 
 Why it matters
 --------------

@@ -5,7 +5,7 @@ What it finds
 Every tensor that is passed to a launch lies between guard zones, and each store and atomic is compared with the tensor its pointer
 was made from. The kernel runs as written, under Triton's interpreter.
 
-In the source: a store without a mask at offsets at which a load of the same kernel has one.
+In the source: a store without a mask at the very offsets at which a load of the same kernel has one.
 
 Why it matters
 --------------
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.rules.kernels import SQUARE, SYMPTOMS, told
-from gradsmith.source.kernels import kernels
+from gradsmith.source.kernels import Access, Kernel, kernels
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -44,11 +44,10 @@ GOOD = SQUARE
 def lint_file(file: FileModel) -> Iterator[Finding]:
     for kernel in kernels(file):
         masked = [a for a in kernel.accesses if a.kind == "load" and a.mask is not None]
-        guarded = {name for a in masked for name in kernel.leads_to(a.pointer, "arange")} - {""}
         for store in kernel.accesses:
             if store.kind != "store" or store.mask is not None:
                 continue
-            if shared := kernel.leads_to(store.pointer, "arange") & guarded:
+            if shared := _guarded(kernel, store, masked):
                 yield file.at(
                     store.node,
                     f"{kernel.node.name}: this store has no mask; loads at the same offsets ({', '.join(sorted(shared))}) have one.",
@@ -56,6 +55,17 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
                     function=kernel.node.name,
                     severity="warning",
                 )
+
+
+def _guarded(kernel: Kernel, store: Access, masked: list[Access]) -> set[str]:
+    """The ranges in the store's offset that the mask of a load at the same offset is about.
+
+    The same range in another offset says nothing: what is stored per block has room for all of the block.
+    """
+    offset = kernel.offsets(store.pointer)
+    same = [a.mask for a in masked if offset and kernel.offsets(a.pointer) == offset and a.mask is not None]
+    bounded = {name for mask in same for name in kernel.names_behind(mask)}
+    return kernel.leads_to(store.pointer, "arange") & bounded
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

@@ -5,7 +5,8 @@ What it finds
 A load with a mask and without `other` leaves its masked lanes undefined. They are filled with arbitrary numbers, and forward and
 backward run again: where a result changes, they are used.
 
-In the source: such a load whose value reaches a reduction or a product of matrices without a `tl.where` on the way.
+In the source: such a load whose value reaches a reduction or a product of matrices without a `tl.where` on the way, where the mask
+differs along the axis that is reduced. A row that is not loaded spoils only its own row, which the store leaves out.
 
 Why it matters
 --------------
@@ -30,6 +31,7 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Finding
 from gradsmith.rules.kernels import SYMPTOMS, TOTAL
 from gradsmith.source.kernels import kernels
+from gradsmith.source.lanes import reduction_reached
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -48,7 +50,7 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
         for load in kernel.accesses:
             if load.kind != "load" or load.mask is None or load.other is not None:
                 continue
-            if reduction := kernel.reaches_reduction(load):
+            if reduction := reduction_reached(kernel, load):
                 yield file.at(
                     load.node,
                     f"{kernel.node.name}: this load has a mask and no other=, and its undefined lanes reach tl.{reduction}.",

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.source import knowledge as know
+from gradsmith.source import roles
 from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return
     if any(d.rpartition(".")[2] not in _KNOWN for d in backward.decorators):
         return
+    if roles.all_outputs_scalar(function):
+        return  # the gradient of one number has no strides to speak of
     reported: set[str] = set()
     for call in backward.calls:
         for name in sorted(_as_it_came(backward, call)):

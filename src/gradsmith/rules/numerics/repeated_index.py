@@ -24,6 +24,7 @@ https://github.com/pytorch/pytorch/issues/1631, https://github.com/pytorch/pytor
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
@@ -31,6 +32,8 @@ from gradsmith.findings import Finding
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
 
+_ACCUMULATE = "Accumulate: grad.index_add_(dim, index, grad_output) instead of grad[index] = grad_output."
+_ANY_IDS = "Let backward follow the ids that forward was given, whichever they are and in whatever order."
 CODE = "GS315"
 SEVERITY = "warning"
 LEVEL = "standard"
@@ -65,5 +68,6 @@ GOOD = BAD.replace("grad[index] = grad_output", "grad.index_add_(0, index, grad_
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.checking.discoveries import discovered
 
-    advice = "Accumulate: grad.index_add_(dim, index, grad_output) instead of grad[index] = grad_output."
-    yield from discovered(lab, ("ids",), advice)
+    for found in discovered(lab, ("ids",), ""):
+        repeats = any(move.get("way") == "repeat" for move in found.evidence["moves"])
+        yield replace(found, advice=found.advice or (_ACCUMULATE if repeats else _ANY_IDS))

@@ -3,8 +3,9 @@
 What it finds
 -------------
 An nn.RNN, nn.LSTM or nn.GRU whose output is read as `out[:, -1]` (last step, batch first) although it was built without
-`batch_first=True`, or as `out[-1]` although it was built with it; and an initial state whose batch size is taken from
-the wrong dimension of the input.
+`batch_first=True`, or as `out[-1]` although it was built with it; an initial state whose batch size is taken from
+the wrong dimension of the input; and an input whose layout forward itself names otherwise, by unpacking it
+(`batch, steps, _ = x.shape`) or in its docstring or a comment (`x: (batch, time, features)`).
 
 Why it matters
 --------------
@@ -25,12 +26,14 @@ Measured on torch 2.13: `nn.LSTM(4, 5)(x)[0][:, -1]` on x of shape (7, 3, 4) has
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.source import knowledge as know
 from gradsmith.source.layer import LayerModel, from_class
+from gradsmith.source.lexicon import is_a
 from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
@@ -81,6 +84,8 @@ def _class(layer: LayerModel) -> Iterator[Finding]:
                 yield from _last_step(layer, method, node, orders)
             if isinstance(node, ast.Call) and (name := _called(node)) in orders and len(node.args) == 2:
                 yield from _state(layer, method, node, orders[str(name)])
+            if isinstance(node, ast.Call) and (name := _called(node)) in orders and node.args:
+                yield from _named_layout(layer, method, node, str(name), orders[str(name)])
 
 
 def _batch_first(value: ast.expr) -> bool | None:
@@ -171,3 +176,42 @@ def _dimension_of(method: Method, size: ast.expr, name: str) -> int | None:
         if ast.unparse(size) in (f"{name}.size({dimension})", f"{name}.shape[{dimension}]"):
             return dimension
     return None
+
+
+def _named_layout(layer: LayerModel, method: Method, node: ast.Call, name: str, batch_first: bool) -> Iterator[Finding]:
+    """The layer gets the very argument whose first two dimensions forward names."""
+    x = node.args[0]
+    if not isinstance(x, ast.Name) or method.param_of(x) is None or "pack" in ast.unparse(node):
+        return
+    for first, second, where in _layouts(method, x.id):
+        batches = is_a(first, "batch size"), is_a(second, "batch size")
+        if batches == (batch_first, not batch_first) or batches[0] == batches[1]:
+            continue
+        yield layer.at(
+            node,
+            f"{layer.name}.{method.name} names the dimensions of '{x.id}' ({first}, {second}, ...) in {where}, but self.{name} was built "
+            f"with batch_first={batch_first}: it takes '{first}' for the {'batch' if batch_first else 'time'}.",
+            advice=f"Build it with `batch_first={not batch_first}`, or transpose '{x.id}' first.",
+        )
+        return
+
+
+def _layouts(method: Method, name: str) -> Iterator[tuple[str, str, str]]:
+    """The names of the first two dimensions: where they are unpacked, in the docstring, in a comment."""
+    for node in method.nodes:
+        whole = node.value if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) else None
+        if (
+            whole is not None
+            and ast.unparse(whole) in (f"{name}.shape", f"{name}.size()")
+            and isinstance(node, ast.Assign)
+        ):
+            names = [getattr(e, "id", "") for e in node.targets[0].elts]  # type: ignore[attr-defined]
+            if len(names) == 3:
+                yield names[0], names[1], "the unpacking of its shape"
+    spelled = re.compile(rf"\b{name}\b[^\n(\[]{{0,40}}[(\[]\s*([A-Za-z_]\w*)\s*,\s*([A-Za-z_]\w*)\s*,")
+    lines = range(method.node.lineno, (method.node.end_lineno or method.node.lineno) + 1)
+    said = [(ast.get_docstring(method.node) or "", "its docstring")]
+    said += [(text, "a comment") for line, text in method.file.comment_lines.items() if line in lines]
+    for text, where in said:
+        for match in spelled.finditer(text):
+            yield match[1].lower(), match[2].lower(), where

@@ -28,6 +28,7 @@ from gradsmith.findings import Finding
 from gradsmith.source import knowledge as know
 from gradsmith.source.creation import creations, with_options
 from gradsmith.source.loops import carried
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.source import LayerModel, Method
@@ -66,7 +67,7 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
             names = _assigned(method, creation.node) & state
             like = _tensor_at_hand(method)
             placeholder = all(isinstance(a, ast.Constant) for a in creation.node.args)
-            if not names or like is None or creation.counts or placeholder:
+            if not names or like is None or creation.counts or placeholder or _device_chosen(method, creation.node):
                 continue
             name = min(names)
             yield layer.at(
@@ -76,6 +77,12 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
                 argument=name,
                 edits=[with_options(method, creation, like, dtype_too=False)],
             )
+
+
+def _device_chosen(method: Method, node: ast.expr) -> bool:
+    """`if x.is_cuda: h = torch.zeros(n).cuda()`, and this is the other branch."""
+    tested = [n for guard in method.guards(node) for n in nodes_under(guard.test)]
+    return any(isinstance(n, ast.Attribute) and n.attr in know.ABOUT_DEVICES for n in tested)
 
 
 def _assigned(method: Method, node: ast.expr) -> set[str]:

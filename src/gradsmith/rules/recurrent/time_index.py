@@ -25,7 +25,7 @@ https://docs.pytorch.org/docs/stable/generated/torch.unbind.html
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Edit, Finding
@@ -35,6 +35,7 @@ from gradsmith.source.steps import TimeIndex, is_forward, is_recurrent, is_track
 
 if TYPE_CHECKING:
     from gradsmith.profiling import Profile
+    from gradsmith.profiling.events import Event
     from gradsmith.source import LayerModel, Loop
 
 CODE = "GS701"
@@ -150,11 +151,21 @@ def profile(profile: Profile) -> Iterator[Finding]:
             site,
             f"backward fills a tensor of shape {mine[0].reads[0].shape} {len(whole)} times, once for every step that indexes "
             f"{name} at {profile.place(site)} ({share:.0%} of the time).",
-            advice="Take the steps apart once, before the loop: `for x_t in x.unbind(0):`.",
+            advice=_apart(name, mine),
             share=share,
             gain=profile.gain(profile.seconds(back), _unbind(profile, base, len(whole))),
             evidence={"steps": len(whole), "bytes": sum(e.written_bytes for e in back)},
         )
+
+
+def _apart(name: str, cuts: Sequence[Event]) -> str:
+    """What to write, along the dimension that the loop really walks through."""
+    from gradsmith.profiling.events import cut_dimension
+
+    along = cut_dimension(cuts)
+    x = name.strip("'") if name.strip("'").isidentifier() else "x"
+    where = "`, along the dimension of the steps" if along is None else f".unbind({along}):`"
+    return f"Take the steps apart once, before the loop: `for {x}_t in {x}{where}."
 
 
 def _unbind(profile: Profile, base: int, steps: int) -> float:

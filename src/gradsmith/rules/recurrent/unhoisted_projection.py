@@ -34,6 +34,8 @@ from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.profiling import Profile
+    from gradsmith.profiling.events import Event
+    from gradsmith.profiling.flow import LoopUse
     from gradsmith.source import LayerModel, Loop
 
 CODE = "GS702"
@@ -148,7 +150,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
                 f"({share:.0%} of the time).",
                 advice=_for_cell(cell)
                 if cell
-                else "Project all steps at once before the loop, then loop over `projected.unbind(0)`.",
+                else f"Project all steps at once before the loop, then loop over `projected{_steps_of(use, mine)}`.",
                 share=share,
                 gain=profile.gain(cost, profile.together(events)),
                 evidence={
@@ -157,6 +159,17 @@ def profile(profile: Profile) -> Iterator[Finding]:
                     **({"cell": cell} if cell else {}),
                 },
             )
+
+
+def _steps_of(use: LoopUse, products: list[Event]) -> str:
+    """`.unbind(1)`: along the dimension in which what the products read was cut out of the sequence; empty where that is not known."""
+    from gradsmith.profiling.events import cut_dimension
+
+    read = {(a.storage, a.offset) for e in products for a in e.reads}
+    cuts = [e for e in use.events if e.is_view and e.outputs and (e.outputs[0].storage, e.outputs[0].offset) in read]
+    walked = [e for e in cuts if e.reads and len(e.reads[0].shape) > len(e.outputs[0].shape)]
+    along = cut_dimension(walked)
+    return "" if along is None else f".unbind({along})"
 
 
 def _for_cell(cell: str) -> str:

@@ -76,6 +76,8 @@ class Square(torch.autograd.Function):
 gradsmith_inputs = {"Square": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
 """
 
+_OVERWRITTEN = "changes through it are not counted, so a gradient from overwritten values is silently wrong."
+_TWICE = "differentiating twice leaves this part out, without an error."
 _MEASURED = know.MEASURED | know.TO_SHAPE | know.TO_INT | know.TO_FLAG
 
 
@@ -84,15 +86,16 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         for node in method.nodes if method else ():
             if not isinstance(node, ast.Attribute) or node.attr != "data" or method is None:
                 continue
-            if not method.value(node.value).is_tensor or _only_measured(method, node):
+            if not method.value(node.value).is_tensor or _only_measured(method, node) or _handed_over(method, node):
                 continue
             name = method.file.source_of(node.value)
             writes = not isinstance(node.ctx, ast.Load)
             does = "replaces the memory of" if writes else "takes"
+            cut = not writes and any(s.owner == "grad_output" for s in method.sources(node.value))
             yield function.at(
                 node,
                 f"{function.name}.{method.name} {does} '{name}{'' if writes else '.data'}' behind autograd's back: "
-                "changes through it are not counted, so a gradient from overwritten values is silently wrong.",
+                + (_TWICE if cut else _OVERWRITTEN),
                 advice="Write into a new tensor and return it." if writes else f"Write `{name}.detach()`.",
                 argument=name if method.param(name) else None,
                 edits=[] if writes else [_detach(method, node)],
@@ -104,6 +107,35 @@ def _only_measured(method: Method, node: ast.Attribute) -> bool:
     """`x.data.shape`, `x.data.size(0)`: no value is read and none is written."""
     parent = method.file.parents.get(node)
     return isinstance(parent, ast.Attribute) and parent.attr in _MEASURED and isinstance(parent.ctx, ast.Load)
+
+
+def _handed_over(method: Method, node: ast.Attribute) -> bool:
+    """Only compiled or foreign code gets it: autograd sees nothing of that, with or without `.data`."""
+    if not isinstance(node.ctx, ast.Load):
+        return False
+    whole: ast.AST = node
+    while isinstance(parent := method.file.parents.get(whole), (ast.Attribute, ast.Call)) and (
+        isinstance(parent, ast.Attribute) or (parent.func is whole and method.op(parent) in know.MAYBE_SAME)
+    ):
+        whole = parent
+    if _is_foreign_argument(method, whole):
+        return True
+    statement = method.file.parents.get(whole)
+    if not (
+        isinstance(statement, ast.Assign) and statement.value is whole and isinstance(statement.targets[0], ast.Name)
+    ):
+        return False
+    name = statement.targets[0].id
+    reads = [n for n in method.nodes if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+    return bool(reads) and all(_is_foreign_argument(method, read) for read in reads)
+
+
+def _is_foreign_argument(method: Method, node: ast.AST) -> bool:
+    call = method.file.parents.get(node)
+    if not isinstance(call, ast.Call) or node not in call.args or method.op(call) is not None:
+        return False
+    dotted = method.dotted(call.func) or ""
+    return isinstance(call.func, ast.Subscript) or ("." in dotted and not dotted.startswith("torch."))
 
 
 def _detach(method: Method, node: ast.Attribute) -> Edit:

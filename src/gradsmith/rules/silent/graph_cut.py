@@ -31,9 +31,9 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Finding
 from gradsmith.source import Method
 from gradsmith.source import knowledge as know
-from gradsmith.source.lexicon import is_a
 from gradsmith.source.method import read_params
 from gradsmith.source.model import decorator_names
+from gradsmith.source.tracked import from_layer, is_module, is_off, parts
 from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ GOOD = BAD.replace("torch.from_numpy(np.log(hidden.detach().numpy()))", "hidden.
 
 def lint_file(file: FileModel) -> Iterator[Finding]:
     for block in file.blocks_matching(r"\.numpy\(\)", containing="def forward("):
-        if isinstance(block, ast.ClassDef) and any(_is_module(file, base) for base in block.bases):
+        if isinstance(block, ast.ClassDef) and any(is_module(file, base) for base in block.bases):
             for node in block.body:
                 if isinstance(node, ast.FunctionDef) and node.name == "forward":
                     decorators = decorator_names(node, file)
@@ -77,11 +77,6 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
                     yield from _in_forward(file, block, method)
     for block in file.blocks_with(".item(), requires_grad=True"):
         yield from _rewrapped(file, block)
-
-
-def _is_module(file: FileModel, base: ast.expr) -> bool:
-    dotted = file.dotted(base) or ""
-    return dotted.endswith("Module") or dotted.startswith("torch.nn.")
 
 
 def _in_forward(file: FileModel, owner: ast.ClassDef, method: Method) -> Iterator[Finding]:
@@ -94,9 +89,9 @@ def _in_forward(file: FileModel, owner: ast.ClassDef, method: Method) -> Iterato
             if (
                 left is None
                 or call in seen
-                or _is_off(method, left)
-                or _is_off(method, call)
-                or _is_off(method, found.node)
+                or is_off(method, left)
+                or is_off(method, call)
+                or is_off(method, found.node)
             ):
                 continue
             seen.add(call)
@@ -127,20 +122,8 @@ def _returned_wraps(method: Method, node: ast.expr | None) -> list[ast.Call]:
                 stack += [a for a in node.args if not isinstance(a, ast.Starred)]
                 stack += [node.func.value] if isinstance(node.func, ast.Attribute) else []
         else:
-            stack += _parts(method, node)
+            stack += parts(method, node)
     return found
-
-
-def _parts(method: Method, node: ast.expr) -> list[ast.expr]:
-    if isinstance(node, ast.Name):
-        return [b.value for b in method.definitions(node) if b.how in ("assign", "augment") and b.value is not None]
-    if isinstance(node, ast.BinOp):
-        return [node.left, node.right]
-    if isinstance(node, ast.UnaryOp):
-        return [node.operand]
-    if isinstance(node, ast.Tuple):
-        return list(node.elts)
-    return []
 
 
 def _left_at(method: Method, node: ast.expr) -> ast.expr | None:
@@ -155,50 +138,15 @@ def _left_at(method: Method, node: ast.expr) -> ast.expr | None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr == "numpy" and not node.args:
                 tensor = node.func.value
-                if _from_layer(method, tensor):
+                if from_layer(method, tensor):
                     return tensor
             elif node.func.attr not in know.NUMPY_WITHOUT_DERIVATIVE and (method.dotted(node.func) or "").startswith(
                 ("numpy.", "scipy.")
             ):
                 stack += [a for a in node.args if not isinstance(a, ast.Starred)]
         else:
-            stack += _parts(method, node)
+            stack += parts(method, node)
     return None
-
-
-def _from_layer(method: Method, node: ast.expr) -> bool:
-    """Something of the module's own took part: `self.linear(x)`, `x * self.weight`."""
-    seen: set[ast.AST] = set()
-    stack: list[ast.AST] = [node]
-    layer = False
-    while stack:
-        node_ = stack.pop()
-        if node_ in seen:
-            continue
-        seen.add(node_)
-        if isinstance(node_, ast.Call):
-            func = node_.func
-            if method.op(node_) in know.TO_INTEGER | know.TO_BOOL or (
-                isinstance(func, ast.Attribute) and func.attr == "data"
-            ):
-                return False
-            if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self":
-                layer = True
-        if isinstance(node_, ast.Name):
-            stack += [b.value for b in method.definitions(node_) if b.value is not None]
-        stack += list(ast.iter_child_nodes(node_))
-    return layer
-
-
-def _is_off(method: Method, node: ast.AST) -> bool:
-    """Runs without gradients, or not in training."""
-    for parent in method.ancestors(node):
-        if isinstance(parent, ast.With) and any(
-            "no_grad" in ast.unparse(i) or "inference" in ast.unparse(i) for i in parent.items
-        ):
-            return True
-    tests = [ast.unparse(guard.test) for guard in method.guards(node)]
-    return any(is_a(test, role) for test in tests for role in ("gradient control", "no gradient needed"))
 
 
 def _rewrapped(file: FileModel, block: ast.stmt) -> Iterator[Finding]:

@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source.behind import is_free_of_inputs
 from gradsmith.source.lexicon import is_a
 from gradsmith.surrogate_kinds import waives
 
@@ -76,6 +77,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return
     if any(isinstance(n, ast.Call) and getattr(n.func, "id", "") in ("locals", "super") for n in backward.nodes):
         return
+    if _returns_a_token(function):
+        return  # it only holds the graph together: there is nothing that grad_output could scale
     given = [e for found in backward.returns for e in (found.elements or [])]
     whole = [found.value for found in backward.returns if found.elements is None]
     if not all(_computes(value) for value in whole):
@@ -90,6 +93,14 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         argument="grad_output",
         severity="warning",
     )
+
+
+def _returns_a_token(function: FunctionModel) -> bool:
+    """Whether no output of forward is made from an input."""
+    forward = function.forward
+    if forward is None or not forward.returns:
+        return False
+    return all(found.value is not None and is_free_of_inputs(forward, found.value) for found in forward.returns)
 
 
 def _computes(value: ast.expr | None) -> bool:

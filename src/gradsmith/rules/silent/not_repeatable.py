@@ -38,7 +38,7 @@ SEVERITY = "error"
 WRITES_IN = "backward"
 WAIVED_BY = ("noise",)
 DEMONSTRATION = "repeat"
-EXPLAINS = ("nonlinear-backward", "wrong-gradient", "frozen-input", "layout-dependent", *MISMATCHES)
+EXPLAINS = ("accumulated-grad", "nonlinear-backward", "wrong-gradient", "frozen-input", "layout-dependent", *MISMATCHES)
 BAD = """
 import torch
 

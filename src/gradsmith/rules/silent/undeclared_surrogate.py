@@ -73,5 +73,5 @@ def probe(lab: Lab) -> Iterator[Finding]:
         severity="info" if found.words == HELD else None,
         advice=f"If it is meant, write `# gradsmith: surrogate[{kind}]` behind the class line; if not, return the "
         "derivative of forward.",
-        evidence={"one of a kind": found.words.format("an input")},
+        evidence={"one of a kind": found.words.format("an input"), "surrogate": kind},
     )

@@ -114,6 +114,7 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
     from gradsmith.diagnosis import diagnose
     from gradsmith.diagnosis.case import Fit, case_of
     from gradsmith.lab.explore.budget import within
+    from gradsmith.lab.explore.intent import how_to_declare
     from gradsmith.lab.measure.writes import ruled_out
 
     cases: list[Case] = []
@@ -134,7 +135,7 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
             f"{m.output_name} is there for backward only: ctx.mark_non_differentiable(...) in setup_context says so."
         )
         fit = replace(fit, advice=advice)
-    return lab.finding(
+    found = lab.finding(
         f"{lab.target.name}.backward: the gradient of '{m.argument}'{of} {kind}. At {m.argument}{at}: backward returned "
         f"{m.claimed:.6g}, the true derivative is {m.true:.6g}.",
         argument=m.argument,
@@ -146,7 +147,7 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
             if fit is not None
             else f"Derive the gradient of '{m.argument}' again and compare at this element."
         )
-        + _if_meant(lab),
+        + how_to_declare(lab.target),
         evidence={
             "element": m.element,
             "claimed": m.claimed,
@@ -157,6 +158,15 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
             **(_side_by_side(cases[0], m) if cases else {}),
         },
     )
+    return _at(found, fit.path, fit.line) if fit is not None and fit.path is not None else found
+
+
+def _at(finding: Finding, path: str, line: int | None) -> Finding:
+    """The finding at a line of another file than the subject's own, if it is one."""
+    from gradsmith.source.loaded import line_of
+
+    text = line_of(path, line)
+    return replace(finding, path=path, line=line, column=len(text) - len(text.lstrip()), snippet=text.rstrip("\n"))
 
 
 def _side_by_side(case: Case, m: Mismatch) -> dict[str, object]:
@@ -190,36 +200,18 @@ def _in_kernel(lab: Lab, finding: Finding) -> Finding:
     if not runs_kernels(lab.target) or finding.argument is None:
         return finding
     from gradsmith.lab.triton.witness import filled_by
-    from gradsmith.source.loaded import line_of
 
     stores = filled_by(lab, finding.argument)
     unknown = (lab.target.line, lab.line_of_gradient(finding.argument))
     if not stores or finding.line not in unknown:  # a cause that is known has a line of its own
         return finding
     last = stores[-1]
-    text = line_of(last.path, last.line)
     others = [f"{s.kernel}:{s.line}" for s in stores[:-1]]
     more = f" (before that {', '.join(others[-3:])})" if others else ""
     return replace(
-        finding,
+        _at(finding, last.path, last.line),
         message=f"{finding.message[:-1]}; {last.kernel} stores it through {last.argument}{more}.",
-        path=last.path,
-        line=last.line,
-        column=len(text) - len(text.lstrip()),
-        snippet=text.rstrip("\n"),
         evidence={**finding.evidence, "kernel": last.kernel},
-    )
-
-
-def _if_meant(lab: Lab) -> str:
-    """How to declare it, for an author who speaks of a surrogate: words ask for a sentence, a declaration for a verdict."""
-    from gradsmith.lab.explore.intent import said
-
-    words = said(lab.target)
-    return (
-        f" The source says `{words}`: if it is meant, write `# gradsmith: surrogate[custom]` behind the class line."
-        if words
-        else ""
     )
 
 

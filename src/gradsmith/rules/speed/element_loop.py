@@ -27,7 +27,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
@@ -157,44 +157,64 @@ _CHUNK = 1 << 18  # bytes per iteration from which on a loop may be there to bou
 
 
 def profile(profile: Profile) -> Iterator[Finding]:
-    reported: list[object] = []
+    found: list[_Slow] = []
     for use in profile.loops:
         if use.recurrent or use.iterations < _ITERATIONS or len(use.work) < use.iterations:
             continue
-        if any(outer in event.iterations for event in use.events[:1] for outer in reported):
+        if any(outer.use.loop in event.iterations for event in use.events[:1] for outer in found):
             continue  # the outer loop is the one to name
         dimension = profile.grows_with(use.loop)
         sized = any(word in use.loop.over for word in (".shape", ".size(", ".numel("))
         if dimension is None and not sized and not _slices(use):
             continue
-        events = profile.with_backward([*use.events, *_gathers(profile, use)])
-        cost = profile.seconds(events)
-        gain = profile.gain(cost, profile.together(events))
-        moved = sum(e.read_bytes + e.written_bytes for e in use.work)
-        if gain.low < _GAIN and moved > _CHUNK * use.iterations:
-            continue  # nobody gives up a bound on memory for a gain that is not certain
-        reported.append(use.loop)
-        share = profile.share(events)
-        per = round(len(use.work) / use.iterations)
-        site = next(s for e in use.events for s in e.sites if use.loop in s.loops)
-        at = replace(site, line=use.loop.line)
-        over = dimension or use.loop.over
-        yield profile.at_loop(
-            use.loop,
-            site,
-            f"{use.phase} launches {'one op' if per == 1 else f'{per} ops'} per iteration at {profile.place(at)}: a Python "
-            f"loop over {over} ({use.iterations} iterations, {share:.0%} of the time); vectorise it.",
-            advice=f"Do all of `{use.loop.over}` in one operation (broadcasting, einsum, index ops).",
-            share=share,
-            gain=gain,
-            severity=None if gain >= _GAIN else "info",
-            evidence={
-                "ops": len(use.work),
-                "iterations": use.iterations,
-                "dimension": dimension,
-                "last_line": use.loop.end[0],
-            },
-        )
+        found.append(_Slow(use, profile.with_backward([*use.events, *_gathers(profile, use)]), dimension))
+    # Whoever vectorises forward vectorises backward as well: what one of them gains alone is not what the remedy gains.
+    phases = {slow.use.phase for slow in found}
+    for slow in [found] if len(phases) > 1 else [[one] for one in found]:
+        yield from _named(profile, slow)
+
+
+@dataclass(frozen=True)
+class _Slow:
+    """A loop that could be one operation, and all that goes with it."""
+
+    use: LoopUse
+    events: list[Event]
+    dimension: str | None
+
+
+def _named(profile: Profile, loops: list[_Slow]) -> Iterator[Finding]:
+    """One finding for loops that one remedy mends, at the one that takes longest."""
+    events = list({e.index: e for slow in loops for e in slow.events}.values())
+    gain = profile.gain(profile.seconds(events), profile.together(events))
+    moved = sum(e.read_bytes + e.written_bytes for slow in loops for e in slow.use.work)
+    if gain.low < _GAIN and moved > _CHUNK * sum(slow.use.iterations for slow in loops):
+        return  # nobody gives up a bound on memory for a gain that is not certain
+    first, *others = sorted(loops, key=lambda slow: -profile.seconds(slow.events))
+    use, share = first.use, profile.share(events)
+    per = round(len(use.work) / use.iterations)
+    site = next(s for e in use.events for s in e.sites if use.loop in s.loops)
+    over = first.dimension or use.loop.over
+    places = [f"{slow.use.phase} at line {slow.use.loop.line}" for slow in others]
+    also = f", with {' and '.join(places)}" if places else ""
+    yield profile.at_loop(
+        use.loop,
+        site,
+        f"{use.phase} launches {'one op' if per == 1 else f'{per} ops'} per iteration at "
+        f"{profile.place(replace(site, line=use.loop.line))}: a Python loop over {over} ({use.iterations} iterations{also}, "
+        f"{share:.0%} of the time); vectorise it.",
+        advice=f"Do all of `{use.loop.over}` in one operation (broadcasting, einsum, index ops)"
+        + (", in forward and in backward." if places else "."),
+        share=share,
+        gain=gain,
+        severity=None if gain >= _GAIN else "info",
+        evidence={
+            "ops": sum(len(slow.use.work) for slow in loops),
+            "iterations": use.iterations,
+            "dimension": first.dimension,
+            "loops": [[slow.use.loop.line, slow.use.loop.end[0]] for slow in (first, *others)],
+        },
+    )
 
 
 def _slices(use: LoopUse) -> bool:
@@ -227,7 +247,8 @@ def absorbs(loop: Finding, other: Finding) -> bool:
         return False
     if other.path != loop.path or other.line is None or loop.line is None:
         return False
-    within = loop.line <= other.line <= int(loop.evidence.get("last_line", loop.line))
+    alone = [[loop.line, loop.evidence.get("last_line", loop.line)]]
+    within = any(begin <= other.line <= end for begin, end in loop.evidence.get("loops", alone))
     return within and _gain(other) <= _gain(loop)
 
 

@@ -3,7 +3,7 @@
 What it finds
 -------------
 When the linted paths contain tests: a Function whose name, and whose wrappers (functions, classes and names of its file that
-use it), occur in none of them.
+use it), occur in none of them. It is told once per file, with the number of Functions that it holds for.
 
 Why it matters
 --------------
@@ -28,7 +28,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gradsmith.findings import Finding
+from gradsmith.findings import Finding, plural
 from gradsmith.source.file import has_word
 
 if TYPE_CHECKING:
@@ -71,28 +71,43 @@ _TEST = r"(?m)^[ \t]*def test_"
 
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
+    """Told once per file, at its first untested Function, with their number."""
     project = function.file.project
-    if project is None or function.kind != "function" or not function.has_gradient:
+    if project is None or not _is_asked(function) or _is_test(function.file):
         return
     own = function.file
-    if _is_test(own):
-        return
     with_tests = project.matching(_TEST, *ASKS)
     tests = [file for file in with_tests if file is not own]
     inside = _test_functions(own.text) if own in with_tests else []
-
-    def tested(name: str) -> bool:
-        return any(file.uses(name) for file in tests) or any(has_word(text, name) for text in inside)
-
-    # The plain name first: following wrappers costs a search of the file.
-    if not (tests or inside) or tested(function.name) or any(tested(name) for name in _names(function)):
+    if not (tests or inside):
         return
+
+    def tested(each: FunctionModel) -> bool:
+        def mentioned(name: str) -> bool:
+            return any(file.uses(name) for file in tests) or any(has_word(text, name) for text in inside)
+
+        # The plain name first: following wrappers costs a search of the file.
+        return mentioned(each.name) or any(mentioned(name) for name in _names(each))
+
+    if tested(function):
+        return
+    untested = [each for each in own.functions if _is_asked(each) and (each is function or not tested(each))]
+    if untested[0] is not function:
+        return
+    rest = len(untested) - 1
+    others = (
+        f", and neither {'is' if rest == 1 else 'are'} {plural(rest, 'other Function')} of this file" if rest else ""
+    )
     yield function.at(
         function.node,
-        f"{function.name} is mentioned in no test.",
-        advice=f"Run `gradsmith check {os.path.basename(function.file.path)}::{function.qualname}`, or write a test with "
+        f"{function.name} is mentioned in no test{others}.",
+        advice=f"Run `gradsmith check {os.path.basename(own.path)}{'' if rest else '::' + function.qualname}`, or write a test with "
         "gradsmith.gradcheck.",
     )
+
+
+def _is_asked(function: FunctionModel) -> bool:
+    return function.kind == "function" and function.has_gradient
 
 
 def _is_test(file: FileModel) -> bool:

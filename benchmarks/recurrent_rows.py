@@ -1,0 +1,101 @@
+"""What `recurrent.py` measured, as rows that can be kept in a file, and the goals that rows are held to."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from dataclasses import dataclass
+
+from recurrent_cases import SHAPES, Case
+
+AGAINST_UNBIND = ("rnn", "gru", "lstm", "layer-norm-lstm", "lif")
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One figure that must be reached."""
+
+    what: str
+    found: float
+    wanted: float
+    most: bool = False
+
+    @property
+    def reached(self) -> bool:
+        return self.found <= self.wanted if self.most else self.found >= self.wanted
+
+    def __str__(self) -> str:
+        sign = "<=" if self.most else ">="
+        return (
+            f"{'pass' if self.reached else 'MISSED':6} {self.what:60} {self.found:9.3g} (goal {sign} {self.wanted:g})"
+        )
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measured case: for every alternative, its seconds over ours in each round."""
+
+    cell: str
+    shape: str
+    threads: int
+    ours_s: float
+    ratios: dict[str, list[float]]
+    compile_s: dict[str, float]
+    """What alternatives took to compile, and gradsmith to plan."""
+
+    @classmethod
+    def of(cls, cell: str, shape: str, threads: int, case: Case, compile_s: dict[str, float]) -> Row:
+        own = case.seconds["gradsmith"]
+        ratios = {way: [a / b for a, b in zip(s, own)] for way, s in case.seconds.items() if way != "gradsmith"}
+        return cls(cell, shape, threads, statistics.median(own), ratios, compile_s)
+
+    def quartiles(self, way: str) -> tuple[float, float, float]:
+        low, middle, high = statistics.quantiles(self.ratios[way], n=4, method="inclusive")
+        return low, middle, high
+
+    def __str__(self) -> str:
+        columns = []
+        for way in self.ratios:
+            low, middle, high = self.quartiles(way)
+            columns.append(f"{way} {middle:.2f} [{low:.2f}, {high:.2f}]")
+        columns += [f"{way} compiles in {seconds:.2f} s" for way, seconds in self.compile_s.items()]
+        name = f"{self.cell:16} {self.shape:11} {self.threads} thread(s) {self.ours_s * 1e3:8.2f} ms  "
+        return name + "  ".join(columns)
+
+    def goals(self) -> list[Goal]:
+        label = f"{self.cell} {self.shape}{' 2 threads' if self.threads == 2 else ''}"
+        small = self.shape.startswith("1x32")
+        wanted = {"x[t]": 30 if small else 2, "unbind": 25 if small else 1.5} if self.threads == 1 else {}
+        if self.cell == "linear recurrence":
+            wanted = {"unbind": 15} if self.threads == 1 else {}
+        elif self.cell not in AGAINST_UNBIND:
+            wanted.pop("unbind", None)
+        if self.shape not in SHAPES and self.cell != "linear recurrence":
+            wanted = {}
+        wanted |= {"nn.LSTM": 1.0, "nn.RNN": 1.3, "nn.GRU": 1.3, "torch.compile": 1.5}
+        goals = [
+            Goal(f"{label} over {way}", self.quartiles(way)[0], wanted[way]) for way in self.ratios if way in wanted
+        ]
+        jax = [self.quartiles(way)[0] for way in self.ratios if way.startswith("jax")]
+        if jax and self.threads == 1:
+            goals.append(Goal(f"{label} over jax.lax.scan", min(jax), 1.2))
+        for way, share in (("jax", 1.0), ("torch.compile", 0.05)):
+            if way in self.compile_s:
+                planning = self.compile_s["gradsmith"] / self.compile_s[way]
+                goals.append(Goal(f"{label} planning over compiling of {way}", planning, share, most=True))
+        return goals
+
+
+def show(file: str) -> list[Row]:
+    """All rows that were kept, as a table in Markdown: median [lower quartile]."""
+    with open(file) as kept:
+        rows = [Row(**json.loads(line)) for line in kept]
+    newest = {(row.cell, row.shape, row.threads, tuple(row.ratios)): row for row in rows}
+    ways = list(dict.fromkeys(way for row in newest.values() for way in row.ratios))
+    print(f"| cell | shape | threads | {' | '.join(ways)} |\n|{' --- |' * (len(ways) + 3)}")
+    for row in newest.values():
+        cells = [
+            f"{row.quartiles(way)[1]:.2f} [{row.quartiles(way)[0]:.2f}]" if way in row.ratios else "" for way in ways
+        ]
+        print(f"| {row.cell} | {row.shape} | {row.threads} | {' | '.join(cells)} |")
+    return list(newest.values())

@@ -1,0 +1,118 @@
+"""A proved change of the user's source, put on the findings that it settles: `check --fix` applies it, reports show it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from gradsmith.catalog import find
+from gradsmith.checking.discoveries import weight_of
+from gradsmith.diagnosis.mending.mend import Mend, mended
+from gradsmith.findings import Applicability, Edit, Finding, InputsFrom, plural
+from gradsmith.lab.explore.budget import within
+from gradsmith.lab.explore.explorer import Discovery, explored
+from gradsmith.lab.explore.intent import how_to_declare, said
+from gradsmith.lab.lab import Lab
+from gradsmith.lab.subject.binding import bound
+
+# What a rule may say came out, where another backward could make it right.
+_MENDABLE = ("wrong", "none", "raises", "count", "shape", "unreduced")
+
+
+Example = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def offered(lab: Lab, findings: Sequence[Finding], source: InputsFrom, others: Sequence[Example]) -> list[Finding]:
+    """The findings, with the change that settles them where one was proved. A surrogate is never mended.
+
+    `others` are the further examples that were declared: what is offered is right there, too. At level quick nothing is
+    explored, so nothing would be proved: there no change is searched for.
+    """
+    if lab.level == "quick":
+        return list(findings)
+    settled = [f for f in findings if _is_mendable(f)] or [f for f in findings if "assumption" in f.evidence]
+    surrogate = lab.surrogate or lab.approximate or any(find(f.rule).outcome == "surrogate" for f in findings)
+    if not settled or surrogate or lab.target.function is None:
+        return list(findings)
+    mend = within(lab.budget.whole(), lambda: _mend(lab, others))
+    if mend is None:
+        return list(findings)
+    how: Applicability = "safe" if _is_safe(lab, settled, source) else "unsafe"
+    return [_with(f, mend, how, how_to_declare(lab.target)) if f in settled else f for f in findings]
+
+
+def _is_mendable(finding: Finding) -> bool:
+    """Whatever is an error, or says that backward is not there: a change that makes every gradient right settles it."""
+    return finding.severity == "error" or find(finding.rule).outcome in _MENDABLE
+
+
+def _is_safe(lab: Lab, findings: Sequence[Finding], source: InputsFrom) -> bool:
+    """On inputs that somebody gave, of code that does not say it means something else, and for what is an error."""
+    return source != "guessed" and not said(lab.target) and all(f.severity == "error" for f in findings)
+
+
+def _mend(lab: Lab, others: Sequence[Example]) -> Mend | None:
+    failing, wrong = _failing(lab)
+    beside = [_beside(lab, example) for example in others]
+    return mended(lab, failing, wrong, _is_serious, beside) if failing else None
+
+
+def _beside(lab: Lab, example: Example) -> Lab:
+    """Another example of the same subject."""
+    target, arguments = bound(lab.target, *example)
+    return Lab(target, arguments, lab.settings, lab.level, isolated=lab.isolated)
+
+
+def _is_serious(discovery: Discovery) -> bool:
+    return weight_of(discovery) == "error"
+
+
+def _failing(lab: Lab) -> tuple[list[Lab], list[str]]:
+    """The examples that refute it, and the inputs whose gradient is wrong at one of them."""
+    try:
+        pairs = lab.gradient.wrong
+    except Exception:  # backward raises on the example itself
+        return [lab], [leaf.name for leaf in lab.arguments.differentiable]
+    if pairs:
+        return [lab], list(dict.fromkeys(pair.leaf.name for pair in pairs))
+    failing, wrong = [], []
+    found = explored(lab).found
+    # What a repair does away with: errors, or, where there are none, what backward assumes.
+    bad = [d for d in found if _is_serious(d)] or [d for d in found if weight_of(d) == "assumption"]
+    for discovery in bad:
+        trial = discovery.trial
+        if trial.arguments is not None:
+            failing.append(Lab(lab.precise[0], trial.arguments, lab.settings, lab.level, isolated=lab.isolated))
+            wrong += [trial.mismatch.argument] if trial.mismatch is not None else []
+    return failing, list(dict.fromkeys(wrong))
+
+
+def _with(finding: Finding, mend: Mend, how: Applicability, meant: str) -> Finding:
+    """The finding with the edits; the advice says what they do, unless it says so already."""
+    advice = finding.advice or ""
+    told = _words(mend)
+    if mend.derived or not advice.startswith("Write `"):
+        advice = told
+    if "assumption" in finding.evidence:  # how to accept it stays, and the repair is the other way out
+        kept, _, _ = (finding.advice or "").partition(" Otherwise ")
+        advice = f"{kept} Otherwise: {told[0].lower()}{told[1:]}"
+    advice += meant if meant not in advice else ""
+    evidence = {**finding.evidence, "repair": {"derived": mend.derived, "gradients": list(mend.gradients)}}
+    return replace(finding, edits=mend.edits, applicability=how, advice=advice, evidence=evidence)
+
+
+def _words(mend: Mend) -> str:
+    if not mend.derived:
+        edit = mend.edits[0]
+        return f"Write `{edit.replacement}` in line {edit.line}: with it every gradient is right, here and at other inputs."
+    names = " and ".join(f"'{name}'" for name in mend.gradients)
+    lines = sum(_length(edit) for edit in mend.edits)
+    return (
+        f"The gradient of {names} was derived from forward ({plural(lines, 'line')}), and is right here and at other "
+        "inputs. `gradsmith check --diff` shows it, `--fix` writes it."
+    )
+
+
+def _length(edit: Edit) -> int:
+    return len(edit.replacement.splitlines())

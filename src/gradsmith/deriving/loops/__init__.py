@@ -1,0 +1,1 @@
+"""A `for` of forward that stays a `for`: its source made ready, its body read once, swept once, and printed twice."""

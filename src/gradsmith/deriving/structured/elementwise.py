@@ -1,0 +1,96 @@
+"""Derivatives of operations that work element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from gradsmith.deriving.node import Node, is_number
+from gradsmith.deriving.structured.registry import Pairs, rule
+
+
+@rule
+def pow_(y: Node, g: Any) -> Pairs:
+    a, b = y.args
+    if isinstance(a, Node):
+        if is_number(b, 2):
+            yield a, 2 * g * a
+        elif is_number(b):
+            yield a, b * g * a ** (b - 1)
+        else:
+            yield a, g * b * a ** (b - 1)
+    if isinstance(b, Node) and b.is_tensor:
+        log = a.log() if isinstance(a, Node) and a.is_tensor else y.graph.make("python", "math.log", a)
+        yield b, g * y * log
+
+
+@rule
+def clamp(y: Node, g: Any) -> Pairs:
+    x, low, high = y.args
+    inside = None
+    if low is not None:
+        inside = x >= low
+    if high is not None:
+        inside = x <= high if inside is None else inside & (x <= high)
+    yield x, g * inside if inside is not None else g
+    if isinstance(low, Node) and low.is_tensor:
+        yield low, g * (x < low) if high is None else g * ((x < low) & (low < high))
+    if isinstance(high, Node) and high.is_tensor:
+        yield high, g * (x > high) if low is None else g * ((x > high) | (low > high))
+
+
+@rule
+def larger(y: Node, g: Any) -> Pairs:
+    a, b = y.args
+    wins = a > b if y.op == "maximum" else a < b
+    tie = y.graph.make("eq", a, b)
+    make = y.graph.call
+    yield a, make("where", (tie, 0.5 * g, make("where", (wins, g, 0), {})), {})
+    yield b, make("where", (tie, 0.5 * g, make("where", (wins, 0, g), {})), {})
+
+
+@rule
+def logit(y: Node, g: Any) -> Pairs:
+    x, eps = y.args
+    if eps is None:
+        yield x, g / (x * (1 - x))
+    else:
+        yield x, y.graph.call("where", ((x >= eps) & (x <= 1 - eps), g / (x * (1 - x)), 0), {})
+
+
+@rule
+def silu(y: Node, g: Any) -> Pairs:
+    x = y.args[0]
+    s = x.sigmoid()
+    yield x, g * s * (1 + x * (1 - s))
+
+
+@rule
+def mish(y: Node, g: Any) -> Pairs:
+    x = y.args[0]
+    t = x.graph.call("softplus", (x,), {}).tanh()
+    yield x, g * (t + x * (1 - t**2) * x.sigmoid())
+
+
+@rule
+def gelu(y: Node, g: Any) -> Pairs:
+    x, how = y.args
+    graph = y.graph
+    pi = graph.literal("math.pi", torch.pi)
+    root = lambda value: graph.make("python", "math.sqrt", value)  # noqa: E731
+    if how == "tanh":
+        slope = root(2 / pi)
+        t = (slope * (x + 0.044715 * x**3)).tanh()
+        yield x, 0.5 * g * (1 + t + x * (1 - t**2) * (slope * (1 + 3 * 0.044715 * x**2)))
+    else:
+        cdf = 0.5 * (1 + (x / root(2)).erf())
+        yield x, g * (cdf + x * (-0.5 * x**2).exp() / root(2 * pi))
+
+
+@rule
+def softplus(y: Node, g: Any) -> Pairs:
+    x, beta, threshold = y.args
+    inner = x if is_number(beta, 1) else beta * x
+    slope = inner.sigmoid()
+    yield x, y.graph.call("where", (inner > threshold, g, g * slope), {})

@@ -1,0 +1,144 @@
+"""Derivatives that are better known whole than by the operations they are made of: losses and normalisations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch import Tensor
+
+from gradsmith.deriving.node import Node, is_number, value_of
+from gradsmith.deriving.structured.registry import Pairs, rule
+
+
+def stays_whole(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Is there a rule for the call as it stands? Else it is taken apart."""
+    if name == "layer_norm":
+        return True
+    if name != "cross_entropy":
+        return False
+    names = ("input", "target", "weight", "size_average", "ignore_index", "reduce", "reduction", "label_smoothing")
+    given = dict(zip(names, args)) | kwargs
+    x, target = given.get("input"), given.get("target")
+    plain = given.get("weight") is None and not given.get("label_smoothing", 0.0)
+    classes = isinstance(target, Tensor) and not target.is_floating_point()
+    return plain and classes and isinstance(x, Tensor) and x.ndim > 1 and given.get("reduce") is None
+
+
+@rule
+def cross_entropy(y: Node, g: Any) -> Pairs:
+    """softmax minus one-hot, for the targets that count."""
+    x, target, _, _, ignored, _, reduction, _ = y.args
+    graph = y.graph
+    for own, other in zip(target.dims, (x.dims[0], *x.dims[2:])):
+        graph.agree(other, own)
+    with graph.of_forward():
+        kept = graph.make("ne", target, ignored)
+    kept.name = kept.name or "kept"
+    one_hot = graph.make("one_hot", graph.call("where", (kept, target, 0), {}), graph.size(x, 1))
+    if len(x.dims) > 2:
+        one_hot = one_hot.movedim(-1, 1)
+    one_hot.dims = x.dims
+    if reduction == "mean":
+        g = g / graph.make("sum", kept, None, False)
+    elif reduction == "none":
+        g = g.unsqueeze(1)
+    yield x, g * (x.softmax(1) - one_hot) * kept.unsqueeze(1)
+
+
+@rule
+def layer_norm(y: Node, g: Any) -> Pairs:
+    """The gradient with its two means taken out: that of the gradient, and that of its product with the normalised input."""
+    x, shape, weight, bias, eps = y.args
+    dims: Any = tuple(range(-len(shape), 0)) if len(shape) > 1 else -1
+    graph = y.graph
+    for parameter in (weight, bias):
+        for own, other in zip(reversed(parameter.dims), reversed(x.dims)) if isinstance(parameter, Node) else ():
+            graph.agree(other, own)
+    with graph.of_forward():
+        mean = graph.make("mean", x, dims, True)
+        rstd = graph.make("rsqrt", graph.make("add", graph.make("var", x, dims, 0, True), eps))
+        normed = graph.make("mul", graph.make("sub", x, mean), rstd)
+    rstd.name, normed.name = rstd.name or "rstd", normed.name or "normed"
+    inner = g * weight if isinstance(weight, Node) else g
+    yield x, rstd * (inner - inner.mean(dims, keepdim=True) - normed * (inner * normed).mean(dims, keepdim=True))
+    if isinstance(weight, Node):
+        yield weight, g * normed
+    if isinstance(bias, Node):
+        yield bias, g
+
+
+def whole(node: Node, g: Any, fit: Any) -> Iterator[tuple[Any, Any]] | None:
+    """The derivative of a subgraph that ends in this value, for those that are better known whole; None for all others."""
+    if node.op in ("mul", "div"):
+        found = _normalised(node)
+        if found is not None:
+            node.name = node.name or "normed"
+            g = fit(node, g)
+            if g.op not in ("grad", "carried") and g.back:
+                g.grad_of = node
+            return iter([_two_means(node, *found, g)])
+    if node.op == "gather" and _picks_one(node):
+        return iter([_softmax_minus_one_hot(node, fit(node, g))])
+    return None
+
+
+def _normalised(node: Node) -> tuple[Node, Node, Any, bool] | None:
+    """(x, its spread, dims, is it centred) where the value is (x - mean) / sqrt(var + eps), or x * rsqrt(mean(x**2) + eps)."""
+    orders = [node.args, tuple(reversed(node.args))] if node.op == "mul" else [node.args]
+    for a, spread in orders:
+        root = "sqrt" if node.op == "div" else "rsqrt"
+        if not (isinstance(spread, Node) and isinstance(a, Node) and spread.op == root):
+            continue
+        if not isinstance(spread.args[0], Node) or spread.args[0].op != "add":
+            continue
+        inner = next((n for n in spread.args[0].args if isinstance(n, Node) and n.op in ("var", "mean")), None)
+        if inner is None or not inner.graph.operations[inner.op].argument(inner.args, "keepdim"):
+            continue
+        dims = inner.graph.operations[inner.op].argument(inner.args, "dim")
+        centred = a.op == "sub" and a.args[1] is a.graph.make("mean", a.args[0], dims, True)
+        x = a.args[0] if centred else a
+        square = inner.op == "mean" and inner.args[0].op == "pow" and is_number(inner.args[0].args[1], 2)
+        fits = (
+            inner.args[0].args[0] is a
+            if square
+            else inner.op == "var" and centred and inner.args[0] is x and is_number(inner.args[2], 0)
+        )
+        if fits:
+            return x, spread, dims, centred
+    return None
+
+
+def _two_means(node: Node, x: Node, spread: Node, dims: Any, centred: bool, g: Any) -> tuple[Node, Any]:
+    along = node * (g * node).mean(dims, keepdim=True)
+    inner = g - g.mean(dims, keepdim=True) - along if centred else g - along
+    return x, inner / spread if node.op == "div" else spread * inner
+
+
+def _picks_one(node: Node) -> bool:
+    """One log-probability per row: `log_softmax(x, dim).gather(dim, index)` with an index of size 1 along dim."""
+    logp, dim, index = node.args
+    if logp.op != "log_softmax" or is_number(index) or not isinstance(dim, int):
+        return False
+    d = dim % len(logp.dims)
+    if value_of(logp.args[1]) % len(logp.dims) != d or not is_number(index.dims[d], 1):
+        return False
+    graph = node.graph
+    rows = [(logp.dims[i], index.dims[i]) for i in range(len(logp.dims)) if i != d]
+    unsure = [pair for pair in rows if not graph.same(*pair)]
+    if unsure and not graph.trusting:
+        graph.rather_trusting = True  # gather takes an index with fewer rows, too: forward has to test it
+        return False
+    for pair in unsure:
+        graph.trust(list(pair))
+    return True
+
+
+def _softmax_minus_one_hot(node: Node, g: Any) -> tuple[Node, Any]:
+    logp, dim, index = node.args
+    x, d = logp.args[0], dim % len(logp.dims)
+    graph = node.graph
+    one_hot = graph.make("one_hot", index.squeeze(dim), graph.size(x, d))
+    one_hot = one_hot if d == len(logp.dims) - 1 else one_hot.movedim(-1, d)
+    one_hot.dims = logp.dims
+    return x, g * (one_hot - x.softmax(dim))

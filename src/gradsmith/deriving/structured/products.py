@@ -1,0 +1,117 @@
+"""Derivatives of products and of linear algebra."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradsmith.deriving.node import Node
+from gradsmith.deriving.structured.kernels import vjp
+from gradsmith.deriving.structured.registry import Pairs, rule
+
+
+@rule
+def matmul(y: Node, g: Any) -> Pairs:
+    a, b = y.args
+    p, q = len(a.dims), len(b.dims)
+    if p == q == 1:
+        yield a, g * b
+        yield b, g * a
+    elif q == 1:
+        yield a, g.unsqueeze(-1) * b
+        yield b, a.mT @ g if p == 2 else (g.unsqueeze(-1) * a).flatten(0, -2).sum(0)
+    elif p == 1:
+        yield a, b @ g if q == 2 else (b * g.unsqueeze(-2)).sum(-1).flatten(0, -2).sum(0)
+        yield b, a.unsqueeze(-1) * g.unsqueeze(-2)
+    else:
+        yield a, g @ b.mT
+        yield b, a.flatten(0, -2).mT @ g.flatten(0, -2) if q == 2 and p > 2 else a.mT @ g
+
+
+@rule
+def linear(y: Node, g: Any) -> Pairs:
+    x, weight, bias = y.args
+    if len(weight.dims) != 2:
+        yield from vjp(y, g)
+        return
+    yield x, g @ weight
+    rows = lambda t: t.flatten(0, -2) if len(t.dims) > 2 else t.unsqueeze(0) if len(t.dims) == 1 else t  # noqa: E731
+    yield weight, rows(g).mT @ rows(x)
+    if isinstance(bias, Node):
+        yield bias, rows(g).sum(0)
+
+
+@rule
+def bilinear(y: Node, g: Any) -> Pairs:
+    a, b, weight, bias = y.args
+    if len(a.dims) != 2:
+        yield from vjp(y, g)
+        return
+    product = lambda text, *t: y.graph.make("einsum", text, t)  # noqa: E731
+    yield a, product("no,nj,oij->ni", g, b, weight)
+    yield b, product("no,ni,oij->nj", g, a, weight)
+    yield weight, product("no,ni,nj->oij", g, a, b)
+    if isinstance(bias, Node):
+        yield bias, g.sum(0)
+
+
+@rule
+def einsum(y: Node, g: Any) -> Pairs:
+    equation, operands = y.args
+    inputs, _, output = equation.partition("->")
+    terms = inputs.split(",")
+    if any(len(set(t.replace("...", ""))) < len(t.replace("...", "")) for t in terms) or len(set(output)) < len(
+        output.replace("...", ".")
+    ):
+        yield from vjp(y, g)  # a diagonal
+        return
+    for i, tensor in enumerate(operands):
+        if not tensor.needs_grad:
+            continue
+        others = [(t, o) for j, (t, o) in enumerate(zip(terms, operands)) if j != i]
+        known = set(output) | {label for t, _ in others for label in t}
+        own = terms[i]
+        kept = "".join(label for label in own if label in known)
+        if "..." in own and "..." not in output and all("..." not in t for t, _ in others):
+            yield from vjp(y, g)
+            return
+        made = y.graph.make(
+            "einsum", ",".join([output, *(t for t, _ in others)]) + "->" + kept, (g, *(o for _, o in others))
+        )
+        if kept == own:
+            yield tensor, made
+            continue
+        for at, label in enumerate(own.replace("...", ".")):
+            made = (
+                made.unsqueeze(at if "." not in own else at - len(own.replace("...", ".")))
+                if label not in known
+                else made
+            )
+        yield tensor, made.expand(y.graph.shape_of(tensor))
+
+
+@rule
+def outer(y: Node, g: Any) -> Pairs:
+    a, b = y.args
+    yield a, g @ b
+    yield b, g.mT @ a
+
+
+@rule
+def solve(y: Node, g: Any) -> Pairs:
+    a, b = y.args
+    if len(b.dims) != len(a.dims) or len(b.dims) < 2:
+        yield from vjp(y, g)
+        return
+    grad_b = y.graph.call("solve", (a.mT, g), {})
+    yield b, grad_b
+    yield a, -(grad_b @ y.mT)
+
+
+@rule
+def cholesky(y: Node, g: Any) -> Pairs:
+    graph = y.graph
+    phi = graph.call("tril", (y.mT @ g,), {})
+    half = phi - 0.5 * graph.call("diag_embed", (phi.diagonal(0, -2, -1),), {})
+    inverse = graph.call("inv", (y,), {})
+    made = inverse.mT @ half @ inverse
+    yield y.args[0], 0.5 * (made + made.mT)

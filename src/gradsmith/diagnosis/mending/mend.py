@@ -1,0 +1,129 @@
+"""`mended`: the smallest proved change that makes every gradient of a Function right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gradsmith.deriving.deriving import Swept, gradients_of
+from gradsmith.deriving.refusal import LoopRefused, Refused
+from gradsmith.diagnosis.case import case_of
+from gradsmith.diagnosis.mending.own_source import OwnSource, own_source
+from gradsmith.diagnosis.mending.proof import Serious, proved
+from gradsmith.diagnosis.mending.rewriting import rewrites
+from gradsmith.diagnosis.mending.slots import slot_edits
+from gradsmith.diagnosis.mending.whole import whole
+from gradsmith.diagnosis.repair import edit_of
+from gradsmith.findings import Edit
+from gradsmith.lab.lab import Lab
+
+
+@dataclass(frozen=True)
+class Mend:
+    """Edits of the user's file, proved; `gradients` are the inputs whose gradient they change."""
+
+    path: str
+    edits: tuple[Edit, ...]
+    gradients: tuple[str, ...]
+    line: int
+    derived: bool  # lines that were derived from forward, not a small change
+
+
+def mended(
+    own: Lab, failing: Sequence[Lab], wrong: Sequence[str], serious: Serious, others: Sequence[Lab] = ()
+) -> Mend | None:
+    """The first change that is proved: a small one of the source, then derived lines for `wrong`, then a derived backward.
+
+    `failing` are the examples that refuted it; `own` is the user's, at which it may be right, and
+    `others` are further ones that the user gave.
+    """
+    cls = own.target.function
+    source = own_source(cls) if cls is not None and not own.surrogate and not own.approximate else None
+    if source is None:
+        return None
+    for edits in (*_small(own, failing), *slot_edits(source, _positions(own, wrong))):
+        made = source.changed(edits)
+        if made is not None and proved(made, own, [*failing, *others], wrong, serious):
+            return Mend(source.file.path, edits, tuple(wrong), edits[0].line, derived=False)
+    for found in _derivations(source, [*failing, own]):
+        for rewrite in rewrites(source, found, wrong):
+            made = source.changed(rewrite.edits)
+            if made is not None and proved(made, own, [*failing, *others], rewrite.gradients, serious):
+                return Mend(source.file.path, rewrite.edits, rewrite.gradients, rewrite.line, derived=True)
+    return None
+
+
+def rederived(own: Lab, serious: Serious) -> Mend:
+    """A whole backward derived from forward, in the user's own class, proved at the example and elsewhere; else a Refused."""
+    source = own_source(own.target.function) if own.target.function is not None else None
+    if source is None:
+        raise Refused("its methods do not stand in its own class, or its source is not at hand.")
+    args, kwargs = _call(own)
+    why = "what was derived could not be proved"
+    for trusting in (True, False):
+        try:
+            found = gradients_of(source.function, args, kwargs, trusting=trusting)
+            names = [str(node.name) for node in found.gradients]
+            edits, line = whole(source, found, names)
+        except Refused as refused:
+            why = str(refused)
+            continue
+        made = source.changed(edits)
+        if made is not None and proved(made, own, [], names, serious):
+            return Mend(source.file.path, tuple(edits), tuple(names), line, derived=True)
+    raise Refused(why)
+
+
+def _positions(own: Lab, wrong: Sequence[str]) -> list[int]:
+    """Which arguments of forward these are."""
+    return [i for i, name in enumerate(own.target.names) if name in wrong]
+
+
+def _small(own: Lab, failing: Sequence[Lab]) -> Iterator[tuple[Edit, ...]]:
+    """The changes that mend one gradient each: alone, then all of them together."""
+    found: list[Edit] = []
+    for lab in failing:
+        try:
+            wrong = lab.gradient.wrong
+        except Exception:  # backward raises: nothing to change a little
+            continue
+        for pair in wrong:
+            case = case_of(lab, pair, own=own if lab is not own else None) if not pair.missing else None
+            edit = edit_of(case) if case is not None else None
+            if edit is not None and edit not in found:
+                found.append(edit)
+    yield from ((edit,) for edit in found)
+    if len(found) > 1:
+        yield tuple(found)
+
+
+def _derivations(source: OwnSource, labs: Sequence[Lab]) -> Iterator[Swept]:
+    """The derivative of forward, plain where equal sizes are taken to be equal, then exact for every broadcast."""
+    for trusting in (True, False):
+        for lab in labs[:2]:
+            args, kwargs = _call(lab)
+            found = _derived(source, args, kwargs, trusting=trusting)
+            if found is not None:
+                yield found
+                break
+
+
+def _derived(source: OwnSource, args: tuple[Any, ...], kwargs: dict[str, Any], *, trusting: bool) -> Swept | None:
+    """With its loops kept, else turn by turn; None where it is refused."""
+    for unrolled in (False, True):
+        try:
+            return gradients_of(source.function, args, kwargs, trusting=trusting, unrolled=unrolled)
+        except LoopRefused:
+            continue
+        except Refused:
+            return None
+        except Exception:  # forward is the user's, and the reader stands in for torch
+            return None
+    return None
+
+
+def _call(lab: Lab) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    arguments = lab.precise[1]
+    tensors = {x.position: x.tensor.detach().requires_grad_(x.differentiable) for x in arguments.leaves}
+    return arguments.with_tensors(tensors)

@@ -1,0 +1,214 @@
+"""What a process saw of the outside world: files, folders, environment, modules. A verdict holds as long as these stay the same.
+
+`watch()` begins, before torch is imported; what a fork sees is its own from then on. Python itself tells what is opened, listed and
+started (audit events); the environment is watched where Python reads it. What a C library reads by itself is not seen.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+# What Python announces before it happens, and why a verdict cannot be remembered after it.
+_BEYOND = {
+    "socket.connect": "connects to the network",
+    "socket.getaddrinfo": "asks the network",
+    "subprocess.Popen": "starts a program",
+    "os.system": "starts a program",
+    "os.posix_spawn": "starts a program",
+    "os.exec": "starts a program",
+}
+_NEVER = ("/proc/", "/sys/", "/dev/")
+_CACHES = (  # what others keep there is made from what is watched already
+    os.path.join(tempfile.gettempdir(), "torchinductor_"),
+    os.path.join(os.path.expanduser("~"), ".triton"),
+    os.path.join(tempfile.gettempdir(), "gradsmith-"),
+)
+OURS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_IMPORTLIB = os.path.join(sysconfig.get_path("stdlib"), "importlib")
+_stat = os.stat
+
+
+def _installed_folders() -> tuple[str, ...]:
+    paths = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return tuple(sorted({os.path.realpath(p) + os.sep for p in paths if p} | {p + os.sep for p in paths if p}))
+
+
+INSTALLED = _installed_folders()
+
+
+@dataclass
+class _Seen:
+    """What was seen so far, by absolute path."""
+
+    since: float = 0.0
+    our_folder: str = ""  # of this run: what is in it is ours
+    opened: set[str] = field(default_factory=set)
+    written: set[str] = field(default_factory=set)
+    listed: dict[str, bool] = field(default_factory=dict)  # folder -> whether somebody besides an import looked
+    asked: dict[str, str] = field(default_factory=dict)  # path -> what os.stat said of it
+    variables: set[bytes] = field(default_factory=set)
+    whole_environment: bool = False
+    beyond: dict[str, None] = field(default_factory=dict)
+
+
+_seen: _Seen | None = None
+
+
+class _Variables(dict[Any, Any]):
+    """The store behind os.environ, which notes what is read of it."""
+
+    def __getitem__(self, key: Any) -> Any:
+        if _seen is not None:
+            _seen.variables.add(key)
+        return super().__getitem__(key)
+
+    def __iter__(self) -> Any:
+        if _seen is not None and _user_asks():
+            _seen.whole_environment = True
+        return super().__iter__()
+
+
+def watch(folder: Path) -> None:
+    """Begin; `folder` is the one of this run. Only for a process that exists to check: an audit hook stays until the process ends."""
+    global _seen
+    if _seen is not None:
+        return
+    _seen = _Seen(time.time(), f"{folder}{os.sep}")
+    environment: Any = os.environ
+    environment._data = _Variables(environment._data)
+    os.stat = _asking
+    for able in (os.supports_fd, os.supports_dir_fd, os.supports_follow_symlinks):
+        able.update({_asking} if _stat in able else ())  # others ask these sets what os.stat can do
+    sys.addaudithook(_hear)
+
+
+def from_now() -> None:
+    """A new subject: what changes on disk from now on may or may not have been what it saw."""
+    if _seen is not None:
+        _seen.since = time.time()
+
+
+def _hear(event: str, args: tuple[Any, ...]) -> None:
+    if _seen is None:
+        return
+    if event == "open":
+        _opened(args)
+    elif event in ("os.listdir", "os.scandir"):
+        _listed(args[0] if args else None)
+    elif event == "ctypes.dlopen" and args and isinstance(args[0], str) and os.sep in args[0]:
+        _seen.opened.add(os.path.abspath(args[0]))
+    elif event in _BEYOND and _user_asks():
+        _seen.beyond[_BEYOND[event]] = None
+
+
+def _opened(args: tuple[Any, ...]) -> None:
+    path, mode, flags = args
+    if isinstance(path, int) or path is None or _seen is None:
+        return
+    name = os.path.abspath(os.fsdecode(path))
+    writes = (flags or 0) & (os.O_WRONLY | os.O_RDWR) if not isinstance(mode, str) else set(mode) & set("wax+")
+    if writes and name not in _seen.opened:
+        _seen.written.add(name)
+    elif name not in _seen.written:
+        _seen.opened.add(name)
+
+
+def _listed(folder: Any) -> None:
+    if isinstance(folder, int) or _seen is None:
+        return
+    name = os.path.abspath(os.fsdecode(folder)) if folder else os.getcwd()
+    importing = sys._getframe(2).f_code.co_filename.startswith(("<frozen importlib", _IMPORTLIB))
+    _seen.listed[name] = _seen.listed.get(name, False) or not importing
+
+
+def _asking(path: Any, *args: Any, **kwargs: Any) -> os.stat_result:
+    """os.stat, which notes what it says: whether something is there, of what kind and size."""
+    try:
+        found = _stat(path, *args, **kwargs)
+    except OSError:
+        _note_asked(path, None)
+        raise
+    _note_asked(path, found)
+    return found
+
+
+def _note_asked(path: Any, found: os.stat_result | None) -> None:
+    if _seen is not None and not isinstance(path, int):
+        try:
+            _seen.asked[os.path.abspath(os.fsdecode(path))] = kind_of(found)
+        except (TypeError, ValueError):
+            return
+
+
+def kind_of(found: os.stat_result | None) -> str:
+    """What is there: nothing, a folder, or a file of some size. Times do not count: a checkout changes them."""
+    if found is None:
+        return "nothing"
+    return f"file of {found.st_size}" if found.st_mode & 0o100000 else "other"
+
+
+def _user_asks() -> bool:
+    """Whether code that is neither installed nor ours is running."""
+    frame: Any = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith("<") and not name.startswith((*INSTALLED, OURS)):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def told() -> dict[str, Any]:
+    """What this process saw, as JSON; empty where nobody watched."""
+    if _seen is None:
+        return {}
+    modules = {_source(m) for m in list(sys.modules.values())} - {""}
+    paths = {p for p in modules | _seen.opened if not _irrelevant(p)}
+    folders = {p: whole for p, whole in _seen.listed.items() if not _irrelevant(p)}
+    asked = {p: kind for p, kind in _seen.asked.items() if p not in paths and p not in folders and _foreign(p)}
+    beyond = list(_seen.beyond)
+    if _accelerated():
+        beyond.append("may use a GPU, whose state is not known without torch")
+    return {
+        "since": _seen.since,
+        "files": sorted(p for p in paths if not p.startswith(INSTALLED)),
+        "installed": sorted(p for p in paths if p.startswith(INSTALLED)),
+        "folders": folders,
+        "installed folders": [p for p in folders if f"{p}{os.sep}".startswith(INSTALLED)],
+        "asked": asked,
+        "variables": sorted(os.fsdecode(v) for v in _seen.variables),
+        "whole environment": _seen.whole_environment,
+        "beyond": beyond,
+    }
+
+
+def _source(module: Any) -> str:
+    file = getattr(module, "__file__", None)
+    return os.path.abspath(file) if isinstance(file, str) and not file.startswith("<") else ""
+
+
+def _irrelevant(path: str) -> bool:
+    hidden = path.startswith((*_NEVER, *_CACHES, OURS)) or f"{os.sep}__pycache__" in path
+    return hidden or path.startswith((_own_cache(), *([_seen.our_folder] if _seen is not None else [])))
+
+
+def _own_cache() -> str:
+    from gradsmith.storage import root
+
+    return f"{root()}{os.sep}"
+
+
+def _foreign(path: str) -> bool:
+    return not path.startswith(INSTALLED) and not _irrelevant(path) and not os.path.basename(path).startswith("<")
+
+
+def _accelerated() -> bool:
+    torch = sys.modules.get("torch")
+    return bool(torch is not None and torch.cuda.is_available())

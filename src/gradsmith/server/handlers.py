@@ -1,0 +1,168 @@
+"""Which message of the protocol leads to what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lsprotocol import types
+
+from gradsmith.findings import GradsmithError
+from gradsmith.server import showing
+from gradsmith.server.app import ACTIONS, PROJECT_FILES, Server
+from gradsmith.server.documents import Documents, Source, source_of
+
+
+def register(server: Server) -> None:
+    """Have the server answer."""
+    _starting(server)
+    _documents(server)
+    _notebooks(server)
+    _questions(server)
+    _commands(server)
+
+
+def _starting(server: Server) -> None:
+    @server.feature(types.INITIALIZE)
+    def initialize(params: types.InitializeParams) -> None:
+        known = server.workspace
+        folders = list(known.folders.values())
+        kind = types.TextDocumentSyncKind.Incremental
+        server.protocol._workspace = Documents(known.root_uri, kind, folders, known.position_encoding)
+
+    @server.feature(types.INITIALIZED)
+    async def initialized(params: types.InitializedParams) -> None:
+        watching = getattr(server.client_capabilities.workspace, "did_change_watched_files", None)
+        if watching is not None and watching.dynamic_registration:
+            files = types.DidChangeWatchedFilesRegistrationOptions([types.FileSystemWatcher(PROJECT_FILES)])
+            wish = types.Registration("gradsmith", types.WORKSPACE_DID_CHANGE_WATCHED_FILES, files)
+            await server.client_register_capability_async(types.RegistrationParams([wish]))
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    async def settings_changed(params: types.DidChangeWatchedFilesParams) -> None:
+        for uri in list(server.sources):
+            server.changed(uri)
+
+    @server.feature(types.SHUTDOWN)
+    def shutdown(params: Any) -> None:
+        for task in list(server.running.values()):
+            task.cancel()
+
+
+def _documents(server: Server) -> None:
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    async def opened(params: types.DidOpenTextDocumentParams) -> None:
+        server.open(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    async def changed(params: types.DidChangeTextDocumentParams) -> None:
+        server.changed(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    async def saved(params: types.DidSaveTextDocumentParams) -> None:
+        server.changed(params.text_document.uri)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    async def closed(params: types.DidCloseTextDocumentParams) -> None:
+        server.close(params.text_document.uri)
+
+
+def _notebooks(server: Server) -> None:
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    async def opened(params: types.DidOpenNotebookDocumentParams) -> None:
+        server.open(params.notebook_document.uri, [cell.document for cell in params.notebook_document.cells])
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    async def changed(params: types.DidChangeNotebookDocumentParams) -> None:
+        uri = params.notebook_document.uri
+        book, source = server.workspace.get_notebook_document(notebook_uri=uri), server.sources.get(uri)
+        if book is not None and source is not None:
+            source.cells = [cell.document for cell in book.cells]
+            server.changed(uri)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    async def closed(params: types.DidCloseNotebookDocumentParams) -> None:
+        server.close(params.notebook_document.uri)
+
+
+def _questions(server: Server) -> None:
+    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, ACTIONS)
+    async def actions(params: types.CodeActionParams) -> list[types.CodeAction]:
+        source = source_of(server.sources, params.text_document.uri)
+        return [] if source is None else await _actions(server, source, params)
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    async def hover(params: types.HoverParams) -> types.Hover | None:
+        uri = params.text_document.uri
+        source = source_of(server.sources, uri)
+        if source is None:
+            return None
+        lines, number, at = source.lines(uri), source.number(uri), params.position
+        here = [(f, r) for f in source.findings if f.cell == number and _holds(r := showing.range_of(f, lines), at)]
+        rules = list(dict.fromkeys(finding.rule for finding, _ in here))
+        column = lines.column(at.line, at.character)
+        page = await server.linter.ask(
+            do="page", text=lines.line(at.line), line=at.line + 1, column=column, rules=rules
+        )
+        if page is None:
+            return None
+        return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, page), here[0][1] if here else None)
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
+    async def lenses(params: types.CodeLensParams) -> list[types.CodeLens]:
+        uri = params.text_document.uri
+        source = source_of(server.sources, uri)
+        if source is None:
+            return []
+        await server.settled(source)
+        return showing.lenses(source, uri)
+
+
+def _commands(server: Server) -> None:
+    @server.command(showing.CHECK)
+    async def check(uri: str, name: str) -> dict[str, Any]:
+        return await server.run("check", uri, name)
+
+    @server.command(showing.DERIVE)
+    async def derive(uri: str, name: str) -> dict[str, Any]:
+        return await server.run("derive", uri, name)
+
+
+async def _actions(server: Server, source: Source, params: types.CodeActionParams) -> list[types.CodeAction]:
+    await server.settled(source)
+    uri = params.text_document.uri
+    lines, number = source.lines(uri), source.number(uri)
+    chosen = [f for f in source.findings if f.cell == number and _meet(showing.range_of(f, lines), params.range)]
+    try:
+        offers = await server.linter.ask(
+            do="actions", path=source.path, text=source.text(), findings=[f.to_dict() for f in chosen]
+        )
+    except GradsmithError:  # told with the diagnostics
+        return []
+    wanted = params.context.only
+    found = []
+    for offer in offers:
+        one = offer["finding"] is not None
+        kind = types.CodeActionKind.QuickFix if one else types.CodeActionKind.SourceFixAll
+        if wanted and not any(kind.value == only or kind.value.startswith(f"{only}.") for only in wanted):
+            continue
+        settles = [d for d in params.context.diagnostics if one and _is_of(d, chosen[offer["finding"]].fingerprint)]
+        edit = showing.workspace_edit(source, offer["edits"])
+        preferred = offer["preferred"] or None
+        found.append(types.CodeAction(offer["title"], kind, settles or None, preferred, edit=edit))
+    return found
+
+
+def _is_of(diagnostic: types.Diagnostic, fingerprint: str) -> bool:
+    return isinstance(diagnostic.data, dict) and diagnostic.data.get("fingerprint") == fingerprint
+
+
+def _holds(where: types.Range, at: types.Position) -> bool:
+    return _pair(where.start) <= _pair(at) <= _pair(where.end)
+
+
+def _meet(one: types.Range, other: types.Range) -> bool:
+    return _pair(one.start) <= _pair(other.end) and _pair(other.start) <= _pair(one.end)
+
+
+def _pair(position: types.Position) -> tuple[int, int]:
+    return position.line, position.character

@@ -1,0 +1,154 @@
+"""Which lanes of a masked load are undefined, and whether a reduction of the kernel adds them to lanes that count.
+
+A row that was never loaded spoils its own row of a product and nothing else. So the question is asked along one axis: that along
+which `tl.sum` sums, or `tl.dot` multiplies, followed back to the load through what turns, expands or reduces the block.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from gradsmith.source import knowledge as know
+from gradsmith.source.kernels import argument, called
+
+if TYPE_CHECKING:
+    from gradsmith.source.kernels import Access, Kernel
+
+Axis = int | None
+"""Counted from the first axis, or from the last if negative; None: it is not known which, so any will do."""
+
+
+def reduction_reached(kernel: Kernel, load: Access) -> str:
+    """The name of a reduction that mixes undefined lanes of this load with others; "" if there is none."""
+    for node in kernel.calls:
+        name = called(node)
+        for operand, axis in _reduced(node):
+            if _arrives(kernel, operand, axis, load, set()):
+                return name
+    return ""
+
+
+def _reduced(node: ast.Call) -> list[tuple[ast.expr, Axis]]:
+    """What a call reduces, and along which axis of it."""
+    name = called(node)
+    if name == "dot":
+        sides = (argument(node, 0, "input"), argument(node, 1, "other"))
+        return [(side, axis) for side, axis in zip(sides, (-1, -2)) if side is not None]
+    operand = argument(node, 0, "input") if name in know.KERNEL_REDUCTIONS else None
+    return [] if operand is None else [(operand, _axis(node))]
+
+
+def _axis(node: ast.Call) -> Axis:
+    given = argument(node, 1, "axis")
+    if given is None and called(node) in know.KERNEL_SCANS:
+        return 0
+    try:
+        value = ast.literal_eval(given) if given is not None else None
+    except ValueError:
+        return None
+    return value if isinstance(value, int) else None
+
+
+def _arrives(kernel: Kernel, node: ast.expr, axis: Axis, load: Access, seen: set[tuple[ast.AST, Axis]]) -> bool:
+    """Whether lanes that differ along `axis` of this expression may be undefined because of the load."""
+    if (node, axis) in seen:
+        return False
+    seen.add((node, axis))
+    if node is load.node:
+        return load.mask is not None and _varies(kernel, load.mask, axis, set())
+    return any(_arrives(kernel, part, along, load, seen) for part, along in _behind(kernel, node, axis))
+
+
+def _behind(kernel: Kernel, node: ast.expr, axis: Axis) -> list[tuple[ast.expr, Axis]]:
+    """The values an expression is made of, each with the axis that `axis` is there."""
+    if isinstance(node, ast.Name):
+        return [(value, axis) for value in kernel.values(node)]
+    if isinstance(node, ast.Subscript):
+        return [(node.value, inside) for inside in _inside(node, axis)]
+    if isinstance(node, ast.Call):
+        return _behind_call(node, axis)
+    if isinstance(node, ast.Attribute):
+        return [(node.value, _turned(axis))] if node.attr == "T" else []
+    return [(part, axis) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
+
+
+def _behind_call(node: ast.Call, axis: Axis) -> list[tuple[ast.expr, Axis]]:
+    name = called(node)
+    if name in ("where", "load"):
+        return []  # chosen lane by lane; an address
+    if name == "dot":
+        left, right, before = (argument(node, i, n) for i, n in enumerate(("input", "other", "acc")))
+        parts = [(left, -2)] if axis in (0, -2) else [(right, -1)] if axis in (1, -1) else [(left, -2), (right, -1)]
+        return [(part, along) for part, along in (*parts, (before, axis)) if part is not None]
+    if name in know.KERNEL_REDUCTIONS and name not in know.KERNEL_SCANS:
+        return [(operand, _before(node, axis)) for operand, _ in _reduced(node)]
+    method = node.func.attr if isinstance(node.func, ast.Attribute) and not name else name
+    if method == "trans" and len(node.args) <= 1:
+        axis = _turned(axis)
+    elif method not in know.LANE_BY_LANE and name not in know.KERNEL_SCANS:
+        axis = None
+    own = [node.func.value] if isinstance(node.func, ast.Attribute) and not name else []
+    return [(part, axis) for part in (*own, *node.args, *(k.value for k in node.keywords))]
+
+
+def _inside(node: ast.Subscript, axis: Axis) -> tuple[Axis] | tuple[()]:
+    """The axis of `x` that `axis` of `x[:, None]` is; nothing where it is the new one."""
+    places = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    position = _position(axis, len(places))
+    if position is None:
+        return (None,)
+    if _is_new(places[position]):
+        return ()
+    return (sum(not _is_new(p) for p in places[:position]),)
+
+
+def _before(node: ast.Call, axis: Axis) -> Axis:
+    """The axis of what is reduced that `axis` of the result is."""
+    along = _axis(node)
+    if axis is None or along is None or axis < 0 or along < 0:
+        return None
+    kept = argument(node, 2, "keep_dims") is not None
+    return axis if kept or axis < along else axis + 1
+
+
+def _turned(axis: Axis) -> Axis:
+    return {0: -1, -2: -1, 1: -2, -1: -2}.get(axis) if axis is not None else None
+
+
+def _position(axis: Axis, rank: int) -> int | None:
+    if axis is None or not -rank <= axis < rank:
+        return None
+    return axis % rank
+
+
+def _is_new(place: ast.expr) -> bool:
+    return isinstance(place, ast.Constant) and place.value is None
+
+
+def _varies(kernel: Kernel, node: ast.expr, axis: Axis, seen: set[ast.AST]) -> bool:
+    """Whether a mask differs from lane to lane along this axis; yes where the source does not say."""
+    if axis is None or node in seen:
+        return axis is None
+    seen.add(node)
+    if isinstance(node, ast.Constant):
+        return False
+    if isinstance(node, ast.Name):
+        values = kernel.values(node)
+        return not values or any(_varies(kernel, value, axis, seen) for value in values)
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
+        return _inside(node, axis) != ()
+    if isinstance(node, ast.Call):
+        return called(node) not in know.KERNEL_SCALARS
+    if isinstance(node, (ast.Compare, ast.BinOp, ast.BoolOp, ast.UnaryOp)):
+        sides = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
+        # `rows[:, None] < M`: what is handed to a kernel beside its pointers is a number.
+        numbers = [isinstance(side, ast.Name) and not kernel.values(side) for side in sides]
+        if isinstance(node, (ast.BoolOp, ast.UnaryOp)) or _joins_masks(node):
+            numbers = [False] * len(sides)
+        return any(_varies(kernel, side, axis, seen) for side, number in zip(sides, numbers) if not number)
+    return True
+
+
+def _joins_masks(node: ast.AST) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr))

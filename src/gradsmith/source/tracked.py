@@ -1,0 +1,65 @@
+"""What autograd tracks in the forward of a module: values that a layer took part in, where gradients are on."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from gradsmith.source import knowledge as know
+from gradsmith.source.lexicon import is_a
+
+if TYPE_CHECKING:
+    from gradsmith.source.file import FileModel
+    from gradsmith.source.method import Method
+
+
+def is_module(file: FileModel, base: ast.expr) -> bool:
+    dotted = file.dotted(base) or ""
+    return dotted.endswith("Module") or dotted.startswith("torch.nn.")
+
+
+def parts(method: Method, node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.Name):
+        return [b.value for b in method.definitions(node) if b.how in ("assign", "augment") and b.value is not None]
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if isinstance(node, ast.UnaryOp):
+        return [node.operand]
+    if isinstance(node, ast.Tuple):
+        return list(node.elts)
+    return []
+
+
+def from_layer(method: Method, node: ast.expr) -> bool:
+    """Something of the module's own took part: `self.linear(x)`, `x * self.weight`."""
+    seen: set[ast.AST] = set()
+    stack: list[ast.AST] = [node]
+    layer = False
+    while stack:
+        node_ = stack.pop()
+        if node_ in seen:
+            continue
+        seen.add(node_)
+        if isinstance(node_, ast.Call):
+            func = node_.func
+            if method.op(node_) in know.TO_INTEGER | know.TO_BOOL or (
+                isinstance(func, ast.Attribute) and func.attr == "data"
+            ):
+                return False
+            if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self":
+                layer = True
+        if isinstance(node_, ast.Name):
+            stack += [b.value for b in method.definitions(node_) if b.value is not None]
+        stack += list(ast.iter_child_nodes(node_))
+    return layer
+
+
+def is_off(method: Method, node: ast.AST) -> bool:
+    """Runs without gradients, or not in training."""
+    for parent in method.ancestors(node):
+        if isinstance(parent, ast.With) and any(
+            "no_grad" in ast.unparse(i) or "inference" in ast.unparse(i) for i in parent.items
+        ):
+            return True
+    tests = [ast.unparse(guard.test) for guard in method.guards(node)]
+    return any(is_a(test, role) for test in tests for role in ("gradient control", "no gradient needed"))

@@ -1,0 +1,103 @@
+"""Objects are guessed by their uses, shapes by what forward complains of; and what a guess cannot prove is a question."""
+
+from __future__ import annotations
+
+import ast
+import sys
+
+import functions_of_objects as ops
+import pytest
+from torch import nn
+
+import gradsmith as gs
+from gradsmith.inputs.guess import guess
+from gradsmith.inputs.lifting import lookup
+from gradsmith.lab.subject.target import resolve
+from gradsmith.source.uses import uses
+
+
+def _verdict(function):
+    return gs.check(function, level="quick").subjects[0]
+
+
+@pytest.mark.parametrize("function", [ops.Reversible, ops.Listed])
+def test_a_list_of_blocks_is_built_of_the_class_that_has_what_backward_calls(function):
+    found = guess(resolve(function))
+    assert [type(block) for block in found.args[1]] == [ops.Block, ops.Block]
+    assert "Block(net=torch.nn.PReLU().double())" in found.code
+    assert _verdict(function).verdict == "verified"
+
+
+def test_what_is_spread_as_keywords_is_a_mapping():
+    assert guess(resolve(ops.Reversible)).args[2] == {}
+
+
+def test_a_module_is_followed_by_its_own_parameters():
+    found = guess(resolve(ops.OfAModule))
+    _, module, *weights = found.args
+    assert isinstance(module, nn.Module)
+    assert [w is p for w, p in zip(weights, module.parameters())] == [True]
+    assert found.code == ""  # no expression can say whose parameters they are
+
+
+def test_a_function_of_the_factory_is_guessed_where_it_is_called():
+    made = lookup(sys.modules[ops.__name__], "made_of.<locals>.Made")
+    assert guess(resolve(made)).works
+
+
+def test_sizes_come_from_the_message_of_the_operation_that_raised():
+    x, one, other, bias = guess(resolve(ops.Quarter)).args
+    assert x.shape[1] == 4 * one.shape[0] == 4 * other.shape[0]
+    assert bias.shape == (2 * one.shape[1],)
+
+
+def test_what_only_backward_asks_of_an_object_is_not_the_fault_of_the_function():
+    assert not guess(resolve(ops.Told)).works
+
+
+def test_more_than_forward_reads_is_a_question():
+    report = gs.check(ops.Paired, level="quick")
+    assert report.subjects[0].verdict == "unverified"
+    assert "forward reads a part of (3, 4) alone, and on (3, 2) it is right" in report.subjects[0].reason
+    assert not [f for f in report.findings if f.severity == "error"]
+
+
+@pytest.mark.parametrize("function", [ops.Shared, ops.Handed])
+def test_a_gradient_that_is_wrong_on_every_domain_is_an_error_until_it_is_declared(function):
+    assert _verdict(function).verdict == "refuted"
+    declared = gs.check(function, gradient="surrogate", level="quick")
+    assert not [f for f in declared.findings if f.severity == "error"]
+
+
+def test_a_slow_machine_tries_as_many_guesses():
+    quick, slow = (guess(resolve(function), attempts=64) for function in (ops.Unsuitable, ops.SlowlyUnsuitable))
+    assert quick.attempts == slow.attempts > 30
+
+
+def test_one_right_gradient_shows_what_the_wrong_one_was_meant_to_be():
+    assert _verdict(ops.HalfRight).verdict == "refuted"
+
+
+def test_an_iteration_that_was_guessed_too_short_accuses_nobody():
+    report = gs.check(ops.Halving, level="quick")
+    assert report.subjects[0].verdict == "unverified"
+    assert not [f for f in report.findings if f.severity == "error"]
+
+
+def test_uses_follow_a_value_through_ctx_loops_and_calls():
+    first, second = ast.parse(
+        "def forward(ctx, x, blocks, f, table, pair):\n"
+        "    ctx.kept = list(blocks)\n"
+        "    a, b = pair\n"
+        "    return [f(x, a) for i, block in enumerate(blocks)], wrap(b, **table)\n"
+        "def backward(ctx, g):\n"
+        "    for (one, two), n in zip(reversed(ctx.kept), range(3)):\n"
+        "        one.undo(two(g))\n"
+    ).body
+    found = uses([(first, "ctx"), (second, "ctx")])
+    assert found["f"].called == 2
+    assert found["table"].mapping
+    assert len(found["pair"].places) == 2
+    assert found["pair"].places[1].passed == [("wrap", 0)]
+    assert found["blocks"].each.places[0].attributes == {"undo"}
+    assert found["blocks"].each.places[1].called == 1

@@ -1,0 +1,53 @@
+"""What is checked first, what is left out, and that it is said."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import gradsmith as gs
+from gradsmith.checking.recorded import is_installed, not_ours, own_functions
+from gradsmith.inputs.recorded import most_different_first
+from gradsmith.lab.run import Spent, TimeLimit, counted
+from tests.recording.functions_that_run import Scale
+
+
+def test_calls_that_differ_most_come_first() -> None:
+    with gs.record() as tape:
+        for size in (3, 4, 5, 6):
+            Scale.apply(torch.randn(size, requires_grad=True), None, 2.0)
+        Scale.apply(torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True), None, 5.0)
+    calls = tape.of(Scale)
+    order = most_different_first(calls)
+    assert order[0] is calls[0] and order[1] is calls[-1]
+    assert sorted(map(id, order)) == sorted(map(id, calls))
+
+
+def test_a_limit_of_time_counts_also_where_runs_are_reserved() -> None:
+    from gradsmith.lab.run import Allowance
+
+    with TimeLimit(100.0), counted():
+        pass
+    with pytest.raises(Spent) as caught, TimeLimit(-1.0), Allowance(5, reserved=True), counted():
+        raise AssertionError("it ran")
+    assert isinstance(caught.value.allowance, TimeLimit)
+
+
+def test_what_no_time_is_left_for_is_not_verified() -> None:
+    with gs.record() as tape:
+        Scale.apply(torch.randn(3, requires_grad=True), None, 2.0)
+    report = tape.check(level="quick", budget=0.0)
+    (subject,) = report.subjects
+    assert subject.verdict == "unverified" and "the time for it was spent" in subject.reason
+    assert any(note.startswith("checked in 0 s of the 0 s") for note in report.notes)
+
+
+def test_functions_of_installed_packages_are_left_out_and_named() -> None:
+    from torch.utils.checkpoint import CheckpointFunction
+
+    assert is_installed(CheckpointFunction) and not is_installed(Scale)
+    assert own_functions([Scale, CheckpointFunction], third_party=True) == ([Scale, CheckpointFunction], [])
+    mine, others = own_functions([Scale, CheckpointFunction], third_party=False)
+    assert (mine, others) == ([Scale], [CheckpointFunction])
+    named = "torch.utils.checkpoint.CheckpointFunction"
+    assert not_ours(others) == f"1 Function of installed packages not checked (--third-party checks them): {named}"

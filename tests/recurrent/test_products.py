@@ -1,0 +1,52 @@
+"""Our own matrix products agree with torch's, whatever the sizes, the layout and the number of threads."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gradsmith.native.products import matmul
+
+# Around the edges of tiles (12 rows), panels (32 columns), blocks (256 deep, 512 wide) and chunks (96 rows).
+SIZES = [
+    (1, 1, 1),
+    (13, 300, 33),
+    (97, 7, 600),
+    (5, 513, 31),
+    (96, 256, 512),
+    (25, 64, 64),
+    (2, 3, 0),
+    (0, 3, 2),
+    (2, 0, 3),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("transposed_a", [False, True])
+@pytest.mark.parametrize("transposed_b", [False, True])
+def test_products_of_all_layouts(dtype: torch.dtype, transposed_a: bool, transposed_b: bool) -> None:
+    for m, k, n in SIZES:
+        a = torch.randn(k, m, dtype=dtype).t() if transposed_a else torch.randn(m, k, dtype=dtype)
+        b = torch.randn(n, k, dtype=dtype).t() if transposed_b else torch.randn(k, n, dtype=dtype)
+        exact = (a.double() @ b.double()).to(dtype)
+        torch.testing.assert_close(matmul(a, b), exact, rtol=1e-5, atol=1e-5 * max(k, 1) ** 0.5)
+
+
+def test_two_threads_give_the_same_bits_as_one() -> None:
+    a, b = torch.randn(300, 400), torch.randn(400, 300)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        one = matmul(a, b)
+        torch.set_num_threads(2)
+        two = matmul(a, b)
+    finally:
+        torch.set_num_threads(before)
+    torch.testing.assert_close(one, two, rtol=0, atol=0)
+
+
+def test_strides_without_a_unit_and_other_dtypes_go_to_torch() -> None:
+    a, b = torch.randn(6, 8)[:, ::2], torch.randn(4, 3)
+    torch.testing.assert_close(matmul(a, b), a @ b)
+    whole = torch.arange(6).reshape(2, 3)
+    assert matmul(whole, whole.t()).tolist() == (whole @ whole.t()).tolist()
