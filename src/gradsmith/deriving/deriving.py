@@ -139,8 +139,8 @@ def _once(
     *,
     trusting: bool,
     level: int,
-    ranks: frozenset[str],
     fast: bool,
+    ranks: frozenset[str] = frozenset(),
     literal: bool = False,
     unrolled: bool = False,
 ) -> Derived:
