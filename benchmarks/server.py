@@ -2,7 +2,8 @@
 
 Run: python benchmarks/server.py start|change|replay [--count N] [--seed N]
 
-`start`: from starting the process to the first diagnostics of a file that was opened. `change`: from sending one typed letter to the
+`start`: from starting the process to the first diagnostics of a file that was opened, with the CPU seconds that the server and its
+linter had used by then: they run side by side, so on an idle machine the larger of the two is what a user waits for. `change`: from sending one typed letter to the
 diagnostics of that version, in a file of 1,000 lines. `replay`: random edits (letters, lines, blocks, undoing, characters beyond
 ASCII, form feeds), one by one or in bursts; after every 50 the diagnostics have to be those of a fresh `gs.lint_source` of the same
 text. The client here speaks the protocol over the standard streams of a real process, and shares no code with the server: it
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import statistics
 import subprocess
@@ -77,10 +79,24 @@ class Server:
                 found: list[dict[str, Any]] = message["params"]["diagnostics"]
                 return found
 
+    def cpu_seconds(self) -> tuple[float, float]:
+        """What the server and the processes it started have used so far; (0, 0) where there is no /proc."""
+        own, children = _used(self.process.pid), Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return own, sum(map(_used, map(int, children.read_text().split()))) if children.exists() else 0.0
+
     def close(self) -> int:
         self.answer(self.send("shutdown", None, request=True))
         self.send("exit", None)
         return self.process.wait()
+
+
+def _used(pid: int) -> float:
+    """CPU seconds of one process, in user mode and in the kernel."""
+    stat = Path(f"/proc/{pid}/stat")
+    if not stat.exists():
+        return 0.0
+    ticks = stat.read_text().rpartition(")")[2].split()[11:13]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -253,8 +269,17 @@ def replay(count: int, seed: int, every: int = 50) -> tuple[int, int]:
     return compared, findings
 
 
-def start(count: int) -> list[float]:
-    """Seconds from starting the process to its first diagnostics."""
+@dataclass(frozen=True)
+class Taken:
+    """Seconds that a user waited, and the CPU seconds that the server and its linter used for it."""
+
+    waited: float
+    server: float
+    linter: float
+
+
+def start(count: int) -> list[Taken]:
+    """From starting the process to its first diagnostics."""
     text = "import torch\n\n\nclass Double(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
     text += "        return 2 * x\n\n    @staticmethod\n    def backward(ctx, g):\n        return g.mul_(2)\n"
     taken = []
@@ -262,19 +287,19 @@ def start(count: int) -> list[float]:
         server = Server()
         server.open(text)
         assert server.shown(0)
-        taken.append(time.perf_counter() - server.started)
+        taken.append(Taken(time.perf_counter() - server.started, *server.cpu_seconds()))
         server.close()
     return taken
 
 
-def change(count: int, seed: int) -> list[float]:
-    """Seconds from one typed letter to the diagnostics of the new text."""
+def change(count: int, seed: int) -> list[Taken]:
+    """From one typed letter to the diagnostics of the new text; CPU seconds, which are counted coarsely, are averages."""
     drawn = random.Random(seed)
     text = Text(parsed_thousand_lines())
     server = Server()
     server.open(str(text))
     server.shown(0)
-    taken = []
+    waited, before = [], server.cpu_seconds()
     for version in range(1, count + 1):
         end = _line_end(text, _whole(text, drawn.randint(0, len(text.data) // 2)))
         told = text.apply(Change(end, end, "  # n"))  # it stays Python, so that every rule has its work
@@ -282,9 +307,10 @@ def change(count: int, seed: int) -> list[float]:
         begin = time.perf_counter()
         server.send("textDocument/didChange", params)
         assert got(server.shown(version)), "nothing is found any more: this measures too little"
-        taken.append(time.perf_counter() - begin)
+        waited.append(time.perf_counter() - begin)
+    used = [(after - sooner) / count for after, sooner in zip(server.cpu_seconds(), before)]
     server.close()
-    return taken
+    return [Taken(seconds, *used) for seconds in waited]
 
 
 def main() -> None:
@@ -300,8 +326,12 @@ def main() -> None:
         return
     taken = start(asked.count or 10) if asked.what == "start" else change(asked.count or 100, asked.seed)
     what = "first diagnostics after start" if asked.what == "start" else "diagnostics after a change in 1,000 lines"
-    spread = sorted(taken)
-    print(f"{what}: median {statistics.median(taken):.3f} s, {spread[0]:.3f} to {spread[-1]:.3f} s, of {len(taken)}")
+    waited = sorted(one.waited for one in taken)
+    print(f"{what}: median {statistics.median(waited):.3f} s, {waited[0]:.3f} to {waited[-1]:.3f} s, of {len(taken)}")
+    server, linter = (statistics.median(getattr(one, who) for one in taken) for who in ("server", "linter"))
+    print(
+        f"CPU: server {server:.3f} s, linter {linter:.3f} s; load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores"
+    )
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+import time
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
@@ -62,10 +63,13 @@ class Editor:
     def _wishes(self) -> types.InitializeParams:
         watched = types.DidChangeWatchedFilesClientCapabilities(dynamic_registration=True)
         lenses = types.CodeLensWorkspaceClientCapabilities(refresh_support=True)
+        resolving = types.ClientCodeActionResolveOptions(properties=["edit"])
+        actions = types.CodeActionClientCapabilities(data_support=True, resolve_support=resolving)
         workspace = types.WorkspaceClientCapabilities(did_change_watched_files=watched, code_lens=lenses)
         window = types.WindowClientCapabilities(work_done_progress=True)
+        document = types.TextDocumentClientCapabilities(code_action=actions)
         general = types.GeneralClientCapabilities(position_encodings=self.encodings)
-        able = types.ClientCapabilities(workspace=workspace, window=window, general=general)
+        able = types.ClientCapabilities(workspace=workspace, window=window, general=general, text_document=document)
         return types.InitializeParams(capabilities=able, root_uri=self.root.as_uri())
 
     def _listen(self) -> None:
@@ -124,6 +128,13 @@ class Editor:
         with self._news:
             assert self._news.wait_for(holds, PATIENCE), "it never came"
 
+    def poll(self, holds: Any) -> None:
+        """Wait until something is so that nobody tells: a file, or a process."""
+        begin = time.monotonic()
+        while not holds():
+            assert time.monotonic() - begin < PATIENCE, "it never came"
+            time.sleep(0.02)
+
     def open(self, path: Path, text: str | None = None, language: str = "python") -> str:
         uri = path.as_uri()
         content = path.read_text(encoding="utf-8") if text is None else text
@@ -150,6 +161,9 @@ class Editor:
         params = types.CodeActionParams(types.TextDocumentIdentifier(uri), where, context)
         return list(self.wait(self.client.text_document_code_action_async(params)) or [])
 
+    def resolved(self, action: types.CodeAction) -> types.CodeAction:
+        return self.wait(self.client.code_action_resolve_async(action))
+
     def hover(self, uri: str, line: int, character: int) -> types.Hover | None:
         params = types.HoverParams(types.TextDocumentIdentifier(uri), types.Position(line, character))
         return self.wait(self.client.text_document_hover_async(params))
@@ -161,6 +175,14 @@ class Editor:
     def command(self, command: types.Command) -> Any:
         params = types.ExecuteCommandParams(command.command, command.arguments)
         return self.wait(self.client.workspace_execute_command_async(params))
+
+    def pressed(self, uri: str, title: str) -> Any:
+        """Press the code lens with this title, and wait for what comes of it."""
+        (command,) = (c for lens in self.lenses(uri) if (c := lens.command) and c.title.startswith(title))
+        return self.command(command)
+
+    def cancel(self, request: str) -> None:
+        self.on_loop(self.client.protocol.notify, types.CANCEL_REQUEST, types.CancelParams(request))
 
     def begin(self, command: types.Command) -> Any:
         """A command that is not waited for: (id of the request, its future)."""

@@ -65,3 +65,43 @@ def example():
 
 gradsmith_inputs = {"QuadraticForm": example}
 """
+
+CUBE = """\
+import torch
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return 2 * x**2 * grad_output
+
+
+gradsmith_inputs = {"Cube": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
+"""
+
+ENDLESS = """\
+import os
+import time
+import torch
+
+with open("started", "w") as stream:
+    stream.write(str(os.getpid()))
+while True:
+    time.sleep(60)
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x**3
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output
+"""

@@ -80,6 +80,9 @@ def test_quick_fixes_and_comments(editor: Editor) -> None:
     assert [a.kind for a in everything] == ["source.fixAll"]
     assert everything[0].edit is not None
     assert after(text, everything[0].edit) == gs.fix_source(text, str(path)).files[0].after.decode()
+    # Without asking for it, the menu has it, too; its edits are made only when it is chosen.
+    later = next(a for a in actions if a.kind == "source.fixAll")
+    assert later.edit is None and editor.resolved(later).edit == everything[0].edit
 
 
 def test_the_page_of_a_rule_stands_in_the_hover(editor: Editor) -> None:

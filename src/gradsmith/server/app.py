@@ -7,11 +7,13 @@ import contextlib
 import os
 import uuid
 from dataclasses import replace
+from pathlib import PurePath
 from typing import Any
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol
+from pygls.uris import to_fs_path
 
 from gradsmith.about import VERSION
 from gradsmith.findings import Finding, GradsmithError, Report
@@ -29,7 +31,7 @@ _CELLS = types.NotebookDocumentSyncOptions(
     save=True,
 )
 ACTIONS = types.CodeActionOptions(
-    code_action_kinds=[types.CodeActionKind.QuickFix, types.CodeActionKind.SourceFixAll], resolve_provider=False
+    code_action_kinds=[types.CodeActionKind.QuickFix, types.CodeActionKind.SourceFixAll], resolve_provider=True
 )
 PROJECT_FILES = "**/pyproject.toml"
 
@@ -150,7 +152,7 @@ class Server(LanguageServer):
         self.changed(source.uri)
         words = f"{subject.name}: {word(subject.verdict)}" + (f" ({subject.reason})" if subject.reason else "")
         self.tell(words, types.MessageType.Info)
-        if _asked(self.client_capabilities, "workspace", "code_lens", "refresh_support"):
+        if able(self.client_capabilities, "workspace", "code_lens", "refresh_support"):
             self.workspace_code_lens_refresh(None)
         return {"verdict": subject.verdict, "reason": subject.reason, "findings": found}
 
@@ -164,7 +166,7 @@ class Server(LanguageServer):
     @contextlib.asynccontextmanager
     async def _progress(self, title: str) -> Any:
         """Shows what is tried, where the editor can show it; its cancel button ends the work."""
-        if not _asked(self.client_capabilities, "window", "work_done_progress"):
+        if not able(self.client_capabilities, "window", "work_done_progress"):
             yield lambda words: None
             return
         token, bar, task = str(uuid.uuid4()), self.work_done_progress, asyncio.current_task()
@@ -180,9 +182,10 @@ class Server(LanguageServer):
 
     def _folder(self, source: Source) -> str:
         """Where a user would call `gradsmith check`: the root of the workspace that holds the file."""
-        root = self.workspace.root_path
         own = os.path.dirname(source.path)
-        return root if root and os.path.isdir(root) and own.startswith(root) else own
+        roots = [to_fs_path(folder.uri) for folder in self.workspace.folders.values()] or [self.workspace.root_path]
+        around = [root for root in roots if root and os.path.isdir(root) and PurePath(own).is_relative_to(root)]
+        return max(around, key=len, default=own)
 
     # Words
 
@@ -205,7 +208,7 @@ def _here(finding: Finding, source: Source, stood: dict[str, Any]) -> Finding:
     return replace(moved, column=0, end_line=None, end_column=None, cell=stood["cell"], edits=(), applicability=None)
 
 
-def _asked(capabilities: Any, *names: str) -> bool:
+def able(capabilities: Any, *names: str) -> bool:
     """Whether the editor says that it can do something."""
     for name in names:
         capabilities = getattr(capabilities, name, None)

@@ -1,10 +1,14 @@
-"""What is open in the editor: files, and notebooks with their cells, each with what is known about it."""
+"""What is open in the editor: files, and notebooks with their cells, each with what is known about it.
+
+Loaded while an editor waits for the first answer, so it knows nothing of `gradsmith.source`: the linter has it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,9 +18,8 @@ from pygls.workspace import TextDocument, Workspace
 
 from gradsmith.findings import Finding, Report
 from gradsmith.server.positions import Lines, Place
-from gradsmith.server.reading import as_notebook
-from gradsmith.source import notebook
-from gradsmith.source.encoding import decoded
+
+_NOTEBOOK = ".ipynb"
 
 
 class Document(TextDocument):
@@ -122,6 +125,9 @@ class Source:
 
     def unsaved(self) -> str | None:
         """Why what is on disk cannot be run in place of what is open, in a sentence; None where both are the same."""
+        from gradsmith.source import notebook
+        from gradsmith.source.encoding import decoded
+
         name = os.path.basename(self.path)
         try:
             with open(self.path, "rb") as stream:
@@ -155,5 +161,15 @@ def _notebooks(sources: dict[str, Source]) -> Iterator[Source]:
 
 def path_of(uri: str, *, is_notebook: bool = False) -> str:
     """Where it is on disk; a name for what was never saved."""
-    path = to_fs_path(uri) or f"untitled{notebook.ENDING if is_notebook else '.py'}"
-    return path if not is_notebook or path.endswith(notebook.ENDING) else f"{path}{notebook.ENDING}"
+    path = to_fs_path(uri) or f"untitled{_NOTEBOOK if is_notebook else '.py'}"
+    return path if not is_notebook or path.endswith(_NOTEBOOK) else f"{path}{_NOTEBOOK}"
+
+
+def as_notebook(cells: Sequence[str | None]) -> str:
+    """The cells of an editor as the text of a notebook file; None stands for one that is not Python.
+
+    >>> as_notebook([None, "x = 1"])[:50]
+    '{"cells": [{"cell_type": "raw", "source": ""}, {"c'
+    """
+    kinds = [{"cell_type": "raw" if code is None else "code", "source": code or ""} for code in cells]
+    return json.dumps({"cells": kinds, "nbformat": 4, "nbformat_minor": 5, "metadata": {}})

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 from lsprotocol import types
 
 from gradsmith.findings import GradsmithError
 from gradsmith.server import showing
-from gradsmith.server.app import ACTIONS, PROJECT_FILES, Server
+from gradsmith.server.app import ACTIONS, PROJECT_FILES, Server, able
 from gradsmith.server.documents import Documents, Source, source_of
+
+_RESOLVING = ("text_document", "code_action", "resolve_support")
 
 
 def register(server: Server) -> None:
@@ -90,6 +94,10 @@ def _questions(server: Server) -> None:
         source = source_of(server.sources, params.text_document.uri)
         return [] if source is None else await _actions(server, source, params)
 
+    @server.feature(types.CODE_ACTION_RESOLVE)
+    async def resolve(action: types.CodeAction) -> types.CodeAction:
+        return await _resolved(server, action)
+
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     async def hover(params: types.HoverParams) -> types.Hover | None:
         uri = params.text_document.uri
@@ -129,31 +137,59 @@ def _commands(server: Server) -> None:
 
 async def _actions(server: Server, source: Source, params: types.CodeActionParams) -> list[types.CodeAction]:
     await server.settled(source)
+    wanted = params.context.only
+    found = await _quick_fixes(server, source, params) if _is_wanted(types.CodeActionKind.QuickFix, wanted) else []
+    fixable = any(f.edits and f.applicability == "safe" for f in source.findings)
+    if fixable and _is_wanted(types.CodeActionKind.SourceFixAll, wanted):
+        everything = types.CodeAction(
+            "Fix all that is safe to fix", types.CodeActionKind.SourceFixAll, data={"uri": source.uri}
+        )
+        # An editor asks at every move of the cursor, and this one lints again and again: only whoever wants it waits.
+        later = not wanted and able(server.client_capabilities, *_RESOLVING)
+        found.append(everything if later else await _resolved(server, everything))
+    return found
+
+
+async def _quick_fixes(server: Server, source: Source, params: types.CodeActionParams) -> list[types.CodeAction]:
     uri = params.text_document.uri
     lines, number = source.lines(uri), source.number(uri)
     chosen = [f for f in source.findings if f.cell == number and _meet(showing.range_of(f, lines), params.range)]
+    if not chosen:
+        return []
     try:
         offers = await server.linter.ask(
             do="actions", path=source.path, text=source.text(), findings=[f.to_dict() for f in chosen]
         )
     except GradsmithError:  # told with the diagnostics
         return []
-    wanted = params.context.only
     found = []
     for offer in offers:
-        one = offer["finding"] is not None
-        kind = types.CodeActionKind.QuickFix if one else types.CodeActionKind.SourceFixAll
-        if wanted and not any(kind.value == only or kind.value.startswith(f"{only}.") for only in wanted):
-            continue
-        settles = [d for d in params.context.diagnostics if one and _is_of(d, chosen[offer["finding"]].fingerprint)]
+        settled = {chosen[each].fingerprint for each in offer["findings"]}
+        settles = [d for d in params.context.diagnostics if _fingerprint(d) in settled]
         edit = showing.workspace_edit(source, offer["edits"])
-        preferred = offer["preferred"] or None
+        kind, preferred = types.CodeActionKind.QuickFix, offer["preferred"] or None
         found.append(types.CodeAction(offer["title"], kind, settles or None, preferred, edit=edit))
     return found
 
 
-def _is_of(diagnostic: types.Diagnostic, fingerprint: str) -> bool:
-    return isinstance(diagnostic.data, dict) and diagnostic.data.get("fingerprint") == fingerprint
+async def _resolved(server: Server, action: types.CodeAction) -> types.CodeAction:
+    """The action that fixes everything, with its edits."""
+    source = server.sources.get(action.data["uri"]) if isinstance(action.data, dict) else None
+    if source is not None:
+        await server.settled(source)
+        with contextlib.suppress(GradsmithError):  # told with the diagnostics
+            edits = await server.linter.ask(do="fix all", path=source.path, text=source.text())
+            action.edit = showing.workspace_edit(source, edits)
+    return action
+
+
+def _is_wanted(kind: types.CodeActionKind, wanted: Sequence[types.CodeActionKind | str] | None) -> bool:
+    names = [str(getattr(only, "value", only)) for only in wanted or ()]
+    return not names or any(kind.value == name or kind.value.startswith(f"{name}.") for name in names)
+
+
+def _fingerprint(diagnostic: types.Diagnostic) -> str | None:
+    return diagnostic.data.get("fingerprint") if isinstance(diagnostic.data, dict) else None
 
 
 def _holds(where: types.Range, at: types.Position) -> bool:

@@ -15,13 +15,15 @@ from gradsmith import bundle
 
 
 def answer(task: dict[str, Any]) -> Any:
-    """What a task asks for: `lint`, `actions` or `page`."""
+    """What a task asks for: `lint`, `actions`, `fix all` or `page`."""
     from gradsmith.server import offers, pages, reading
 
     if task["do"] == "lint":
         return reading.linted(task["path"], task["text"], task["checked"])
     if task["do"] == "actions":
         return offers.offered(task["path"], task["text"], task["findings"])
+    if task["do"] == "fix all":
+        return offers.all_fixed(task["path"], task["text"])
     return pages.page_at(task["text"], task["line"], task["column"], task["rules"])
 
 

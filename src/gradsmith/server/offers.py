@@ -21,24 +21,35 @@ _LONGEST = 100  # letters of a title
 
 @dataclass(frozen=True)
 class Offer:
-    """One entry of the menu; `finding` is the number of the finding it settles, None for one that settles all."""
+    """One entry of the menu; `findings` are the numbers of the findings that it settles."""
 
     title: str
     edits: list[tuple[int | None, Edit]] = field(default_factory=list)  # the cell of a notebook, and the edit
-    finding: int | None = None
+    findings: list[int] = field(default_factory=list)
     preferred: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         edits = [{"cell": cell, **vars(edit)} for cell, edit in self.edits]
-        return {"title": self.title, "edits": edits, "finding": self.finding, "preferred": self.preferred}
+        return {"title": self.title, "edits": edits, "findings": self.findings, "preferred": self.preferred}
 
 
 def offered(path: str, text: str, findings: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The offers for these findings, then one that fixes all that is safe to fix in the whole text."""
+    """The offers for these findings. What two findings are offered alike stands in the menu once."""
     source = _Source(path, text)
     given = Report.from_dict({"findings": findings, "subjects": (), "skipped": ()}).findings
-    each = [offer for number, finding in enumerate(given) for offer in source.offers(number, finding)]
-    return [offer.to_dict() for offer in (*each, *source.fix_all())]
+    menu: list[Offer] = []
+    for number, finding in enumerate(given):
+        for offer in source.offers(number, finding):
+            if same := next((one for one in menu if (one.title, one.edits) == (offer.title, offer.edits)), None):
+                same.findings.extend(offer.findings)
+            else:
+                menu.append(offer)
+    return [offer.to_dict() for offer in menu]
+
+
+def all_fixed(path: str, text: str) -> list[dict[str, Any]]:
+    """The edits that fix all that is safe to fix in the whole text."""
+    return [edit for offer in _Source(path, text).fix_all() for edit in offer.to_dict()["edits"]]
 
 
 class _Source:
@@ -53,9 +64,9 @@ class _Source:
     def offers(self, number: int, finding: Finding) -> Iterator[Offer]:
         if finding.edits:
             warned = " (may change what the code means)" if finding.applicability != "safe" else ""
-            title = _short(f"{finding.advice or 'fix it'}") + f" [{finding.rule}]{warned}"
             edits = [(finding.cell, edit) for edit in finding.edits]
-            yield Offer(title, edits, number, preferred=finding.applicability == "safe")
+            title = f"{_short(_deed(finding))} [{finding.rule}]{warned}"
+            yield Offer(title, edits, [number], preferred=finding.applicability == "safe")
         if kind := finding.evidence.get("surrogate"):
             yield from self._above(f"# gradsmith: surrogate[{kind}]", "declare a surrogate", number, finding)
         if accept := finding.evidence.get("accept"):
@@ -71,14 +82,14 @@ class _Source:
         if edit is not None and function is not None and means_the_same(file.text, apply(file.text, [edit])):
             place = Finding("", line=edit.line, edits=(edit,))
             place = self.book.placed(place) if self.book is not None else place
-            yield Offer(f"{what}: {comment}", [(place.cell, one) for one in place.edits], number)
+            yield Offer(f"{what}: {comment}", [(place.cell, one) for one in place.edits], [number])
 
     def _ignored(self, number: int, finding: Finding) -> Iterator[Offer]:
         text = self.cells.get(finding.cell or 0, "") if self.book is not None else self.text
         edits = comments(text, [finding])
         if edits and (self.book is not None or means_the_same(text, apply(text, edits))):
             placed = [(finding.cell, edit) for edit in edits]
-            yield Offer(f"ignore here: # gradsmith: ignore[{finding.rule}]", placed, number)
+            yield Offer(f"ignore here: # gradsmith: ignore[{finding.rule}]", placed, [number])
 
     def fix_all(self) -> Iterator[Offer]:
         changes = fix_source(self.data, self.path, config=configured(self.path)[0])
@@ -91,6 +102,17 @@ class _Source:
                 new = notebook.sources(file.after)
                 edits = [(n, e) for n, old in self.cells.items() for e in _difference(old, new[n])]
             yield Offer("fix all that is safe to fix", edits)
+
+
+def _deed(finding: Finding) -> str:
+    """What the edits of a finding do. The advice of a repair tells how it was found, too; that stands in the message."""
+    repair = finding.evidence.get("repair")
+    if not isinstance(repair, Mapping):
+        return finding.advice or "Fix it"
+    if repair.get("derived"):
+        names = " and ".join(f"'{name}'" for name in repair.get("gradients", ()))
+        return f"Replace the gradient of {names} by the one derived from forward"
+    return next((s for s in (finding.advice or "").split("; ") if s.startswith("Write `")), "Repair backward")
 
 
 def _short(advice: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -107,13 +106,3 @@ def _shifted(finding: Finding, by: int, cell: int | None) -> Finding:
 
 def _edit(edit: Edit, by: int) -> Edit:
     return replace(edit, line=edit.line + by, end_line=edit.end_line + by)
-
-
-def as_notebook(cells: Sequence[str | None]) -> str:
-    """The cells of an editor as the text of a notebook file; None stands for one that is not Python.
-
-    >>> notebook.read(as_notebook([None, "x = 1"]).encode()).cells
-    [Cell(number=2, offset=0, lines=1)]
-    """
-    kinds = [{"cell_type": "raw" if code is None else "code", "source": code or ""} for code in cells]
-    return json.dumps({"cells": kinds, "nbformat": 4, "nbformat_minor": 5, "metadata": {}})
