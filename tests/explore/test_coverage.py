@@ -299,6 +299,9 @@ def test_a_mistake_behind_a_far_condition_is_found_no_further_away_than_needed()
     step = error.evidence["moves"][0]
     assert step["move"] == "Adjust"
     assert float(randn(3).max()) * step["factor"] + step["shift"] < 200
+    drawn = error.evidence["gradients"]  # where it is wrong, not at the example
+    assert drawn["shape"] == [3]
+    assert drawn["claimed"] != drawn["true"]
 
 
 def test_what_cannot_be_reached_stands_under_the_verdict() -> None:
@@ -328,6 +331,29 @@ def test_what_one_example_reaches_counts_for_all() -> None:
     row = {"line": 3, "sort": "test", "what": "x > 0", "side": "true", "phase": ""}
     assert told([{**row, "state": "never"}])["not reached"] == [point.missed()]
     assert told([{**row, "state": "never"}, {**row, "state": "judged"}])["not reached"] == []
+
+
+def test_lines_of_an_inherited_forward_are_those_of_its_own_file(tmp_path: Path) -> None:
+    names: dict[str, Any] = {}
+    file = tmp_path / "base.py"
+    file.write_text(
+        "import torch\n\n\nclass Base(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
+        "        if x.ndim > 7:\n            return x + x\n        return 2 * x\n"
+    )
+    exec(compile(file.read_text(), str(file), "exec"), names)
+
+    class Twice(names["Base"]):
+        @staticmethod
+        def backward(ctx, g):
+            return 2 * g
+
+    covered = gs.check(Twice, randn(3), level="quick", select=VALUES, coverage=True).subjects[0].coverage
+    assert "line 8 of base.py never ran" in covered["not reached"]
+    own = Twice.backward.__code__.co_firstlineno + 2
+    assert {(p["line"], p.get("path")) for p in covered["points"] if p["sort"] == "line"} == {
+        (own, None),
+        *((line, str(file)) for line in (7, 8, 9)),
+    }
 
 
 def test_the_command_lists_what_was_not_reached(tmp_path: Path) -> None:

@@ -54,5 +54,10 @@ def test_the_example_files_are_all_checked(reports: dict[str, Report]) -> None:
     assert all(len(r.subjects) == 1 for r in reports.values())
 
 
+def test_an_access_outside_says_what_was_touched(reports: dict[str, Report]) -> None:
+    (found,) = [f for f in reports["out_of_bounds_load_bad"].errors if f.rule == "out-of-bounds-load"]
+    assert found.evidence["access"] == {"shape": [37], "elements": 37, "touched": [[32, 47]]}
+
+
 def test_files_are_where_findings_point(reports: dict[str, Report]) -> None:
     assert all(Path(f.path).is_file() for r in reports.values() for f in r.findings if f.path)

@@ -31,7 +31,8 @@ class Product(torch.autograd.Function):
 def real() -> Report:
     """Of a Function that is wrong in one column, and one that is right."""
     x, y = (torch.randn(4, 3, dtype=torch.float64, requires_grad=True) for _ in range(2))
-    wrong, right = gs.check(Product, x, y, level="quick"), gs.check(torch.sin, x, level="quick")
+    wrong = gs.check(Product, x, y, level="quick", coverage=True)
+    right = gs.check(torch.sin, x, level="quick")
     return Report(wrong.findings + right.findings, wrong.subjects + right.subjects)
 
 
@@ -54,7 +55,7 @@ def hostile(folder: Path) -> Report:
         advice=HOSTILE,
         edits=(Edit(1, 0, 1, 5, HOSTILE),),
         symptoms=(Finding(HOSTILE, rule="x", code="GS1", severity="info"),),
-        evidence={"thread": HOSTILE},
+        evidence={"thread": HOSTILE, "access": {"shape": [4, 3], "elements": 12, "touched": [[9, 14]]}},
         reproduce=Reproduction(0, HOSTILE, HOSTILE),
     )
     subject = Subject(
@@ -67,6 +68,18 @@ def hostile(folder: Path) -> Report:
         conditions={HOSTILE: f"fails: {HOSTILE}"},
         assumptions=(HOSTILE,),
         explored={"examples": 1, "steps": {HOSTILE: [HOSTILE]}},
+        coverage={
+            "lines": 1,
+            "lines reached": 1,
+            "sides": 2,
+            "sides reached": 1,
+            "not reached": [HOSTILE],
+            "points": [
+                {"line": 1, "sort": "line", "what": "", "side": "ran", "phase": "", "state": "judged"},
+                {"line": 1, "sort": "test", "what": HOSTILE, "side": HOSTILE, "phase": "", "state": "never"},
+                {"line": 1, "sort": "operation", "what": HOSTILE, "side": HOSTILE, "phase": "forward", "state": "ran"},
+            ],
+        },
     )
     warning = Finding("plain", rule="tensor-on-ctx", code="GS401", severity="warning", function="Other", path=str(file))
     return Report([finding, warning], [subject], [Skipped(HOSTILE, HOSTILE)], notes=[HOSTILE])

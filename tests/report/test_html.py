@@ -12,10 +12,15 @@ import pytest
 import torch
 
 import gradsmith as gs
-from gradsmith.findings import Report
+from gradsmith.findings import Finding, Report, Subject
 from gradsmith.report import FORMATS, format_for, render
 
 from .pages import HOSTILE, hostile, real
+
+BRANCHES = (
+    "class F:\n    @staticmethod\n    def forward(ctx, x):\n        if x.numel() > 9:\n            return 2 * x\n"
+    "        return x\n"
+)
 
 
 class Outline(HTMLParser):
@@ -61,6 +66,49 @@ def test_the_gradients_are_drawn_side_by_side_with_the_wrong_element_marked(repo
     assert page.count("<svg") == 1
 
 
+def test_lines_and_sides_are_marked_on_the_source(tmp_path: Path) -> None:
+    file = tmp_path / "ops.py"
+    file.write_text(BRANCHES)
+    points = [
+        {"line": n, "sort": "line", "what": "", "side": "ran", "phase": "", "state": state}
+        for n, state in ((4, "judged"), (5, "never"), (6, "ran"))
+    ]
+    sides = [("x.numel() > 9", "true", "never"), ("x.numel() > 9", "false", "judged")]
+    points += [{"line": 4, "sort": "test", "what": w, "side": s, "phase": "", "state": st} for w, s, st in sides]
+    figures = {"lines": 3, "lines reached": 2, "sides": 2, "sides reached": 1, "not reached": ["line 5 never ran"]}
+    subject = Subject("F", "verified", path=str(file), line=2, coverage={**figures, "points": points})
+    shown = "".join(Outline(render(Report(subjects=[subject]), "html")).words)
+    assert "Coverage: 2 of 3 lines, 1 of 2 sides of conditions" in shown
+    told = [
+        "4 +     if x.numel() > 9:",
+        "x.numel() > 9: ! true   + false",
+        "5 !         return 2 * x",
+        "6 ~     return x",
+    ]
+    rows = [row.strip() for row in shown.split("\n")]
+    assert [row for row in rows if row in told] == told
+    assert any(row.endswith("3   def forward(ctx, x):") for row in rows)
+    file.write_text("# a new first line\n" + BRANCHES)
+    moved = "".join(Outline(render(Report(subjects=[subject]), "html")).words)
+    assert "if x.numel() > 9:" not in moved  # the lines are others by now
+    assert "line 5 never ran" in moved
+
+
+def test_an_access_outside_a_tensor_is_drawn_on_it() -> None:
+    access = {"shape": [5, 37], "elements": 185, "touched": [[148, 200], [10**9, 10**9]]}
+    finding = Finding(
+        "a store leaves x_ptr (5, 37). Here program (2, 0, 0) touches element [185].",
+        rule="out-of-bounds-store",
+        code="GSK02",
+        severity="error",
+        evidence={"access": access},
+    )
+    page = render(Report([finding]), "html")
+    assert "The memory of 5 x 37 elements, 37 in a row: program (2, 0, 0) touches element [185]." in page
+    starts = {int(text.replace("\u2212", "-")) for text in re.findall(r">\s*(-?\d+)</text>", page)}
+    assert {111, 148, 185, 10**9 // 37 * 37} <= starts
+
+
 def test_nothing_is_loaded_from_elsewhere(report: Report) -> None:
     page = render(report, "html")
     outline = Outline(page)
@@ -75,7 +123,7 @@ def test_hostile_texts_stay_text(tmp_path: Path) -> None:
     assert outline.tags.count("script") == 1
     assert outline.tags.count("style") == 1
     assert "img" not in outline.tags
-    assert "".join(outline.words).count(HOSTILE) >= 12
+    assert "".join(outline.words).count(HOSTILE) >= 18
 
 
 def test_a_file_name_and_a_notebook_choose_it(report: Report, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from gradsmith.checking import verdict
 from gradsmith.checking.accepting import comment, plain
@@ -131,12 +132,13 @@ def _finding(lab: Lab, discovery: Discovery, advice: str) -> Finding:
     trial, name = discovery.trial, lab.target.name
     words = told(trial.moves)
     fit: Fit | None = None
+    drawn: dict[str, Any] = {}
     if trial.status == "raises":
         message = f"{name}.backward raises {words}, although forward accepts it: {trial.detail}"
     elif trial.mismatch is None:
         message = f"{name}.backward: {words}, {trial.detail}."
     else:
-        fit = within(lab.budget.for_diagnosis(), lambda: _diagnosed(lab, discovery))
+        fit, drawn = within(lab.budget.for_diagnosis(), lambda: _diagnosed(lab, discovery)) or (None, {})
         kind = fit.words if fit is not None else "is wrong"
         message = f"{name}.backward: {words}, the gradient of '{trial.mismatch.argument}' {kind}. {_numbers(discovery)}"
     if trial.status == "non-finite":
@@ -158,6 +160,7 @@ def _finding(lab: Lab, discovery: Discovery, advice: str) -> Finding:
             "kind": discovery.kind,
             "moves": [as_json(move) for move in trial.moves],
             "tried": explored_by.judged,
+            **drawn,
         },
     )
     return _reproducible(lab, discovery, finding)
@@ -172,20 +175,24 @@ def _numbers(discovery: Discovery) -> str:
     return f"At {m.argument}{at}: backward returned {said}, the true derivative is {m.true:.6g}."
 
 
-def _diagnosed(lab: Lab, discovery: Discovery) -> Fit | None:
-    """The cause, looked for where the gradient is wrong."""
+def _diagnosed(lab: Lab, discovery: Discovery) -> tuple[Fit | None, dict[str, Any]]:
+    """The cause, looked for where the gradient is wrong, and both gradients there, to be drawn."""
     trial = discovery.trial
     if trial.arguments is None or trial.mismatch is None or lab.surrogate:
-        return None
+        return None, {}
     there = Lab(lab.precise[0], trial.arguments, lab.settings, lab.level, isolated=lab.isolated)
+    drawn: dict[str, Any] = {}
     try:
         for pair in there.gradient.wrong:
             if pair.leaf.name == trial.mismatch.argument and pair.mismatch is not None:
                 case = case_of(there, pair, own=lab)
-                return _advised(case, told(trial.moves)) if case is not None else None
+                if case is None:
+                    return None, drawn
+                drawn = case.side_by_side(trial.mismatch.element)
+                return _advised(case, told(trial.moves)), drawn
     except Exception:  # the cause is a help; without one the numbers stand
-        return None
-    return None
+        return None, drawn
+    return None, drawn
 
 
 def _advised(case: Case, words: str) -> Fit | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,6 +15,8 @@ from gradsmith.lab import Lab, Pair
 from gradsmith.lab.explore.move import applied
 from gradsmith.lab.explore.moves.values import Redraw
 from gradsmith.lab.measure.values import finite
+
+_SHOWN = 24  # rows and columns of a gradient that is drawn
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,29 @@ class Case:
         position, output = self.pair.leaf.position, self.pair.output
         pairs = [p for p in lab.gradient.pairs if p.leaf.position == position and p.output == output]
         return case_of(lab, pairs[0]) if pairs and not pairs[0].missing else None
+
+    def side_by_side(self, element: Sequence[int] | None) -> dict[str, Any]:
+        """Both gradients around an element, as matrices, for a report that draws them; what was not measured is nan."""
+        truth, claimed = self.truth.detach().clone(), self.claimed.detach()
+        if truth.shape != claimed.shape or truth.is_complex() or not truth.dim() or not truth.numel():
+            return {}
+        truth[~self.known] = float("nan")
+        columns = truth.shape[-1]
+        index = 0
+        for size, at in zip(truth.shape, element or (0,) * truth.dim()):
+            index = index * size + at
+        top, left = max(0, index // columns - _SHOWN // 2), max(0, index % columns - _SHOWN // 2)
+        window = (slice(top, top + _SHOWN), slice(left, left + _SHOWN))
+        return {
+            "gradients": {
+                "claimed": claimed.reshape(-1, columns)[window].tolist(),
+                "true": truth.reshape(-1, columns)[window].tolist(),
+                "top": top,
+                "left": left,
+                "wrong": [index // columns, index % columns] if element is not None else None,
+                "shape": list(truth.shape),
+            }
+        }
 
     @property
     def name(self) -> str:

@@ -14,6 +14,7 @@ from gradsmith.report.place import shown_path
 
 MISSING = "the HTML report needs Jinja2, which is not installed here; run: pip install 'gradsmith[html]'"
 _MARKS = {"works": "yes", "fails": "FAILS", "not supported": "no", "not tried": "-"}
+_SIGNS = {"judged": "+", "ran": "~", "never": "!", "": " "}
 
 
 def render(report: Report, *, color: bool = False) -> str:
@@ -65,5 +66,6 @@ def _page(cards: Sequence[Card], closing: str, notes: Sequence[str], skipped: Se
         packages=sorted({card.package for card in cards}),
         conditions=list(dict.fromkeys(name for card in cards for name in card.outcomes)),
         marks=_MARKS,
+        signs=_SIGNS,
     )
     return text

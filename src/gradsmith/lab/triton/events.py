@@ -21,6 +21,8 @@ class Event:
     words: str  # element and program ids
     whole: bool = True  # the tensor is contiguous, and all of its storage
     count: int = 1
+    elements: int = 0  # of the storage
+    touched: tuple[tuple[int, int], ...] = ()  # of an access that leaves it: first and last of each run of elements
 
 
 @dataclass(frozen=True)

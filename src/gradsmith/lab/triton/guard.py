@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from triton.runtime.jit import TensorWrapper
 from gradsmith.about import FOLDER
 from gradsmith.lab.triton import bfloat16, races
 from gradsmith.lab.triton.events import SEEN, Event, Fill, Filled, Store, Traffic
-from gradsmith.lab.triton.memory import GUARD, Launch, Numbers, Part, Region, guarded
+from gradsmith.lab.triton.memory import GUARD, Launch, Numbers, Part, Region, guarded, runs
 
 _OURS = (os.path.dirname(triton.__file__), FOLDER, "<")
 _running: list[Launch] = []
@@ -77,9 +78,10 @@ def _ids() -> str:
     return str(tuple(int(i) for i in interpreter.interpreter_builder.grid_idx))
 
 
-def _tell(kind: str, region: Region, words: str) -> None:
+def _tell(kind: str, region: Region, words: str, touched: tuple[tuple[int, int], ...] = ()) -> None:
     path, line = _place()
-    SEEN[-1].report(Event(kind, _running[-1].kernel, path, line, region.name, region.shape, words, region.whole))
+    event = Event(kind, _running[-1].kernel, path, line, region.name, region.shape, words, region.whole)
+    SEEN[-1].report(replace(event, elements=region.elements, touched=touched))
 
 
 def _inside(kind: str, pointers: Numbers, mask: Numbers, item: int) -> tuple[Numbers, list[Part]]:
@@ -99,6 +101,7 @@ def _inside(kind: str, pointers: Numbers, mask: Numbers, item: int) -> tuple[Num
             kind,
             part.region,
             f"program {_ids()} touches element [{first}]{lanes}, and there are {part.region.elements}",
+            runs(part.offsets // part.region.item),
         )
         wild = (part.offsets < -GUARD) | (part.offsets + item > part.region.high - part.region.low + GUARD)
         if not keep.flags.writeable:

@@ -14,6 +14,7 @@ Numbers = np.ndarray[Any, Any]
 GUARD = 1 << 12  # bytes on each side
 _ALIGNED = 64
 _NOBODY = -1
+_RUNS = 64
 
 
 @dataclass
@@ -95,6 +96,19 @@ class Launch:
             offsets = addresses[mine].astype(np.int64) - region.low
             inside = (offsets >= 0) & (offsets + item <= region.high - region.low)
             yield Part(region, lanes[mine], offsets, inside)
+
+
+def runs(elements: Numbers) -> tuple[tuple[int, int], ...]:
+    """First and last of each run of elements; at most 64 from either end, for those who draw them.
+
+    >>> runs(np.array([7, 3, 4, 5, 3]))
+    ((3, 5), (7, 7))
+    """
+    ordered = np.unique(elements)
+    ends = np.nonzero(np.diff(ordered) > 1)[0]
+    firsts, lasts = ordered[[0, *(ends + 1)]], ordered[[*ends, -1]]
+    found = [(int(a), int(b)) for a, b in zip(firsts, lasts)]
+    return tuple(found if len(found) <= 2 * _RUNS else found[:_RUNS] + found[-_RUNS:])
 
 
 def guarded(tensor: torch.Tensor, name: str) -> tuple[Region, Any]:

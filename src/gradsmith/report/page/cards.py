@@ -10,6 +10,7 @@ from typing import Any
 from gradsmith.findings import RANK, Finding, Report, Subject, plural
 from gradsmith.report.explored import below, right_where
 from gradsmith.report.page import charts
+from gradsmith.report.page.covered import Covered, covered
 from gradsmith.report.page.source import Line, diff_of, excerpt_of
 from gradsmith.report.place import place, shown_path
 from gradsmith.report.profile_table import duration, size
@@ -67,6 +68,7 @@ class Card:
     assumptions: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     explored: list[tuple[str, list[str]]] = field(default_factory=list)
+    covered: Covered | None = None
     conditions: list[tuple[str, str, str]] = field(default_factory=list)
     findings: list[ShownFinding] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
@@ -118,6 +120,7 @@ def _subject_card(subject: Subject, findings: list[Finding], number: int) -> Car
         assumptions=list(subject.assumptions),
         notes=[line.strip() for line in below(subject)],
         explored=[(kind, list(told)) for kind, told in steps.items() if told],
+        covered=covered(subject),
         conditions=[(name, *_state(state)) for name, state in subject.conditions.items()],
         findings=[_shown(finding, f"{key}f{i}") for i, finding in enumerate(findings)],
     )
@@ -136,7 +139,6 @@ def _package(path: str) -> str:
 
 def _shown(finding: Finding, key: str) -> ShownFinding:
     evidence = finding.evidence
-    gradients = evidence.get("gradients")
     numbers = [(name, f"{evidence[name]:.6g}") for name in ("claimed", "true") if isinstance(evidence.get(name), float)]
     again = finding.reproduce
     return ShownFinding(
@@ -150,13 +152,22 @@ def _shown(finding: Finding, key: str) -> ShownFinding:
         place=place(finding) if finding.path else "",
         excerpt=excerpt_of(finding),
         diff=diff_of(finding),
-        chart=charts.gradient_error(gradients, key) if isinstance(gradients, Mapping) else "",
+        chart=_chart(finding, key),
         numbers=numbers,
         symptoms=[(s.rule, s.message) for s in finding.symptoms],
         inputs=again.inputs if again else "",
         snippet=again.snippet if again else "",
         thread=str(evidence.get("thread", "")),
     )
+
+
+def _chart(finding: Finding, key: str) -> str:
+    gradients, access = finding.evidence.get("gradients"), finding.evidence.get("access")
+    if isinstance(gradients, Mapping):
+        return charts.gradient_error(gradients, key)
+    if isinstance(access, Mapping):
+        return charts.access(access, finding.message.rpartition("Here ")[2], key)
+    return ""
 
 
 def profile_card(profile: Mapping[str, Any], number: int) -> Card:

@@ -9,13 +9,16 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
 _INK = "#010203"  # stands for the colour of the page's letters; nothing else is drawn in it
 _FILL = "#3b82c4"
 _LABEL = 48
+_CELLS = ("#9aa7b5", _FILL, "#d8433b")  # an element, one that was touched, one that is none
+_WIDEST, _WRAPPED = 48, 32  # a row of the tensor as it is; elements in a row where that is longer, or there are no rows
+_MOST = 2048
 
 
 def gradient_error(gradients: Mapping[str, Any], key: str) -> str:
@@ -53,6 +56,67 @@ def gradient_error(gradients: Mapping[str, Any], key: str) -> str:
     )
     height = 2.6 if len(claimed) * 3 > len(claimed[0]) else 1.6
     return _svg(draw, (9.0, height), label, key)
+
+
+def access(told: Mapping[str, Any], words: str, key: str) -> str:
+    """A tensor as it lies in memory, row by row, and beyond its ends: what one program of a kernel touched."""
+    elements, shape = told["elements"], told["shape"]
+    wide = shape[-1] if len(shape) > 1 and 1 < shape[-1] <= _WIDEST else _WRAPPED
+    touched = _cells(told["touched"])
+    outside = [n for n in touched if not 0 <= n < elements]
+    rows = _rows_to_draw(outside, touched, elements, wide)
+    place = {row: number for number, row in enumerate(rows)}
+
+    def draw(figure: Any) -> None:
+        from matplotlib.colors import ListedColormap
+        from matplotlib.patches import Patch
+
+        axes = figure.subplots()
+        kinds = [[_kind(row * wide + column, elements, touched) for column in range(wide)] for row in rows]
+        axes.imshow(kinds, cmap=ListedColormap(["#00000000", *_CELLS]), vmin=0, vmax=3, aspect="equal")
+        for line in range(wide + 1):
+            axes.axvline(line - 0.5, color=_INK, linewidth=0.3)
+        for line in range(len(rows) + 1):
+            axes.axhline(line - 0.5, color=_INK, linewidth=0.3)
+        crossed = [n for n in outside if n // wide in place]
+        axes.plot([n % wide for n in crossed], [place[n // wide] for n in crossed], "x", color=_INK, markersize=5)
+        axes.set_yticks(range(len(rows)), [str(row * wide) for row in rows], fontsize=8)
+        axes.set_ylabel("row starts at", fontsize=8)
+        axes.locator_params(axis="x", integer=True, nbins=8)
+        names = ("in the tensor", "touched", "touched outside the tensor (x)")
+        handles = [Patch(facecolor=color, label=name) for color, name in zip(_CELLS, names)]
+        axes.legend(
+            handles=handles, fontsize=7, framealpha=0, labelcolor=_INK, ncols=3, loc="lower left", bbox_to_anchor=(0, 1)
+        )
+
+    label = f"The memory of {' x '.join(map(str, shape))} elements, {wide} in a row: {words}"
+    return _svg(draw, (8.0, 1.0 + min(0.3, 7.0 / wide) * len(rows)), label, key)
+
+
+def _cells(runs: Sequence[Sequence[int]]) -> dict[int, None]:
+    """The elements of these runs, in order; of long runs both ends."""
+    found: dict[int, None] = {}
+    for first, last in runs:
+        short = last - first < 2 * _MOST
+        for n in range(first, last + 1) if short else (*range(first, first + _MOST), *range(last - _MOST, last + 1)):
+            found[n] = None
+    return found
+
+
+def _kind(element: int, elements: int, touched: Mapping[int, None]) -> int:
+    """0 nothing, 1 in the tensor, 2 touched in it, 3 touched outside."""
+    inside = 0 <= element < elements
+    return (2 if inside else 3) if element in touched else int(inside)
+
+
+def _rows_to_draw(outside: Sequence[int], touched: Iterable[int], elements: int, wide: int) -> list[int]:
+    """The first rows outside that were touched, the end of the tensor next to them, and the first touched rows inside."""
+    beyond = list(dict.fromkeys(n // wide for n in outside))[:6]
+    last = max(0, elements - 1) // wide
+    edge = {row for row in range(last - 2, last + 1) if row >= 0} if outside and outside[-1] >= 0 else set()
+    start = {row for row in range(3) if row <= last} if outside and outside[0] < 0 else set()
+    inside = list(dict.fromkeys(n // wide for n in touched if 0 <= n < elements))[-3:]
+    return sorted({*beyond, *edge, *start, *inside})
 
 
 def bars(values: Sequence[tuple[str, float]], axis: str, key: str) -> str:
@@ -112,7 +176,7 @@ def _inline(text: str, label: str, key: str) -> str:
     import html
 
     text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+    text = re.sub(r"<(metadata|style)\b.*?</\1>", "", text, flags=re.S)  # page.css says how lines meet
     seen: set[str] = set()
 
     def own(found: re.Match[str]) -> str:
@@ -124,6 +188,10 @@ def _inline(text: str, label: str, key: str) -> str:
     text = re.sub(r'\sid="([^"]*)"', own, text)
     text = re.sub(r'(url\(#|href="#)', rf"\1{key}-", text)
     text = text.replace(_INK, "currentColor")
+    text = re.sub(
+        r"font-family: [^;\"]*?(sans-serif|monospace)(?=[;\"])", r"font-family: \1", text
+    )  # of the page's reader
+    text = re.sub(r"\s*\n\s*", " ", text)
     size = re.search(r'width="([\d.]+)pt"', text)
     wide = f"max-width:{size[1]}pt" if size else ""
     head = f'<svg role="img" aria-label="{html.escape(label)}" style="{wide}"'

@@ -59,9 +59,14 @@ def _model(path: str, state: tuple[int, int]) -> FileModel | None:
     return file_named(path)
 
 
+def file_at(path: str | None) -> FileModel | None:
+    """The file as it is now; None where it is not here."""
+    return _model(path, _state(path)) if path else None
+
+
 def _file(finding: Finding) -> FileModel | None:
     """The file, where it still says what the finding saw. Notebooks have cells, and their lines are counted in them."""
-    file = _model(finding.path, _state(finding.path)) if finding.path and finding.cell is None else None
+    file = file_at(finding.path) if finding.cell is None else None
     if file is None or finding.line is None or finding.line > len(file.lines):
         return None
     same = not finding.snippet or finding.snippet.split("\n")[0].strip() in file.lines[finding.line - 1]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gradsmith.findings import Finding, Severity
     from gradsmith.lab import Lab
+    from gradsmith.lab.triton.events import Event
 
 # What a wrong access does to the numbers is a symptom of it.
 SYMPTOMS = (
@@ -130,6 +131,7 @@ def told(lab: Lab, kinds: tuple[str, ...], what: str, advice: str, worst: Severi
                     "pointer": event.argument,
                     "times": event.count,
                     "elsewhere": not on_example,
+                    **({"access": _drawn(event)} if event.touched else {}),
                 },
             ),
             path=event.path,
@@ -137,3 +139,9 @@ def told(lab: Lab, kinds: tuple[str, ...], what: str, advice: str, worst: Severi
             column=len(text) - len(text.lstrip()),
             snippet=text.rstrip("\n"),
         )
+
+
+def _drawn(event: Event) -> dict[str, Any]:
+    """What one program touched, for those who draw it: a tensor that is not all of its storage is drawn as its storage."""
+    shape = event.shape if event.whole else (event.elements,)
+    return {"shape": list(shape), "elements": event.elements, "touched": [list(run) for run in event.touched]}

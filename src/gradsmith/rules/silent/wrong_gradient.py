@@ -43,7 +43,6 @@ SEVERITY = "error"
 WAIVED_BY = ("surrogate",)
 CAUSES = "gradsmith.diagnosis"
 OUTCOME = "wrong"
-_SHOWN = 24  # rows and columns of a gradient that a report draws: more cannot be told apart
 BAD = '''
 import torch
 
@@ -155,7 +154,7 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
             "error": m.error,
             "ratio": m.ratio,
             "not caused by writes in": within(lab.budget.for_diagnosis(), lambda: ruled_out(lab, pair)) or (),
-            **(_side_by_side(cases[0], m) if cases else {}),
+            **(cases[0].side_by_side(m.element) if cases else {}),
         },
     )
     return _at(found, fit.path, fit.line) if fit is not None and fit.path is not None else found
@@ -167,30 +166,6 @@ def _at(finding: Finding, path: str, line: int | None) -> Finding:
 
     text = line_of(path, line)
     return replace(finding, path=path, line=line, column=len(text) - len(text.lstrip()), snippet=text.rstrip("\n"))
-
-
-def _side_by_side(case: Case, m: Mismatch) -> dict[str, object]:
-    """Both gradients around the element, as matrices, for a report that draws them; what was not measured is nan."""
-    truth, claimed = case.truth.detach().clone(), case.claimed.detach()
-    if truth.shape != claimed.shape or truth.is_complex() or not truth.dim() or not truth.numel():
-        return {}
-    truth[~case.known] = float("nan")
-    columns = truth.shape[-1]
-    index = 0
-    for size, at in zip(truth.shape, m.element or (0,) * truth.dim()):
-        index = index * size + at
-    top, left = max(0, index // columns - _SHOWN // 2), max(0, index % columns - _SHOWN // 2)
-    window = (slice(top, top + _SHOWN), slice(left, left + _SHOWN))
-    return {
-        "gradients": {
-            "claimed": claimed.reshape(-1, columns)[window].tolist(),
-            "true": truth.reshape(-1, columns)[window].tolist(),
-            "top": top,
-            "left": left,
-            "wrong": [index // columns, index % columns] if m.element is not None else None,
-            "shape": list(truth.shape),
-        }
-    }
 
 
 def _in_kernel(lab: Lab, finding: Finding) -> Finding:

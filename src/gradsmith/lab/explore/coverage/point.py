@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 NOT_NONE = "something else than None"
@@ -19,14 +20,24 @@ class Point:
     what: str = ""  # as the reader wrote it, or the name of the operation
     side: str = "ran"
     phase: str = ""  # of an operation: forward or backward
+    path: str = ""  # the file, where it is not the subject's own: an inherited forward, say
+
+    @property
+    def place(self) -> str:
+        """The line, as a sentence calls it: "line 17", "line 17 of base.py"."""
+        return f"line {self.line}{self.file}"
+
+    @property
+    def file(self) -> str:
+        return f" of {os.path.basename(self.path)}" if self.path else ""
 
     def missed(self) -> str:
         """What did not happen, in words: "line 17 never ran"."""
         if self.sort == "line":
-            return f"line {self.line} never ran"
-        where = f"line {self.line}: `{self.what}`" if self.what else f"line {self.line}: the condition"
+            return f"{self.place} never ran"
+        where = f"{self.place}: `{self.what}`" if self.what else f"{self.place}: the condition"
         if self.sort == "loop":
-            return f"line {self.line}: the loop never ran {self.side}"
+            return f"{self.place}: the loop never ran {self.side}"
         if self.side == NOT_NONE:
             return f"{where} was always None"
         if self.sort == "test":
@@ -68,17 +79,16 @@ class Coverage:
         return sorted(set(self.possible) - self.ran)
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "line": p.line,
-                "sort": p.sort,
-                "what": p.what,
-                "side": p.side,
-                "phase": p.phase,
-                "state": "judged" if p in self.judged else "ran" if p in self.ran else "never",
-            }
-            for p in sorted(self.possible)
-        ]
+        states = {p: "judged" if p in self.judged else "ran" if p in self.ran else "never" for p in self.possible}
+        return _as_rows(states)
+
+
+def _as_rows(states: Mapping[Point, str]) -> list[dict[str, Any]]:
+    """One row for each point; the file is left out where it is the subject's own."""
+    return [
+        {name: value for name, value in asdict(p).items() if name != "path" or value} | {"state": states[p]}
+        for p in sorted(states)
+    ]
 
 
 def told(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -86,12 +96,13 @@ def told(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     order = ("never", "ran", "judged")
     best: dict[Point, str] = {}
     for row in rows:
-        point = Point(row["line"], row["sort"], row["what"], row["side"], row["phase"])
+        point = Point(row["line"], row["sort"], row["what"], row["side"], row["phase"], row.get("path", ""))
         best[point] = max(best.get(point, "never"), row["state"], key=order.index)
     lines = [p for p in best if p.sort == "line"]
     sides = [p for p in best if p.sort != "line"]
-    silent = {p.line for p in lines if best[p] == "never"}  # what stands in a line that never ran goes without saying
-    missed = sorted(p for p in best if best[p] == "never" and (p.sort == "line" or p.line not in silent))
+    # What stands in a line that never ran goes without saying.
+    silent = {(p.path, p.line) for p in lines if best[p] == "never"}
+    missed = sorted(p for p in best if best[p] == "never" and (p.sort == "line" or (p.path, p.line) not in silent))
     unjudged = sorted(p for p in best if best[p] == "ran")
     return {
         "lines": len(lines),
@@ -100,22 +111,19 @@ def told(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         "sides reached": sum(best[p] != "never" for p in sides),
         "not reached": _together(missed),
         "reached, not judged": len(unjudged),
-        "points": [
-            {"line": p.line, "sort": p.sort, "what": p.what, "side": p.side, "phase": p.phase, "state": best[p]}
-            for p in sorted(best)
-        ],
+        "points": _as_rows(best),
     }
 
 
 def _together(missed: list[Point]) -> list[str]:
     """One sentence each; lines that follow each other share one."""
-    lines = [p.line for p in missed if p.sort == "line"]
+    lines = sorted((p for p in missed if p.sort == "line"), key=lambda p: (p.path, p.line))
     said = [p.missed() for p in missed if p.sort != "line"]
-    runs: list[list[int]] = []
-    for line in lines:
-        if runs and line - runs[-1][-1] == 1:
-            runs[-1].append(line)
+    runs: list[list[Point]] = []
+    for point in lines:
+        if runs and runs[-1][-1].path == point.path and point.line - runs[-1][-1].line == 1:
+            runs[-1].append(point)
         else:
-            runs.append([line])
-    told = [f"line {r[0]} never ran" if len(r) == 1 else f"lines {r[0]} to {r[-1]} never ran" for r in runs]
+            runs.append([point])
+    told = [r[0].missed() if len(r) == 1 else f"lines {r[0].line} to {r[-1].line}{r[0].file} never ran" for r in runs]
     return [*told, *dict.fromkeys(said)]

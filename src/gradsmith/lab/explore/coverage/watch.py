@@ -79,7 +79,7 @@ def _rows(
             yield _of_operations(tape, path)
         if trace is not None:
             met.update(chosen, trace.lines)
-            yield _of_python(trace, chosen, read)
+            yield _of_python(trace, chosen, read, path)
 
 
 def _run(lab: Lab, arguments: Arguments) -> None:
@@ -102,22 +102,25 @@ def _read(tape: OperationTape) -> dict[int, frozenset[int]]:
     return found
 
 
-def _of_python(trace: Trace, known: frozenset[CodeType], read: dict[int, frozenset[int]]) -> Iterator[Row]:
+def _of_python(
+    trace: Trace, known: frozenset[CodeType], read: dict[int, frozenset[int]], path: str | None
+) -> Iterator[Row]:
     nothing: frozenset[int] = frozenset()
     for code in known | trace.lines.keys():
         shape, ran = shape_of(code), trace.lines.get(code, set())
+        elsewhere = code.co_filename if path is not None and code.co_filename != path else ""
         for line in shape.numbers:
-            yield Point(line, "line"), line in ran, nothing
+            yield Point(line, "line", path=elsewhere), line in ran, nothing
         for start, jump in shape.jumps.items():
             origins = read.get(jump.line, nothing)
             if jump.loop:
                 counted = {how for c, line, how in trace.rounds if c is code and line == jump.line}
-                yield from (
-                    (Point(jump.line, "loop", "", how), how in counted, nothing) for how in ROUNDS if jump.varies
-                )
+                for how in ROUNDS if jump.varies else ():
+                    yield Point(jump.line, "loop", "", how, path=elsewhere), how in counted, nothing
             else:
                 for to, side in jump.sides:
-                    yield Point(jump.line, "test", jump.what, side), (code, start, to) in trace.jumps, origins
+                    point = Point(jump.line, "test", jump.what, side, path=elsewhere)
+                    yield point, (code, start, to) in trace.jumps, origins
 
 
 def _of_operations(tape: OperationTape, path: str | None) -> Iterator[Row]:
