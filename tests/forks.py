@@ -94,6 +94,8 @@ class Forks:
                 assert end is not None
                 with contextlib.suppress(OSError):
                     end.close()
+            # Whatever was started meanwhile may hold the other end of the pipe, so that its end never comes.
+            self.server.kill()
             self.server.wait()
 
 

@@ -10,6 +10,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -28,15 +29,18 @@ class Keeping:
     def __init__(self) -> None:
         self.idle: list[tuple[Surroundings, Zygote]] = []
         self.lock = threading.Lock()
+        # A zygote ends with the thread that started it (Linux counts threads as parents), so one thread starts them all.
+        self.starter = ThreadPoolExecutor(1)
 
     @contextlib.contextmanager
     def lent(self, how: Running) -> Iterator[Zygote]:
         around = _surroundings()
         with self.lock:
+            self.idle = [kept for kept in self.idle if _is_there(kept[1])]
             found = next((kept for kept in self.idle if kept[0] == around), None)
             if found is not None:
                 self.idle.remove(found)
-        zygote = found[1] if found else Zygote(Limits(), WORKER, warm=True).__enter__()
+        zygote = found[1] if found else self.starter.submit(Zygote(Limits(), WORKER, warm=True).__enter__).result()
         zygote.limits = Limits(how.seconds, how.bytes)
         try:
             yield zygote
@@ -49,6 +53,13 @@ class Keeping:
     def end(self) -> None:
         for _, zygote in self.idle:
             zygote.__exit__()
+        self.starter.shutdown()
+
+
+def _is_there(zygote: Zygote) -> bool:
+    """A command that ran in this process has ended what was started under it."""
+    alive = zygote.process is not None and zygote.process.poll() is None
+    return alive and zygote.folder is not None and zygote.folder.is_dir()
 
 
 def _surroundings() -> Surroundings:

@@ -74,7 +74,7 @@ def fold(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _repaired(root: Finding, symptom: Finding) -> Finding:
-    """A proved repair of the symptom settles the root, too: it is shown there, or it would be lost."""
+    """A proved repair of the symptom settles the root, too: it is shown there, beside what the root advises."""
     repair = symptom.evidence.get("repair")
     if not repair or root.edits or not symptom.edits:
         return root
@@ -82,7 +82,7 @@ def _repaired(root: Finding, symptom: Finding) -> Finding:
         root,
         edits=symptom.edits,
         applicability=symptom.applicability,
-        advice=symptom.advice,
+        advice=" ".join(filter(None, (root.advice, symptom.advice))),
         evidence={**root.evidence, "repair": repair},
     )
 

@@ -42,7 +42,7 @@ class SlowWrongSquare(SlowSquare):
 
 
 def example() -> Tensor:
-    return torch.tensor([0.5, -1.5, 2.0], dtype=torch.float64, requires_grad=True)
+    return torch.tensor([0.5, -1.5, 2.25], dtype=torch.float64, requires_grad=True)
 
 
 def test_a_slow_forward_is_verified_and_the_report_says_what_was_left_out() -> None:

@@ -282,3 +282,24 @@ def test_a_raise_of_the_subjects_own_is_a_remark() -> None:
 def lab_of(fn: Any, *inputs: Any) -> Lab:
     target = resolve(fn)
     return Lab(target, Arguments.of(inputs, {}, target.names), Settings())
+
+
+class LogDet(torch.autograd.Function):
+    """Right for symmetric matrices only; most matrices far from the example have no logarithm of a determinant."""
+
+    @staticmethod
+    def forward(ctx, a):
+        ctx.save_for_backward(a)
+        return torch.logdet(a)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (a,) = ctx.saved_tensors
+        return grad_output * torch.linalg.inv(a)
+
+
+def test_a_step_to_where_forward_is_nan_is_tried_nearer_and_a_made_tie_stays_in_its_domain() -> None:
+    drawn = torch.randn(3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    report = gs.check(LogDet, (drawn @ drawn.mT + torch.eye(3)).requires_grad_())
+    assert "'a' is symmetric" in report.subjects[0].assumptions
+    assert {f.rule for f in report.findings if f.severity != "info"} == {"assumes"}

@@ -17,11 +17,11 @@ import torch
 from torch import Tensor
 
 from gradsmith.lab.subject.target import Target
+from gradsmith.source import knowledge as know
 from gradsmith.source.demands import Demand, demands_at
 
 What = Literal["shape", "size", "rank", "kind", "value"]
 _MOST = 64  # a size that is worth trying
-_MEASURES = frozenset({"size", "dim", "ndimension", "numel", "item"})
 _PLAIN = frozenset({"len", "int", "max", "min", "tuple", "list", "math.prod", "abs", "sum"})
 _A_LINE = 0.25
 _UNDONE: dict[type[ast.operator], Callable[[Any, Any], Any]] = {ast.Add: operator.sub, ast.Sub: operator.add}
@@ -157,7 +157,10 @@ class _Reader:
                 raise ValueError("not computed again")
             if isinstance(inner, ast.Call):
                 named = ast.unparse(inner.func)
-                if named not in _PLAIN and getattr(inner.func, "attr", "") not in _MEASURES:
+                if (
+                    named not in _PLAIN
+                    and getattr(inner.func, "attr", "") not in know.TO_NUMBER | know.TO_INT | know.TO_SHAPE
+                ):
                     raise ValueError("not called again")
         return eval(_compiled(node), self.frame.f_globals, dict(self.frame.f_locals))
 

@@ -83,16 +83,25 @@ def redrawn(
     return within(held, generic(tensor, shape, generator)).to(tensor)
 
 
-def broken(tensor: Tensor, domain: Domain, held: Sequence[Domain], generator: torch.Generator) -> Tensor | None:
-    """Values outside this domain which keep what else of `held` holds of the tensor; None where it cannot be left alone."""
+def broken(
+    tensor: Tensor, domain: Domain, held: Sequence[Domain], generator: torch.Generator, reach: float = 1.0
+) -> Tensor | None:
+    """Values outside this domain which keep what else of `held` holds of the tensor; None where it cannot be left alone.
+
+    `reach` is how far from the tensor's own values they lie: 1 for others altogether."""
     kept = [d for d in held if domain.name not in (d.name, *_closure(d, held))]
     drawn = generic(tensor, tensor.shape, generator)
     # Out of an interval it takes larger numbers, and to both signs numbers around 0.
     for other in (drawn, drawn - drawn.mean(), 3 * drawn, 30 * drawn):
-        x = within(kept, other)
+        x = within(kept, between(tensor, other, reach))
         if not domain.contains(x):
             return x.to(tensor)
     return None
+
+
+def between(tensor: Tensor, other: Tensor, reach: float) -> Tensor:
+    """`other` at reach 1, and the nearer to the tensor the smaller reach is."""
+    return other if reach == 1.0 else torch.lerp(tensor.detach().double(), other.double(), reach)
 
 
 def within(held: Sequence[Domain], x: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ back. Nothing here decides how much a finding weighs: `checking/verdict.py` does
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from gradsmith.lab.explore import database
@@ -97,7 +97,7 @@ class _Explorer:
 
     def run(self) -> None:
         together, alone = self._planned()
-        known = self._replayed({*itertools.chain(*together, alone), *self._redraws(())})
+        known = self._replayed(set(_and_nearer([*itertools.chain(*together, alone), *self._redraws(())])))
         planned = [*self._covering(together), *([move] for move in alone)]
         for example in planned[:1]:
             self._try(example)
@@ -200,6 +200,10 @@ class _Explorer:
             self._try(moves[:half])
             self._try(moves[half:])
             return
+        no_answer = trial.status in ("rejected", "unjudged") and trial.arguments is not None
+        if no_answer and (nearer := moves[0].nearer()) is not None:
+            self._try([nearer])
+            return
         if trial.status == "rejected":
             self.found.rejected.append(f"{moves[0].words()}: {trial.detail}")
         elif trial.status == "right":
@@ -240,7 +244,7 @@ class _Explorer:
 
     def _confirmed(self, trial: Trial) -> Discovery | None:
         """A wrong number has to be wrong on a second draw, too."""
-        again = self._examined(trial.moves, again=1)
+        again = self._second_draw(trial.moves)
         if again.status != trial.status and trial.status in ("wrong", "non-finite", "none"):
             company: list[Move] = [*trial.moves, *self._redraws(trial.moves)]
             if self._examined(company, again=2).status != trial.status:
@@ -248,6 +252,14 @@ class _Explorer:
         trial = self._crossed(trial)
         kind, assumption = classified(self.lab, self.base, trial)
         return Discovery(trial, kind, assumption)
+
+    def _second_draw(self, moves: Sequence[Move]) -> Trial:
+        """The same moves, drawn anew; another time where nothing can be said of that draw."""
+        for again in (1, 5, 6):
+            trial = self._examined(moves, again=again)
+            if trial.status not in ("rejected", "unjudged"):
+                break
+        return trial
 
     def _crossed(self, trial: Trial) -> Trial:
         """Another size is other values, too: where these alone do it, at the example's own size, the size is innocent."""
@@ -280,6 +292,15 @@ class _Explorer:
 _OF_ONE_INPUT = (values.Redraw, values.Transform, structure.Break)
 _BENIGN = ("large", "negated", "up", "down", "reversed")
 _ALONE_ORDER: tuple[Kind, ...] = ("values", "structure", "requires grad", "invented option")
+
+
+def _and_nearer(moves: Iterable[Move]) -> Iterator[Move]:
+    """These, and what is tried where forward cannot follow them."""
+    for move in moves:
+        step: Move | None = move
+        while step is not None:
+            yield step
+            step = step.nearer()
 
 
 def _of(trial: Trial) -> str:

@@ -39,10 +39,19 @@ class Move(ABC):
     def words(self) -> str:
         """How a message says it: "with `transpose=True`"."""
 
+    def nearer(self) -> Move | None:
+        """The same step, but shorter, for a forward that cannot follow (NaN, a singular matrix); None where it has no length."""
+        return None
+
     @property
     def assumes(self) -> str:
         """What an example must have for this step never to be taken: "'p' has rows that sum to 1"; empty where nothing."""
         return ""
+
+
+def shorter(reach: float) -> float | None:
+    """The length to try after this one; None where it would hardly leave the example."""
+    return reach / 5 if reach > 0.1 else None
 
 
 def applied(moves: Sequence[Move], arguments: Arguments, seed: int) -> Arguments | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from gradsmith.lab.explore.domains import domains_of
 from gradsmith.lab.explore.trial import is_autograds, worth_exploring
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.differences import Evaluate, Probe, dot, one_sided
@@ -51,6 +53,7 @@ def ties(lab: Lab) -> Iterator[Tie]:
 def _made(lab: Lab, arguments: Arguments, leaf: Leaf) -> Iterator[Tie]:
     if not worth_exploring(lab):
         return
+    held = domains_of(leaf.tensor, known=leaf.domains)
     # Equal largest and equal smallest elements: ties that a maximum, a minimum and a sort all see.
     for order in (-1, 0):
         tied = leaf.tensor.detach().clone()
@@ -59,7 +62,10 @@ def _made(lab: Lab, arguments: Arguments, leaf: Leaf) -> Iterator[Tie]:
         first, second = (int(ranks[-1]), int(ranks[-2])) if order else (int(ranks[0]), int(ranks[1]))
         flat = tied.reshape(-1, tied.shape[-1]).clone()
         flat[0, second] = flat[0, first]
-        changed = arguments.replaced({leaf.position: flat.reshape(tied.shape)})
+        made = flat.reshape(tied.shape)
+        if any(not domain.contains(made.double()) for domain in held):
+            continue  # a symmetric matrix with a tie in one row is not symmetric any more: that is another question
+        changed = arguments.replaced({leaf.position: made})
         here = next(x for x in changed.leaves if x.position == leaf.position)
         head = (0,) * (tied.ndim - 1)
         try:
@@ -103,6 +109,8 @@ def _wrong(lab: Lab, arguments: Arguments, leaf: Leaf, groups: list[list[Element
         for step in _STEPS:
             seen.append(_slopes(evaluate, probes, size, step))
             low, high = min(s.low for s in seen), max(s.high for s in seen)
+            if not math.isfinite(low + high):
+                break  # forward has no value beside the tie
             slack = max(s.slack for s in seen) + 1e-4 * (abs(claimed) + abs(low) + abs(high))
             if low - slack <= claimed <= high + slack:
                 break  # another step can only widen the interval

@@ -62,8 +62,8 @@ class Channel:
     def send(self, **message: Any) -> None:
         """Tell the other side; raises `Parted` where nobody listens any more."""
         name = secrets.token_hex(16)
-        write_message(self.pipe.parent / name, json.dumps(message))
         try:
+            write_message(self.pipe.parent / name, json.dumps(message))
             descriptor = os.open(self.pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             raise Parted from None

@@ -15,13 +15,15 @@ from gradsmith.lab.process.stopping import undisturbed
 def household() -> Iterator[None]:
     """Orphans below this process come to it, and whatever runs below it ends with the block."""
     spared = tree.children(os.getpid())
+    outer = run_folder.in_use()  # a caller in the same process may have a folder there, too
     bond.adopt_orphans()
     try:
         yield
     finally:
         with undisturbed():
             tree.end_below(os.getpid(), spared)
-            run_folder.clear()
+            if not outer:
+                run_folder.clear()
 
 
 def environment(folder: Path) -> Mapping[str, str]:

@@ -23,7 +23,7 @@ from typing import Any
 
 from gradsmith.findings import GradsmithError
 from gradsmith.lab.process import run_folder, tree
-from gradsmith.lab.process.channel import LONGEST, Listener, Message, read_message
+from gradsmith.lab.process.channel import LONGEST, Listener, Message, Parted, read_message
 from gradsmith.lab.process.household import environment
 from gradsmith.lab.process.stages import guessing_mark, stage_mark
 from gradsmith.lab.process.stopping import undisturbed
@@ -108,7 +108,7 @@ class Zygote:
         self.until_ready()
         self.lost = False
         try:
-            self.requests.send(**self.wanted)
+            self._tell(**self.wanted)
             self.keeper = self._reply(["keeper"], None, patience=_PATIENCE)["keeper"]
             answer = self._reply(["imported", "keeper_exit"], self.keeper)
             if answer.get("imported"):
@@ -139,7 +139,7 @@ class Zygote:
 
     def _asked(self, task: Message, result: Path) -> Ended:
         self.stage = stage_mark(str(result))
-        self.requests.send(**task, result=str(result))
+        self._tell(**task, result=str(result))
         started = self._reply(["worker", "keeper_exit"], None, patience=_PATIENCE)
         if "worker" not in started:
             self.lost = True
@@ -165,7 +165,7 @@ class Zygote:
         if self.lost:
             return
         try:
-            self.requests.send(done=True)
+            self._tell(done=True)
             self._reply(["keeper_exit"], None, patience=_GRACE)
         except _Died:
             self._start_again()
@@ -242,6 +242,13 @@ class Zygote:
             self.folder = None
 
     # --- the conversation -------------------------------------------------------------------------------------------
+
+    def _tell(self, **message: Any) -> None:
+        """Ask the zygote; it is as good as gone where somebody has removed the folder in which they talk."""
+        try:
+            self.requests.send(**message)
+        except Parted:
+            raise _Died from None
 
     def _reply(self, wanted: Sequence[str], watched: int | None, patience: float | None = None) -> Message:
         """The next reply that has one of the wanted keys, while the watched process is held to its limits.

@@ -68,6 +68,12 @@ def drop(made: Path) -> None:
                 clear()
 
 
+def in_use() -> bool:
+    """Whether this process has a part that was not dropped."""
+    with _Owned.lock:
+        return _Owned.path is not None and _Owned.pid == os.getpid() and _Owned.parts > 0
+
+
 def clear() -> None:
     """Remove all of it. A fork that ends on its own leaves its parent's files alone."""
     with _Owned.lock:

@@ -70,9 +70,16 @@ def beside(value: Any, name: str, source: Source | None, rank: int) -> Iterator[
 def nearby(value: Any) -> Iterator[float]:
     """Other numbers of the same sign and magnitude, none for integers; what lies between -1 and 1 stays there."""
     if type(value) is float and value != 0 and math.isfinite(value):
-        yield 0.7 * value
         larger = 1.3 * value
-        yield larger if abs(larger) < 1 or abs(value) >= 1 else math.copysign(1 - 0.7 * (1 - abs(value)), value)
+        if abs(value) < 1 <= abs(larger):
+            larger = math.copysign(1 - 0.7 * (1 - abs(value)), value)
+        yield from (_short(0.7 * value), _short(larger))
+
+
+def _short(number: float) -> float:
+    """As a person would write it; 1 - 1e-5 keeps its digits."""
+    rounded = float(f"{number:.3g}")
+    return rounded if abs(rounded) != 1 else number
 
 
 def invented(value: Any, name: str, source: Source | None, rank: int) -> Iterator[Scalar]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
 
 from gradsmith.lab.explore.domains import broken, domains_of
-from gradsmith.lab.explore.move import Kind, Move
+from gradsmith.lab.explore.move import Kind, Move, shorter
 from gradsmith.lab.explore.moves.values import leaf_at, movable
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.subject.arguments import Arguments
@@ -22,6 +22,7 @@ class Break(Move):
     position: int
     domain: str
     says: str  # the domain's words
+    reach: float = 1.0  # how far from the example: it may be that forward is finite near it only
     kind: ClassVar[Kind] = "structure"
     order: ClassVar[int] = 4
 
@@ -34,11 +35,15 @@ class Break(Move):
         if domain is None:
             return None
         generator = torch.Generator().manual_seed(seed)
-        other = broken(leaf.tensor.detach(), domain, held, generator)
+        other = broken(leaf.tensor.detach(), domain, held, generator, self.reach)
         return None if other is None else arguments.replaced({self.position: other})
 
     def words(self) -> str:
         return f"where it is not true that '{self.argument}' {self.says}"
+
+    def nearer(self) -> Move | None:
+        reach = shorter(self.reach)
+        return None if reach is None else replace(self, reach=reach)
 
     @property
     def assumes(self) -> str:

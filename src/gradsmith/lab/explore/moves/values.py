@@ -6,14 +6,14 @@ None of these leaves a domain that the example lies in (`domains.py`): what a st
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from gradsmith.lab.explore.domains import domains_of, redrawn, within
-from gradsmith.lab.explore.move import Kind, Move
+from gradsmith.lab.explore.domains import between, domains_of, redrawn, within
+from gradsmith.lab.explore.move import Kind, Move, shorter
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.subject.arguments import Arguments, Leaf
 
@@ -25,6 +25,7 @@ class Redraw(Move):
     """Other numbers from the same domain, as large as those of the example."""
 
     position: int
+    reach: float = 1.0  # how far from the example: it may be that forward is finite near it only
     kind: ClassVar[Kind] = "values"
     order: ClassVar[int] = 2
 
@@ -34,7 +35,14 @@ class Redraw(Move):
             return None
         x = leaf.tensor.detach()
         other = redrawn(x, x.shape, _generator(seed), differentiable=leaf.differentiable, known=leaf.domains)
+        if self.reach != 1.0 and x.is_floating_point():
+            held = domains_of(x, differentiable=leaf.differentiable, known=leaf.domains)
+            other = within(held, between(x, other, self.reach)).to(x)
         return arguments.replaced({self.position: other})
+
+    def nearer(self) -> Move | None:
+        reach = shorter(self.reach)
+        return None if reach is None else replace(self, reach=reach)
 
     def words(self) -> str:
         return f"with other values of '{self.argument}'"
