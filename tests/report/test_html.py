@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -126,6 +127,14 @@ def test_hostile_texts_stay_text(tmp_path: Path) -> None:
     assert "".join(outline.words).count(HOSTILE) >= 18
 
 
+def test_what_stands_between_backticks_is_code_and_stays_text() -> None:
+    finding = Finding("write `a < b` or `</code>`, not `", rule="r", code="GS1", severity="info")
+    told = Finding("write `a < b` or `</code>`", rule="r", code="GS1", severity="info")
+    page = render(Report([finding, told]), "html")
+    assert "<code>a &lt; b</code> or <code>&lt;/code&gt;</code>" in page
+    assert page.count("<code>") == page.count("</code>") == 2
+
+
 def test_a_file_name_and_a_notebook_choose_it(report: Report, tmp_path: Path) -> None:
     assert "html" in FORMATS
     assert format_for("report.html") == format_for("r.htm") == "html"
@@ -144,6 +153,18 @@ def test_the_command_writes_it(tmp_path: Path) -> None:
     done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     assert "inplace-grad" in (tmp_path / "report.html").read_text()
+
+
+def test_the_command_opens_it(tmp_path: Path) -> None:
+    (tmp_path / "ops.py").write_text("import torch\n")
+    (tmp_path / "browser").write_text(f'#!/bin/sh\necho "$1" > {tmp_path}/opened\n')
+    (tmp_path / "browser").chmod(0o755)
+    surroundings = {**os.environ, "BROWSER": f"{tmp_path}/browser %s", "GRADSMITH_CACHE_DIR": str(tmp_path / "cache")}
+    for more, page in ([], tmp_path / "cache" / "pages" / "report.html"), (["--output", "r.html"], tmp_path / "r.html"):
+        call = [sys.executable, "-m", "gradsmith", "lint", "ops.py", "--open", *more]
+        subprocess.run(call, cwd=tmp_path, env=surroundings, capture_output=True, check=True)
+        assert (tmp_path / "opened").read_text().strip() == page.as_uri()
+        assert page.read_text().startswith("<!doctype html>")
 
 
 def test_an_empty_report_is_a_page() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,17 @@ import pytest
 
 from .pages import hostile, real
 
-playwright = pytest.importorskip("playwright.sync_api")
-axe_core = pytest.importorskip("axe_core_python")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+NEEDED = {"playwright": find_spec("playwright"), "axe-core-python": find_spec("axe_core_python"), "Chromium": CHROMIUM}
+MISSING = ", ".join(name for name, found in NEEDED.items() if not found)
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {MISSING}")
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
         opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield opened
         opened.close()
@@ -61,7 +64,9 @@ def test_nothing_is_complained_about_and_nobody_is_kept_out(
     assert visit.complaints == []
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
     visit.page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
-    visit.page.evaluate((Path(axe_core.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
+    import axe_core_python
+
+    visit.page.evaluate((Path(axe_core_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
     found = visit.page.evaluate("axe.run()")["violations"]
     assert [(v["id"], v["impact"]) for v in found if v["impact"] in ("serious", "critical")] == []
 

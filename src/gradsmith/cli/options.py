@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import click
 
 from gradsmith.baseline import Baseline
+from gradsmith.cli.opening import open_option, opened
 from gradsmith.config import Config, load
 from gradsmith.findings import GradsmithError, Report, Severity
 from gradsmith.lab.process.stopping import Stopped, leave_at_once
@@ -53,13 +54,14 @@ class Output(NamedTuple):
 
 
 def report_options(command: F) -> F:
-    """--format, --output, --also, --baseline, --verbose, --select, --ignore, --preview, --fail-on, --exit-zero, --isolated, --debug."""
+    """--format, --output, --also, --open, --baseline, --verbose, --select, --ignore, --preview, --fail-on, --exit-zero, --isolated, --debug."""
     options = [
         click.option("--format", "format", type=click.Choice(FORMATS), default=None, help="How to print. [full]"),
         click.option("--output", type=click.Path(dir_okay=False), help="Write the report to a file instead."),
         click.option(
             "--also", multiple=True, metavar="FILE", help="Write it to this file, too; its ending chooses the format."
         ),
+        open_option,
         click.option(
             "--baseline", metavar="FILE", help="What is known, as `gradsmith baseline` wrote it: not counted."
         ),
@@ -134,6 +136,7 @@ def _show(report: Report, output: Output) -> None:
         links = sys.stdout.isatty() and _color() and os.environ.get("TERM") != "dumb"
         layout = {"width": terminal_width(), "verbose": output.verbose, "links": links}
         click.echo(render(report, output.format, color=_color(), **layout), nl=False, color=_color())
+    opened(report, [file for file in (output.file, *output.also) if file])
 
 
 def _write(file: str, text: str) -> None:

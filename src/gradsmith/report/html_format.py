@@ -38,6 +38,18 @@ def in_notebook(page: str) -> str:
     )
 
 
+def _code(text: str) -> Any:
+    """A sentence whose `parts between backticks` are shown as code; a lone backtick stays what it is."""
+    from markupsafe import Markup, escape
+
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return Markup().join(
+        Markup("<code>{}</code>").format(part) if number % 2 else escape(part) for number, part in enumerate(parts)
+    )
+
+
 def _page(cards: Sequence[Card], closing: str, notes: Sequence[str], skipped: Sequence[tuple[str, str]]) -> str:
     try:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -52,6 +64,7 @@ def _page(cards: Sequence[Card], closing: str, notes: Sequence[str], skipped: Se
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    made.filters["code"] = _code
     findings = [finding for card in cards for finding in card.findings]
     text: str = made.get_template("page.html.j2").render(
         cards=cards,
@@ -64,7 +77,7 @@ def _page(cards: Sequence[Card], closing: str, notes: Sequence[str], skipped: Se
         verdicts=sorted({card.verdict for card in cards if card.verdict}),
         rules=sorted({finding.rule for finding in findings}),
         packages=sorted({card.package for card in cards}),
-        conditions=list(dict.fromkeys(name for card in cards for name in card.outcomes)),
+        conditions=list(dict.fromkeys(name for card in cards if card.tried for name in card.outcomes)),
         marks=_MARKS,
         signs=_SIGNS,
     )

@@ -16,6 +16,7 @@ from gradsmith.report.place import place, shown_path
 from gradsmith.report.profile_table import duration, size
 
 _LINES = 12  # bars of a profile
+_ORDER = ("refuted", "unverified", "", "verified", "skipped")  # what asks for something comes first
 _STATES = ("works", "fails", "not supported", "not tried")
 
 
@@ -78,12 +79,17 @@ class Card:
         """What became of each condition that was tried."""
         return {name: state for name, state, _ in self.conditions}
 
+    @property
+    def tried(self) -> bool:
+        """Was any condition tried? (None is, where the gradient is wrong without any.)"""
+        return any(state != "not tried" for state in self.outcomes.values())
+
 
 def cards_of(report: Report) -> list[Card]:
-    """A card per subject with its findings, then a card per function that has findings and is no subject."""
+    """A card per subject with its findings, then a card per function that has findings and is not a subject."""
     left = list(report.findings)
     cards: list[Card] = []
-    for subject in report.subjects:
+    for subject in sorted(report.subjects, key=lambda s: _ORDER.index(s.verdict)):
         own = sorted((f for f in left if _is_of(f, subject)), key=lambda f: RANK[f.severity or "info"])
         left = [f for f in left if f not in own]
         cards.append(_subject_card(subject, own, len(cards)))

@@ -28,6 +28,8 @@ def gradient_error(gradients: Mapping[str, Any], key: str) -> str:
     top, left, wrong = gradients["top"], gradients["left"], gradients["wrong"]
 
     def draw(figure: Any) -> None:
+        from matplotlib.ticker import MaxNLocator
+
         shared = _largest([*claimed, *true])
         panels = (("claimed by backward", claimed, shared), ("true", true, shared), ("difference", difference, None))
         for axes, (title, values, limit) in zip(figure.subplots(1, 3), panels):
@@ -36,7 +38,8 @@ def gradient_error(gradients: Mapping[str, Any], key: str) -> str:
             edges = (left - 0.5, left + len(values[0]) - 0.5, top + len(values) - 0.5, top - 0.5)
             shown = axes.imshow(values, cmap="RdBu_r", vmin=-most, vmax=most, extent=edges, aspect="equal")
             axes.set_title(title, fontsize=9)
-            axes.locator_params(integer=True, nbins=5)
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
             if wrong is not None:
                 axes.plot(
                     wrong[1],
@@ -192,6 +195,8 @@ def _inline(text: str, label: str, key: str) -> str:
         r"font-family: [^;\"]*?(sans-serif|monospace)(?=[;\"])", r"font-family: \1", text
     )  # of the page's reader
     text = re.sub(r"\s*\n\s*", " ", text)
+    # A hundredth of a point is finer than a screen shows. What is read stands between tags, and keeps its digits.
+    text = re.sub(r'="[^"]*"', lambda found: re.sub(r"(\.\d\d)\d+", r"\1", found[0]), text)
     size = re.search(r'width="([\d.]+)pt"', text)
     wide = f"max-width:{size[1]}pt" if size else ""
     head = f'<svg role="img" aria-label="{html.escape(label)}" style="{wide}"'
