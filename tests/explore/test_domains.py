@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gradsmith.lab.explore.domains import broken, domains_of, drawn_from, every_domain, redrawn
+from gradsmith.lab.explore.drawing import broken, domains_of, drawn_from, every_domain, redrawn
 
 SHAPES = [(4,), (3, 4), (4, 4), (2, 4, 4)]
 

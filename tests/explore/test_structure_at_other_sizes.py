@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 import gradsmith as gs
-from gradsmith.lab.explore.domains import domains_of
+from gradsmith.lab.explore.drawing import domains_of
 
 
 class CubeRoot(torch.autograd.Function):

@@ -12,7 +12,9 @@ from gradsmith.checking import surroundings, verdict
 from gradsmith.checking.accepting import accepted_for, unmatched
 from gradsmith.checking.elsewhere.solvers import with_more_iterations
 from gradsmith.checking.guessed import weighed
+from gradsmith.checking.meant import declared, meant
 from gradsmith.checking.mending import offered
+from gradsmith.checking.notes import inconclusive, notes, why_left_out
 from gradsmith.checking.options import Options
 from gradsmith.checking.steps import walk
 from gradsmith.findings import Finding, GradsmithError, InputsFrom, Report, Subject, one_line
@@ -21,7 +23,6 @@ from gradsmith.inputs.examples import Supply, Wish
 from gradsmith.inputs.supply import on_instance, supply
 from gradsmith.lab import Arguments, Lab, Settings, Target, resolve
 from gradsmith.lab.measure.gradient import NotNearby
-from gradsmith.lab.measure.values import widened
 from gradsmith.lab.process import stages
 from gradsmith.lab.process.eager import uncompiled
 from gradsmith.lab.process.state import preserved
@@ -29,13 +30,10 @@ from gradsmith.lab.run import Spent, out_of_time
 from gradsmith.lab.subject.binding import Example, bound, unusable
 from gradsmith.lab.subject.cells import cell_number
 from gradsmith.lab.subject.code import as_code
-from gradsmith.lab.subject.declarations import Declaration, declaration_of, parts
-from gradsmith.lab.subject.foreign import interpreter_cell, interpreter_note, needs_interpreter
+from gradsmith.lab.subject.foreign import interpreter_cell, needs_interpreter
 from gradsmith.lab.subject.holders import modules_held
 from gradsmith.rule_shape import LEVELS
-from gradsmith.source.loaded import file_of
-from gradsmith.source.module_names import dotted_name
-from gradsmith.surrogate_kinds import SURROGATE, frees, kind_in, known
+from gradsmith.surrogate_kinds import frees, known
 
 
 def check(
@@ -243,26 +241,22 @@ def _examined(
     if explored.get("rejected"):
         measured["rejected variations"] = explored["rejected"]
     if lab.left_out:
-        measured["left out"] = {"what": lab.left_out, "because": _reason(lab)}
+        measured["left out"] = {"what": lab.left_out, "because": why_left_out(lab)}
     raises = verdict.stopped(findings, "measuring")
     if not trouble and not raises and not any(f.severity == "error" for f in findings):
-        trouble = _inconclusive(lab)
+        trouble = inconclusive(lab)
     if options.coverage:
         measured["coverage asked"] = True
     subject = replace(
         verdict.on_one_example(subject, trouble),
-        gradient=_meant(lab),
+        gradient=meant(lab),
         conditions={**lab.conditions, **interpreter_cell(lab.target, _raised(findings))},
         measured=measured,
         assumptions=surroundings.assumptions(lab),
         explored=explored,
         coverage=surroundings.covered(lab, asked=options.coverage),
     )
-    return Report(findings=findings, subjects=[subject], notes=_notes(lab))
-
-
-def _reason(lab: Lab) -> str:
-    return "the time for it was spent" if out_of_time() else lab.budget.words
+    return Report(findings=findings, subjects=[subject], notes=notes(lab))
 
 
 def _raised(findings: Sequence[Finding]) -> str:
@@ -335,45 +329,8 @@ def _reproducible(finding: Finding, lab: Lab) -> Finding:
     return replace(finding, reproduce=reproduction(finding, lab, catalog.find(finding.rule).demonstration))
 
 
-def _inconclusive(lab: Lab) -> str:
-    """Why the examination proves nothing, although nothing was found."""
-    if lab.surrogate:
-        # Of a kind that may return None, nothing has to flow.
-        none_is_meant = any(r.outcome == "none" and frees(lab.surrogate, r.waived_by) for r in catalog.rules().values())
-        return "" if lab.baseline.v or none_is_meant else "no output carries a gradient"
-    judgement = lab.gradient
-    if not judgement.pairs:
-        if stored := judgement.run.not_computable:
-            return f"torch does not compute in the type of the output, {_type_name(judgement.run.outputs[stored[0]])}"
-        return "no output carries a gradient"
-    if noisy := judgement.noisy:
-        if not all(bool(widened(o).isfinite().any()) for o in judgement.run.outputs if o.numel()):
-            return "the outputs are NaN or infinite at these inputs"
-        names = ", ".join(dict.fromkeys(f"'{p.leaf.name}'" for p in noisy))
-        return f"numeric noise is too wide to judge the gradient of {names}"
-    return ""
-
-
-def _declared(target: Target, options: Options) -> Declaration:
-    """What the gradient is meant to be: what the caller says, else what the source says."""
-    stated = declaration_of(target)
-    if options.surrogates and stated == Declaration():
-        stated = replace(stated, surrogate=_named_by_project(target, options.surrogates))
-    if options.gradient is None:
-        return replace(stated, like=options.like or stated.like)
-    surrogate = (stated.surrogate or options.kind or SURROGATE) if options.gradient == "surrogate" else None
-    return Declaration(surrogate, options.gradient == "approximate", options.like or stated.like)
-
-
-def _named_by_project(target: Target, patterns: Sequence[str]) -> str | None:
-    """The kind of surrogate that the project's patterns make of this subject, or of a class that it derives from."""
-    found = ((part, file_of(part)) for part in parts(target) if hasattr(part, "__qualname__"))
-    names = (dotted_name(file.path, part.__qualname__) for part, file in found if file is not None)
-    return next((kind for name in names if (kind := kind_in(patterns, name)) is not None), None)
-
-
 def _lab(target: Target, arguments: Arguments, options: Options) -> Lab:
-    meant = _declared(target, options)
+    meant = declared(target, options)
     settings = Settings(options.seed, options.rtol, options.atol, options.reference, options.project)
     return Lab(
         target,
@@ -387,10 +344,6 @@ def _lab(target: Target, arguments: Arguments, options: Options) -> Lab:
         options.isolated,
         options.empty,
     )
-
-
-def _meant(lab: Lab) -> str:
-    return "surrogate" if lab.surrogate else "approximate" if lab.approximate else "exact"
 
 
 def worst_of_each(rows: Sequence[Mapping[str, str]]) -> dict[str, str]:
@@ -408,41 +361,6 @@ def worst_of_each(rows: Sequence[Mapping[str, str]]) -> dict[str, str]:
     return merged
 
 
-def _notes(lab: Lab) -> list[str]:
-    notes = interpreter_note(lab.target)
-    # What `gs.wrap` measured of an approximate gradient is part of every report on it.
-    if stated := getattr(lab.target.original, "__gradsmith_statement__", ""):
-        notes.append(str(stated))
-    if lab.left_out:
-        notes.append(f"{lab.target.name}: left out, because {_reason(lab)}: {', '.join(lab.left_out)}")
-    judgement = lab.__dict__.get("gradient")
-    if judgement is not None:
-        for pair in judgement.pairs:
-            if pair.explained:
-                notes.append(
-                    f"{lab.target.name}: the gradient of '{pair.leaf.name}' is right for {pair.explained} inputs"
-                )
-        if lab.stochastic:
-            notes.append(f"{lab.target.name}: forward draws random numbers; it was checked under a replayed seed")
-        for o in judgement.run.not_computable if judgement.pairs else ():
-            kind = _type_name(judgement.run.outputs[o])
-            notes.append(
-                f"{lab.target.name}: the gradient through {judgement.run.output_names[o]} was not judged: torch does not "
-                f"compute in {kind}"
-            )
-        corners = sum(len(p.corners) for p in judgement.pairs)
-        if corners:
-            notes.append(f"{lab.target.name}: {corners} corner(s) judged by the interval of their one-sided slopes")
-        if singular := [f"{p.leaf.name}{list(at)}" for p in judgement.pairs for at in sorted(p.singular)]:
-            told = ", ".join(dict.fromkeys(singular[:5]))
-            notes.append(f"{lab.target.name}: forward has no finite slope at {told}: left out, the others were judged")
-    return notes
-
-
-def _type_name(tensor: Any) -> str:
-    return str(tensor.dtype).removeprefix("torch.")
-
-
 def _source_findings(target: Target, options: Options) -> list[Finding]:
     """What the source lens says of this Function, where its source can be read."""
     if target.function is None or target.path is None:
@@ -456,6 +374,6 @@ def _source_findings(target: Target, options: Options) -> list[Finding]:
         report = lint_source(cell.text, target.path, **chosen) if cell is not None else lint([target.path], **chosen)
     except GradsmithError:
         return []
-    kind = _declared(target, options).surrogate
+    kind = declared(target, options).surrogate
     mine = [f for f in report.findings if f.function == target.name]
     return [f for f in mine if kind is None or not frees(kind, catalog.find(f.rule).waived_by)]

@@ -15,7 +15,8 @@ from gradsmith.lab.explore import database
 from gradsmith.lab.explore.budget import within
 from gradsmith.lab.explore.coverage.steering import Steering
 from gradsmith.lab.explore.defaults import with_defaults
-from gradsmith.lab.explore.domains import Domain, domains_of
+from gradsmith.lab.explore.domains import Domain
+from gradsmith.lab.explore.drawing import domains_of
 from gradsmith.lab.explore.move import Kind, Move
 from gradsmith.lab.explore.moves import dtypes, indices, optional, options, ranks, sizes, structure, values
 from gradsmith.lab.explore.questions import cuts, overwritten_by, uneven

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gradsmith.lab.explore.domains import domains_of, within
+from gradsmith.lab.explore.drawing import domains_of, within
 from gradsmith.lab.lab import Lab, _cast_target
 from gradsmith.lab.measure.oracle import OwnForward, own_forward
 from gradsmith.lab.measure.values import finite

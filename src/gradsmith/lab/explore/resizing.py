@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gradsmith.lab.explore.domains import redrawn
+from gradsmith.lab.explore.drawing import redrawn
 from gradsmith.lab.subject.arguments import Arguments
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gradsmith.lab.explore.domains import domains_of
+from gradsmith.lab.explore.drawing import domains_of
 from gradsmith.lab.explore.trial import is_autograds, worth_exploring
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.differences import Evaluate, Probe, dot, one_sided

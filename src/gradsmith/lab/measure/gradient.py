@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.findings import one_line
-from gradsmith.lab.explore.domains import domains_of, within
+from gradsmith.lab.explore.drawing import domains_of, within
 from gradsmith.lab.measure.differences import BLOCK, Evaluate, Probe, Slope, dot, one_sided, slopes
 from gradsmith.lab.measure.oracle import OwnForward, own_forward
 from gradsmith.lab.run import Run, forward, normal_like

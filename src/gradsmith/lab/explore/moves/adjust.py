@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from gradsmith.lab.explore.domains import domains_of, within
+from gradsmith.lab.explore.drawing import domains_of, within
 from gradsmith.lab.explore.move import Kind, Move
 from gradsmith.lab.explore.moves.values import leaf_at
 from gradsmith.lab.subject.arguments import Arguments

@@ -10,7 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gradsmith.lab.explore.domains import UNLIKELY
+from gradsmith.lab.explore.drawing import UNLIKELY
 from gradsmith.lab.explore.move import Kind, Move
 from gradsmith.lab.explore.moves.values import leaf_at
 from gradsmith.lab.explore.questions import bounds_of_ids, compared, overwritten_by

@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gradsmith.lab.explore.domains import redrawn
+from gradsmith.lab.explore.drawing import redrawn
 from gradsmith.lab.explore.move import Kind, Move
 from gradsmith.lab.explore.moves.values import leaf_at, movable
 from gradsmith.lab.lab import Lab

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import torch
 
-from gradsmith.lab.explore.domains import broken, domains_of
+from gradsmith.lab.explore.drawing import broken, domains_of
 from gradsmith.lab.explore.move import Kind, Move, shorter
 from gradsmith.lab.explore.moves.values import leaf_at, movable
 from gradsmith.lab.lab import Lab

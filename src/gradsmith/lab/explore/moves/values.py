@@ -12,7 +12,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from gradsmith.lab.explore.domains import between, domains_of, redrawn, within
+from gradsmith.lab.explore.drawing import between, domains_of, redrawn, within
 from gradsmith.lab.explore.move import Kind, Move, shorter
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.subject.arguments import Arguments, Leaf
