@@ -225,6 +225,35 @@ def test_formulas_are_exact_for_polynomials_of_their_order(seed: int, method: st
     assert abs(float(formula.weights @ values) - coefficients[1]) < 1e-9 * max(1, np.abs(values).max())
 
 
+@pytest.mark.parametrize("seed", [2, 3])
+def test_a_result_rounded_to_a_grid_never_looks_smooth_by_accident(seed: int) -> None:
+    """Seven values on a grid lie on a smooth curve once in a hundred times; the stated error must hold then, too."""
+    for part in _x(40, seed=seed).detach().split(8):
+        wrapped = gs.wrap(lambda x: np.round(np.exp(np.real(x)), 7), method="central", accept_error=True)
+        x = part.clone().requires_grad_()
+        wrapped(x).sum().backward()
+        assert x.grad is not None and wrapped.statement is not None
+        assert float((x.grad - part.exp()).norm() / part.exp().norm()) < wrapped.statement.error
+
+
+def test_a_step_that_is_a_multiple_of_a_period_is_not_taken_for_smooth() -> None:
+    ripple = gs.wrap(lambda x: np.abs(x) ** 2 + 1e-4 * np.sin(2 * np.pi * 2**10 * np.abs(x)), accept_error=True)
+    x = torch.tensor([1.0, 1.25], dtype=torch.float64, requires_grad=True)
+    quality = ripple.quality(x)
+    assert quality.inputs[0].noise > 1e-6 or quality.inputs[0].largest_step < 2**-12
+
+
+def test_an_element_near_zero_has_the_noise_of_its_short_step() -> None:
+    wrapped = gs.wrap(lambda x: np.log(np.exp(np.abs(x)).sum()), method="central")
+    x = torch.linspace(0.5, 1.5, 20, dtype=torch.float64)
+    x[3] = 1e-5
+    x.requires_grad_()
+    wrapped(x).backward()
+    truth = x.detach().softmax(0)
+    assert x.grad is not None and wrapped.statement is not None
+    assert float((x.grad - truth).norm() / truth.norm()) < wrapped.statement.error
+
+
 def test_steps_are_measured_anew_when_an_input_has_moved_far() -> None:
     wrapped = gs.wrap(lambda x: np.abs(x) ** 3, method="central")
     for size in (1.0, 1e4, 1e-4):

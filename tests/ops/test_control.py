@@ -159,12 +159,34 @@ class TestTap:
         torch.autograd.grad(tap(x), x, torch.tensor([float("nan"), float("inf"), 1.0, 2.0]))
         assert tap.latest is not None and tap.latest.not_finite == 0.5
 
+    def test_a_model_in_another_dtype_keeps_its_statistics(self) -> None:
+        net = torch.nn.Sequential(torch.nn.Linear(3, 3), ops.GradTap()).bfloat16()
+        net(torch.ones(2, 3, dtype=torch.bfloat16)).sum().backward()
+        tap = net[1]
+        assert isinstance(tap, ops.GradTap) and tap.history.dtype == torch.float32
+        assert tap.latest is not None and tap.latest.mean == 1.0
+
     def test_removed_it_is_the_identity(self) -> None:
         tap, x = ops.GradTap(), X.clone().requires_grad_()
         tap.remove()
         assert tap(x) is x
         tap.restore()
         assert tap(x) is not x
+
+
+def test_a_length_beyond_float16_is_clipped_too() -> None:
+    x = torch.zeros(400, dtype=torch.float16, requires_grad=True)
+    (grad,) = torch.autograd.grad(ops.grad_clip(x, norm=10.0), x, torch.full((400,), 6e4, dtype=torch.float16))
+    torch.testing.assert_close(grad, torch.full((400,), 0.5, dtype=torch.float16))
+
+
+def test_a_generator_cannot_be_part_of_a_graph_and_says_so() -> None:
+    torch._dynamo.reset()
+    drawn = torch.compile(ops.GradNoise(0.1, torch.Generator()), fullgraph=True, backend="eager")
+    with pytest.raises(
+        torch._dynamo.exc.Unsupported, match=r"ops\.Noise cannot be part of this graph, because a torch\.Generator"
+    ):
+        drawn(X.clone().requires_grad_())
 
 
 def test_noise_is_what_was_asked_for() -> None:

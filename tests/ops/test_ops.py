@@ -115,6 +115,16 @@ def test_vmap_and_func_grad_give_what_a_loop_gives(case: Case) -> None:
 
 
 @every
+def test_a_batch_of_grad_outputs_gives_what_a_loop_gives(case: Case) -> None:
+    inputs = case.inputs()
+    y = case.ours(*inputs)
+    many = torch.randn(3, *y.shape, dtype=y.dtype)
+    together = torch.autograd.grad(y, inputs, many, is_grads_batched=True, retain_graph=True)
+    loop = [torch.autograd.grad(y, inputs, one, retain_graph=True) for one in many]
+    torch.testing.assert_close(together, tuple(torch.stack(column) for column in zip(*loop)))
+
+
+@every
 def test_forward_mode_works(case: Case) -> None:
     inputs = [x.detach() for x in case.inputs()]
     tangents = tuple(torch.ones_like(x) for x in inputs)
@@ -148,9 +158,9 @@ def test_two_threads_give_the_same(case: Case, monkeypatch: pytest.MonkeyPatch) 
 
 def test_kernels_are_compiled_on_this_machine() -> None:
     """Otherwise all tests of C above test PyTorch."""
-    from gradsmith.ops import bits, cross_entropy_rows, logsumexp, rms_norm, swiglu, swish  # noqa: F401
+    from gradsmith.ops import bits, cross_entropy_rows, layer_norm, logsumexp, rms_norm, swiglu, swish  # noqa: F401
 
-    for name in ("bits", "cross_entropy_rows", "logsumexp", "rms_norm", "swiglu", "swish"):
+    for name in ("bits", "cross_entropy_rows", "layer_norm", "logsumexp", "rms_norm", "swiglu", "swish"):
         kernels: Kernels = sys.modules[f"gradsmith.ops.{name}"].KERNELS
         assert kernels.ready(torch.float32) and kernels.ready(torch.float64), name
 
@@ -183,6 +193,51 @@ class TestEdges:
             ops.dropout(torch.zeros(0, requires_grad=True)),
         ):  # fmt: skip
             y.sum().backward()
+
+    def test_a_size_of_zero_in_the_last_dimension(self) -> None:
+        x, w = torch.zeros(4, 0, requires_grad=True), torch.zeros(3, 0, requires_grad=True)
+        for y in (ops.linear_relu(x, w), ops.linear_cross_entropy(x, w, torch.zeros(4, dtype=torch.int64))):
+            assert torch.autograd.grad(y.sum(), w)[0].shape == w.shape
+
+    def test_shapes_can_be_had_on_the_meta_device(self) -> None:
+        x, w = torch.zeros(4, 3, device="meta", requires_grad=True), torch.zeros(3, device="meta")
+        for y in (ops.layer_norm(x, 3, w), ops.rms_norm(x, 3, w), ops.linear_relu(x, x), ops.swiglu(x, x)):
+            assert y.device.type == "meta"
+
+    def test_an_infinite_input_is_as_in_torch(self) -> None:
+        x = torch.tensor([float("-inf"), float("inf"), float("nan"), -100.0, 1.0])
+        torch.testing.assert_close(ops.swish(x, torch.tensor(2.0)), x * torch.sigmoid(2 * x), equal_nan=True)
+        torch.testing.assert_close(ops.swiglu(x, torch.ones(5)), F.silu(x), equal_nan=True)
+
+    @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+    def test_the_compiled_loss_makes_no_logits(self, reduction: str) -> None:
+        torch._dynamo.reset()
+        x, w = torch.randn(6, 4, requires_grad=True), torch.randn(7, 4, requires_grad=True)
+        target = torch.tensor([0, 6, -100, 2, 3, 3])
+        seen: list[torch.fx.Node] = []
+
+        def looks(graph: torch.fx.GraphModule, inputs: object) -> object:
+            seen.extend(graph.graph.nodes)
+            return graph
+
+        from torch._dynamo.backends.common import aot_autograd
+
+        step = torch.compile(
+            lambda: ops.linear_cross_entropy(x, w, target, chunk=4, reduction=reduction).sum(),
+            fullgraph=True, backend=aot_autograd(fw_compiler=looks, bw_compiler=looks),
+        )  # fmt: skip
+        plain = F.cross_entropy(x @ w.t(), target, reduction=reduction).sum()
+        torch.testing.assert_close(torch.autograd.grad(step(), [x, w]), torch.autograd.grad(plain, [x, w]))
+        shapes = [n.meta["val"].shape for n in seen if isinstance(n.meta.get("val"), Tensor)]
+        assert shapes and not any(shape.numel() >= 6 * 7 and 7 in shape and 4 not in shape for shape in shapes)
+
+    def test_a_second_derivative_of_the_compiled_loss_is_refused(self) -> None:
+        torch._dynamo.reset()
+        x, w = torch.randn(6, 4, requires_grad=True), torch.randn(7, 4)
+        loss = torch.compile(lambda x: ops.linear_cross_entropy(x, w, torch.arange(6)), backend="aot_eager")(x)
+        (first,) = torch.autograd.grad(loss, x, create_graph=True)
+        with pytest.raises(RuntimeError, match="does not currently support double backward"):
+            first.sum().backward()
 
     def test_all_rows_ignored_is_nan_as_in_torch(self) -> None:
         x, w = torch.randn(2, 3, requires_grad=True), torch.randn(4, 3, requires_grad=True)

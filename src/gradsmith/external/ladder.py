@@ -1,7 +1,8 @@
 """The derivative of foreign code along directions, with its error: seven points, at one step after the other.
 
 Seven equally spaced values give a derivative of order six, two of lower order whose distance from it shows the
-truncation, and the noise (what is left in the highest differences). A coarse step is tried first: smooth functions are
+truncation, and the noise (what is left in the highest differences). Values on a grid (rounded results), or with a period
+that the step is a multiple of, may lie on a smooth curve by accident: two more points, at no multiple of the step, tell. A coarse step is tried first: smooth functions are
 done with it. Then finer ones, because what looks like noise may be a function that swings within the step; then coarser.
 Noise of a finer step is also noise of a coarser one, never the other way round:
 a coarse step that shows far more than the finer ones does not resolve the function, and is left out.
@@ -14,13 +15,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gradsmith.external.stencil import SEVEN, Array, Stencil, derivative, noise_in, stencil
+from gradsmith.external.stencil import BETWEEN, SEVEN, Array, Stencil, derivative, noise_in, off_the_curve, stencil
 
 # One row of displacements per move -> one row of values per move; NaN where the function has none.
 Phi = Callable[[Sequence[Array]], Array]
 
 # Powers of two: x + h is exact, and no grid of decimals falls in with them.
-_EXPONENTS = (-7, -10, -13, -17, -20, -23, -27, -3)
+_EXPONENTS = (-7, -10, -13, -17, -20, -23, -27, -5, -3)
 _GOOD = 1e-10  # of the largest derivative: more digits would not be seen in any error that is stated
 _SURE = 2.0  # standard deviations, of the largest noise that any step showed
 _UNLIKE_NOISE = 10.0  # no accident of a few values
@@ -124,15 +125,15 @@ def _level(phi: Phi, directions: Sequence[Array], step: float, base: Array) -> l
         asked = [k for k in range(len(directions)) if found.get(k) is None]
         if not asked:
             break
-        nodes = [n for n in SEVEN[side] if n != 0]
+        nodes = [*(n for n in SEVEN[side] if n != 0), *BETWEEN[side]]
         values = phi([n * step * directions[k] for k in asked for n in nodes])
         for position, k in enumerate(asked):
             mine = values[position * len(nodes) : (position + 1) * len(nodes)]
-            found[k] = _read(mine, step, side, base) if np.isfinite(mine).all() else None
+            found[k] = _read(mine[:-2], mine[-2:], step, side, base) if np.isfinite(mine).all() else None
     return [found.get(k) for k in range(len(directions))]
 
 
-def _read(values: Array, step: float, side: int, base: Array) -> Level:
+def _read(values: Array, between: Array, step: float, side: int, base: Array) -> Level:
     nodes = SEVEN[side]
     all_values = np.insert(values, nodes.index(0), base, axis=0)
     high = derivative(nodes, all_values) / step
@@ -144,10 +145,9 @@ def _read(values: Array, step: float, side: int, base: Array) -> Level:
     truncation = first * np.sqrt(falling)
     jumps = np.abs(np.diff(all_values, axis=0))
     # Where some neighbours are equal and others not, the values lie on a grid, and the jumps are as wide as it is.
-    noise = np.where(
-        (jumps == 0).any(axis=0), np.maximum(noise_in(all_values), jumps.max(axis=0) / 2), noise_in(all_values)
-    )
-    return Level(step, side, all_values, high, truncation, noise, not jumps.any())
+    noise = np.maximum(noise_in(all_values), off_the_curve(nodes, all_values, BETWEEN[side], between))
+    noise = np.where((jumps == 0).any(axis=0), np.maximum(noise, jumps.max(axis=0) / 2), noise)
+    return Level(step, side, all_values, high, truncation, noise, not jumps.any() and bool((between == base).all()))
 
 
 def _inner(nodes: tuple[int, ...], values: Array, inner: tuple[int, ...]) -> Array:

@@ -20,21 +20,9 @@ _OF_AUTO = ("complex-step", "forward", "central", "richardson")  # in the order 
 _DIRECTIONS = 8  # per input; a larger one is measured along random directions in groups of elements of like size
 _ALONE = 128  # elements of a large input that are also measured one by one
 _SURE = 3.0
-_NEIGHBOURS = (
-    0,
-    1,
-    -1,
-    3,
-    -3,
-    7,
-    -7,
-    19,
-    -19,
-    37,
-    -37,
-    101,
-    -101,
-)  # in units in the last place, so far that rounding differs
+# In units in the last place: so far apart that rounding differs in whatever the function computes, and not so far that its
+# third derivative shows in their second differences.
+_NEIGHBOURS = (0, 1, -1, 7, -7, 37, -37, 211, -211, 1009, -1009, 10007, -10007)
 _SAMPLED = (
     2.9  # the mean square of 8 random directions is too small by more than this once in twenty times (chi-square)
 )
@@ -291,9 +279,11 @@ def _input(of: Field, block: Block, groups: list[_Group], k: int, alone: float =
     for g in mine:
         assert g.slope is not None and g.error is not None and g.noise is not None
         sampled = _SAMPLED if len(g.columns) > 1 else 1.0
-        error += sampled * float(np.sum((g.unit * g.error) ** 2)) + (len(g.columns) - 1) * float(
-            np.sum((g.unit * g.noise) ** 2)
-        )
+        error += sampled * float(np.sum((g.unit * g.error) ** 2))
+        if len(g.columns) > 1:  # moved alone, each element meets the noise anew, divided by its own, perhaps short step
+            each = (g.noise[:, None] / block.scale()[:, g.columns]) ** 2
+            # The sum of squares of normal numbers, and three of its standard deviations: one short step may be most of it.
+            error += float(np.sum(each)) + _SURE * float(np.sqrt(2 * np.sum(each**2)))
         gradient += float(np.sum((g.unit * np.nan_to_num(g.slope.value)) ** 2))
         noise = max(noise, float(np.max(g.slope.noise / np.maximum(size, 1e-300))))
         moved = max(moved, float(np.max((np.abs(g.slope.value) + g.error) / np.maximum(size, 1e-300))))

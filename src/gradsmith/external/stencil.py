@@ -56,6 +56,12 @@ SEVEN: dict[int, tuple[int, ...]] = {
     1: (0, 1, 2, 3, 4, 5, 6),
     -1: (-6, -5, -4, -3, -2, -1, 0),
 }
+# At no multiple of the step, and exact in ten bits: multiples of the golden ratio, inside the seven.
+BETWEEN: dict[int, tuple[float, float]] = {
+    0: (633 / 1024, -1657 / 1024),
+    1: (2681 / 1024, 4338 / 1024),
+    -1: (-2681 / 1024, -4338 / 1024),
+}
 _FIVE: dict[int, tuple[int, ...]] = {0: (-2, -1, 0, 1, 2), 1: (0, 1, 2, 3, 4), -1: (-4, -3, -2, -1, 0)}
 _THREE: dict[int, tuple[int, ...]] = {0: (-1, 0, 1), 1: (0, 1, 2), -1: (-2, -1, 0)}
 _TWO: dict[int, tuple[int, ...]] = {0: (0, 1), 1: (0, 1), -1: (-1, 0)}
@@ -78,6 +84,26 @@ def noise_in(values: Array) -> Array:
         left = np.diff(values, n=order, axis=0) / math.sqrt(math.comb(2 * order, order))
         found.extend(left)
     size: Array = np.sqrt(np.mean(np.square(np.array(found)), axis=0))
+    return size
+
+
+@cache
+def _between(nodes: tuple[int, ...], places: tuple[float, ...]) -> Array:
+    """Rows of weights: the polynomial through the values at `nodes`, at each of `places`."""
+    powers = np.array([[float(node) ** k for k in range(len(nodes))] for node in nodes])
+    wanted = np.array([[place**k for k in range(len(nodes))] for place in places])
+    return np.linalg.solve(powers.T, wanted.T).T
+
+
+def off_the_curve(nodes: Sequence[int], values: Array, places: Sequence[float], between: Array) -> Array:
+    """The size of the noise as two more points show it: how far they are from the polynomial through the seven.
+
+    >>> off_the_curve((0, 1, 2), np.array([[0.0], [1.0], [4.0]]), (0.5, 1.5), np.array([[0.25], [2.25]]))
+    array([0.])
+    """
+    weights = _between(tuple(nodes), tuple(places))
+    left = (between - weights @ values) / np.sqrt(1 + (weights**2).sum(axis=1))[:, None]
+    size: Array = np.sqrt(np.mean(np.square(left), axis=0))
     return size
 
 

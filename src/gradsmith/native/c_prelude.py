@@ -43,8 +43,8 @@ static inline real TANH(real x) {
 static inline real SIGMOID(real x) {
   int n;
   real c = x > 87.0f ? 87.0f : x; c = c < -87.0f ? -87.0f : c;
-  real p = gs_expm1_core(-c, &n), s = gs_pow2(n);
-  return 1.0f / (1.0f + (p * s + s));
+  real p = gs_expm1_core(-c, &n), s = gs_pow2(n), y = 1.0f / (1.0f + (p * s + s));
+  return x < -104.0f ? 0.0f : y;  /* as in double: x * sigmoid(x) is NaN at -inf, and not -inf */
 }
 """
 _DOUBLE = r"""

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gradsmith.ops.route import autocast_dtype
+
 
 def floating(x: Any, op: str, name: str = "x") -> None:
     """Nothing, or an error that says which argument of which op is not a floating-point tensor."""
@@ -56,9 +58,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None, op: str) -> tuple[Ten
         raise ValueError(f"{op}: x of shape {tuple(x.shape)} does not fit weight of shape {tuple(weight.shape)}.")
     if bias is not None and tuple(bias.shape) != (weight.shape[0],):
         raise ValueError(f"{op}: bias has shape {tuple(bias.shape)}, expected ({weight.shape[0]},).")
-    kind = x.device.type
-    if torch.is_autocast_enabled(kind) and x.dtype != torch.float64:
-        dtype = torch.get_autocast_dtype(kind)
+    dtype = autocast_dtype(x) if x.dtype != torch.float64 else None
+    if dtype is not None:
         return x.to(dtype), weight.to(dtype), None if bias is None else bias.to(dtype)
     for name, other in (("weight", weight), ("bias", bias)):
         if other is not None and other.dtype != x.dtype:

@@ -3,7 +3,7 @@
     y = w h + b,   h = (x - mean) s,   s = 1 / sqrt(var + eps)
     dx = s (w g - mean(w g) - h mean(w g h))        h = (y - b) / w
 
-For memory: the Linear behind it saves y anyway, so x need not be kept as well. The time is that of torch's own or more.
+For memory: the Linear behind it saves y anyway, so x need not be kept as well.
 Where a weight is 0, or small beside its bias, h cannot be had from y without loss: then x is kept, as torch does.
 
 The row statistic s is an output of the Function with a gradient of its own: so the second derivative is right.
@@ -18,9 +18,52 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from gradsmith.native.kernels import Kernels
 from gradsmith.ops.asked import floating, normalised
-from gradsmith.ops.route import transformed
+from gradsmith.ops.route import autocast_dtype, in_memory, transformed
 
+KERNELS = Kernels(r"""
+void ln_backward(const real *y, const real *w, const real *b, const real *scale, const real *g, real *dx, real *dw, real *db,
+                 long D, long thread, long first, long last) {
+  real *restrict own_w = dw ? dw + thread * D : 0, *restrict own_b = db ? db + thread * D : 0;
+  for (long r = first; r < last; r++) {
+    const real *restrict a = y + r * D, *restrict in = g + r * D; real *restrict h = dx + r * D;
+    real mean = 0, dot = 0;
+    if (w && b) {
+      #pragma omp simd reduction(+:mean,dot)
+      for (long j = 0; j < D; j++) {
+        const real x = (a[j] - b[j]) / w[j], v = in[j] * w[j];
+        h[j] = x; mean += v; dot += v * x;
+      }
+    } else if (w) {
+      #pragma omp simd reduction(+:mean,dot)
+      for (long j = 0; j < D; j++) {
+        const real x = a[j] / w[j], v = in[j] * w[j];
+        h[j] = x; mean += v; dot += v * x;
+      }
+    } else {
+      #pragma omp simd reduction(+:mean,dot)
+      for (long j = 0; j < D; j++) { const real x = a[j]; h[j] = x; mean += in[j]; dot += in[j] * x; }
+    }
+    if (own_w) {
+      #pragma omp simd
+      for (long j = 0; j < D; j++) own_w[j] += in[j] * h[j];
+    }
+    if (own_b) {
+      #pragma omp simd
+      for (long j = 0; j < D; j++) own_b[j] += in[j];
+    }
+    const real s = scale[r], m = mean / D, c = dot / D;
+    if (w) {
+      #pragma omp simd
+      for (long j = 0; j < D; j++) h[j] = s * (in[j] * w[j] - m - c * h[j]);
+    } else {
+      #pragma omp simd
+      for (long j = 0; j < D; j++) h[j] = s * (in[j] - m - c * h[j]);
+    }
+  }
+}
+""")
 _MOST_LOSS = 8.0  # |b / w|: the factor by which rounding y costs digits of h; 8 is three bits
 
 
@@ -36,6 +79,10 @@ class _LayerNorm(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, grad_scale: Tensor | None) -> Any:
         y, scale, weight, bias = ctx.saved_tensors
+        # The kernel reads a bias where there is a weight; F.layer_norm takes one without the other, too.
+        fits = grad is not None and grad_scale is None and not (weight is None and bias is not None)
+        if fits and not torch.is_grad_enabled() and in_memory(y, weight, bias, grad) and KERNELS.ready(y.dtype):
+            return *_in_c(y, weight, bias, scale, grad, len(ctx.shape), ctx.needs_input_grad), None, None
         over = tuple(range(y.dim() - len(ctx.shape), y.dim()))
         h = y if bias is None else y - bias
         h = h if weight is None else h / weight
@@ -59,6 +106,17 @@ class _LayerNorm(torch.autograd.Function):
         return dx, dw, db, None, None
 
 
+def _in_c(y: Tensor, weight: Any, bias: Any, scale: Tensor, grad: Any, dims: int, needed: Any) -> tuple[Any, Any, Any]:
+    width, rows = y.shape[y.dim() - dims :].numel(), scale.numel()
+    shares = KERNELS.threads(rows, y.numel())
+    dx = torch.empty_like(y, memory_format=torch.contiguous_format)
+    dw, db = (y.new_zeros(shares, *p.shape) if p is not None and asked else None for p, asked in zip((weight, bias), needed[1:]))  # fmt: skip
+    w, b = (None if p is None else p.contiguous() for p in (weight, bias))
+    tensors = [y.contiguous(), w, b, scale, grad.contiguous(), dx, dw, db]
+    KERNELS.run("ln_backward", tensors, [], [width], rows, y.numel())
+    return dx, None if dw is None else dw.sum(0), None if db is None else db.sum(0)
+
+
 def layer_norm(
     x: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:  # fmt: skip
@@ -78,7 +136,7 @@ def layer_norm(
 
 def _recoverable(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> bool:
     """Whether h can be had from y; looks at the values of weight and bias, so on a GPU it waits for them."""
-    if not x.requires_grad or x.numel() == 0 or torch.is_autocast_enabled(x.device.type):
+    if not x.requires_grad or x.numel() == 0 or x.is_meta or autocast_dtype(x) is not None:
         return False
     if any(p is not None and p.dtype != x.dtype for p in (weight, bias)):
         return False

@@ -4,12 +4,13 @@
 
 With reduction "mean" or "sum" the gradients are made in forward, chunk by chunk, while the logits are at hand; backward
 only scales them. With "none" the weights of the rows are not known before backward, so it makes the logits again.
-A second derivative takes the plain way: the full logits under autograd.
+A second derivative takes the plain way: the full logits under autograd. In torch.compile's graph the chunks are one
+operator, because a loop over chunks of a weight's product is nothing that a compiler would fuse.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import torch
@@ -18,7 +19,7 @@ from torch.nn import functional as F
 
 from gradsmith.ops.asked import linear
 from gradsmith.ops.cross_entropy_rows import Terms, rows
-from gradsmith.ops.route import transformed
+from gradsmith.ops.route import has_memory, is_compiling, transformed, without_autocast
 
 _CHUNK_ELEMENTS = 1 << 23  # logits at a time: 32 MB in float32
 
@@ -49,10 +50,15 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         x, weight, bias, target, classes, *early = ctx.saved_tensors
         wanted = ctx.needs_input_grad[:3]
-        if torch.is_grad_enabled():
-            given = [t for t, asked in zip((x, weight, bias), wanted) if asked]
-            loss = reference(x, weight, bias, target, classes, ctx.options)
-            found = iter(torch.autograd.grad(loss, given, grad, create_graph=True))
+        again = torch.is_grad_enabled()
+        if again or (
+            ctx.options.reduction == "none" and not has_memory(grad)
+        ):  # a batch of them: is_grads_batched=True
+            with torch.enable_grad():
+                own = [t if again or t is None else t.detach().requires_grad_() for t in (x, weight, bias)]
+                loss = reference(own[0], own[1], own[2], target, classes, ctx.options)
+            given = [t for t, asked in zip(own, wanted) if asked]
+            found = iter(torch.autograd.grad(loss, given, grad, create_graph=again))
             return *(next(found) if asked else None for asked in wanted), None, None, None
         if ctx.options.reduction == "none":
             made = _passes(x, weight, bias, target, classes, ctx.options, wanted, grad)[1]
@@ -118,6 +124,60 @@ def _passes(
     return total, [None if g is None else g.to(x.dtype) for g in gradients]
 
 
+_library = torch.library.Library("gradsmith_ops", "FRAGMENT")
+_library.define(
+    "linear_cross_entropy(Tensor x, Tensor weight, Tensor? bias, Tensor target, Tensor? classes, Tensor? scale, int ignore_index, "
+    "float label_smoothing, float softcap, float z_loss, str reduction, int chunk, bool[] wanted) -> (Tensor, Tensor, Tensor, Tensor)"
+)
+
+
+def _kernel(x: Tensor, weight: Tensor, bias: Any, target: Tensor, classes: Any, scale: Any, *options: Any) -> Any:
+    loss, made = _passes(x, weight, bias, target, classes, Options(*options[:-1]), options[-1], scale)
+    return loss, *(x.new_empty(0) if part is None else part for part in made)
+
+
+def _fake(x: Tensor, weight: Tensor, bias: Any, target: Tensor, classes: Any, scale: Any, *options: Any) -> Any:
+    reduction, wanted = options[-3], options[-1]
+    kind = torch.float32 if x.dtype in (torch.float16, torch.bfloat16) else x.dtype
+    loss = x.new_empty(target.shape if reduction == "none" else (), dtype=kind)
+    shapes = (x.shape, weight.shape, weight.shape[:1])
+    return loss, *(x.new_empty(shape if asked else (0,)) for shape, asked in zip(shapes, wanted))
+
+
+# x and weight are not read. They connect backward with them: without that, a second derivative through a compiled graph would
+# be missing in silence; with it, torch.compile says that it supports none.
+_library.define("scaled(Tensor part, Tensor grad, Tensor x, Tensor weight) -> Tensor")
+_library.impl("scaled", lambda part, grad, x, weight: part * grad, "CompositeExplicitAutograd")
+torch.library.register_fake("gradsmith_ops::scaled", lambda part, *others: torch.empty_like(part), lib=_library)
+_library.impl("linear_cross_entropy", _kernel, "CompositeExplicitAutograd")
+torch.library.register_fake("gradsmith_ops::linear_cross_entropy", _fake, lib=_library)
+
+
+class _InGraph(torch.autograd.Function):
+    """The same inside torch.compile: the chunks are one operator there, so the logits do not exist either."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, classes: Tensor | None, options: Any, wanted: Any) -> Tensor:  # fmt: skip
+        ctx.options, ctx.wanted = options, wanted
+        ctx.late = options[4] == "none"
+        early = [asked and not ctx.late for asked in wanted]
+        loss: Tensor
+        loss, dx, dw, db = torch.ops.gradsmith_ops.linear_cross_entropy(
+            x, weight, bias, target, classes, None, *options, early
+        )
+        ctx.save_for_backward(*((x, weight, bias, target, classes) if ctx.late else (x, weight, dx, dw, db)))
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        if ctx.late:
+            made = torch.ops.gradsmith_ops.linear_cross_entropy(*ctx.saved_tensors, grad, *ctx.options, ctx.wanted)[1:]
+        else:
+            x, weight, *early = ctx.saved_tensors
+            made = [torch.ops.gradsmith_ops.scaled(part, grad, x, weight) for part in early]
+        return *(part if asked else None for part, asked in zip(made, ctx.wanted)), None, None, None, None
+
+
 def reference(x: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, classes: Tensor | None, options: Options) -> Tensor:  # fmt: skip
     """The same loss in plain operations, with all logits at once: what second derivatives and torch.func use."""
     z = F.linear(x, weight, bias)
@@ -166,9 +226,13 @@ def linear_cross_entropy(
         raise ValueError(f"{op}: chunk must be at least 1 row; it is {chunk}.")
     chosen = chunk or max(1, _CHUNK_ELEMENTS // max(weight.shape[0], 1))
     options = Options(ignore_index, label_smoothing, softcap or 0.0, z_loss, reduction, chosen)
-    rows_of_x, flat = x.reshape(-1, x.shape[-1]), target.reshape(-1)
-    with torch.autocast(x.device.type, enabled=False):
-        if transformed():
+    rows_of_x, flat = x.reshape(target.numel(), x.shape[-1]), target.reshape(-1)
+    with without_autocast(x):
+        if is_compiling() and not torch.compiler.is_exporting() and not torch._C._are_functorch_transforms_active():
+            on = torch.is_grad_enabled()
+            wanted = [on and t is not None and t.requires_grad for t in (rows_of_x, weight, bias)]
+            loss: Tensor = _InGraph.apply(rows_of_x, weight, bias, flat, class_weight, astuple(options), wanted)
+        elif transformed():
             loss = reference(rows_of_x, weight, bias, flat, class_weight, options)
         else:
             loss = _LinearCrossEntropy.apply(rows_of_x, weight, bias, flat, class_weight, options)

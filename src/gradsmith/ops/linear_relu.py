@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from gradsmith.ops.asked import linear
 from gradsmith.ops.bits import pack, select
-from gradsmith.ops.route import transformed
+from gradsmith.ops.route import transformed, without_autocast
 
 
 class _LinearReLU(torch.autograd.Function):
@@ -29,9 +29,10 @@ class _LinearReLU(torch.autograd.Function):
         x, weight, bits = ctx.saved_tensors
         wants_x, wants_weight, wants_bias = ctx.needs_input_grad
         g = select(grad, bits)
-        rows = g.reshape(-1, weight.shape[0])
+        count = x.shape[:-1].numel()  # said, because -1 is ambiguous where a size is 0
+        rows = g.reshape(count, weight.shape[0])
         dx = g @ weight if wants_x else None
-        dw = rows.t() @ x.reshape(-1, weight.shape[1]) if wants_weight else None
+        dw = rows.t() @ x.reshape(count, weight.shape[1]) if wants_weight else None
         return dx, dw, rows.sum(0) if wants_bias else None
 
 
@@ -44,7 +45,7 @@ def linear_relu(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     x, weight, bias = linear(x, weight, bias, "linear_relu")
     if transformed():
         return F.linear(x, weight, bias).relu()
-    with torch.autocast(x.device.type, enabled=False):
+    with without_autocast(x):
         result: Tensor = _LinearReLU.apply(x, weight, bias)
     return result
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gradsmith.native.kernels import Kernels
 from gradsmith.ops.asked import floating
-from gradsmith.ops.route import in_memory, transformed
+from gradsmith.ops.route import has_memory, in_memory, transformed
 
 KERNELS = Kernels(r"""
 void lse_forward(const real *x, real *y, long V, long thread, long first, long last) {
@@ -67,7 +67,9 @@ class _LogSumExp(torch.autograd.Function):
             )
             return dx
         share: Tensor = (x - y.unsqueeze(-1)).exp()
-        return share * grad.unsqueeze(-1) if torch.is_grad_enabled() else share.mul_(grad.unsqueeze(-1))
+        # Into its own memory, unless somebody differentiates again or grad is a batch of them (is_grads_batched=True).
+        alone = not torch.is_grad_enabled() and has_memory(grad)
+        return share.mul_(grad.unsqueeze(-1)) if alone else share * grad.unsqueeze(-1)
 
 
 def logsumexp(x: Tensor, dim: int = -1, keepdim: bool = False) -> Tensor:

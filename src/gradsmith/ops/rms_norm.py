@@ -116,7 +116,7 @@ def _differentiable(x: Tensor, weight: Tensor | None, dims: int, eps: float, gra
     s = torch.rsqrt(x.square().mean(over, keepdim=True) + eps)
     weighted = grad if weight is None else grad * weight
     dx = s * weighted - x * s**3 * (weighted * x).mean(over, keepdim=True)
-    dw = None if weight is None else (grad * x * s).reshape(-1, *weight.shape).sum(0)
+    dw = None if weight is None else (grad * x * s).sum_to_size(weight.shape)
     return dx, dw
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from gradsmith.lab.subject.surrogates import surrogate
 from gradsmith.ops.asked import floating, number
-from gradsmith.ops.route import applier
+from gradsmith.ops.route import applier, wide
 
 Dims = int | tuple[int, ...] | None
 
@@ -35,8 +35,9 @@ class Clip(torch.autograd.Function):  # gradsmith: surrogate[clip]
     def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, None, None, None]:
         if ctx.value is not None:
             return grad_output.clamp(-ctx.value, ctx.value), None, None, None
-        length = torch.linalg.vector_norm(grad_output, dim=ctx.dim, keepdim=True)
-        return grad_output * (ctx.norm / length.clamp(min=ctx.norm)), None, None, None
+        (wide_grad,) = wide(grad_output)  # the length of a float16 gradient need not fit into float16
+        length = torch.linalg.vector_norm(wide_grad, dim=ctx.dim, keepdim=True)
+        return (wide_grad * (ctx.norm / length.clamp(min=ctx.norm))).to(grad_output.dtype), None, None, None
 
 
 _clip = applier(Clip)

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from gradsmith.lab.subject.surrogates import surrogate
+from gradsmith.native.outside_compile import leave_graph
 from gradsmith.ops.asked import floating, number
-from gradsmith.ops.route import applier
+from gradsmith.ops.route import applier, is_compiling
 
 
 class Noise(torch.autograd.Function):  # gradsmith: surrogate[noise]
@@ -52,7 +53,12 @@ def grad_noise(
     number(std, "grad_noise", "std", least=0)
     if generator is not None and not isinstance(generator, torch.Generator):
         raise TypeError(f"grad_noise: generator must be a torch.Generator, not {type(generator).__name__}.")
-    result: Tensor = _noise(x, std, generator)
+    traced = generator is not None and is_compiling()
+    result: Tensor = (
+        leave_graph("a torch.Generator cannot be traced", _noise, x, std, generator)
+        if traced
+        else _noise(x, std, generator)
+    )
     return result
 
 

@@ -119,6 +119,14 @@ class GradTap(nn.Module):
         result: Tensor = _tap(x, self.history, self.count)
         return result
 
+    def _apply(self, fn: Any, recurse: bool = True) -> GradTap:
+        """Statistics move with the module to another device, and stay in float32 when it is converted."""
+        history = self.history
+        super()._apply(fn, recurse)
+        place = self.history.device
+        self.history = torch.zeros_like(history, device=place) if history.is_meta else history.to(place)
+        return self
+
     def remove(self) -> None:
         """From the next forward on, the tap does nothing; what it has written stays readable."""
         self.on = False
