@@ -162,8 +162,8 @@ def complex_numbers(x: Any) -> Any:
 
 
 def long_loop(x: Any) -> Any:
-    for _ in range(9):
-        x = torch.sin(x)
+    for i in range(9):
+        x = torch.sin(x) if i % 2 else torch.cos(x)
     return x
 
 
@@ -270,3 +270,74 @@ def writes_by_mask(x: Any) -> Any:
 def test_what_is_written_in_place_is_seen_by_every_view(forward: Any) -> None:
     made = derived(forward, (r(4, 4),), {})
     assert compared(forward, made.wrapper, {"x": r(4, 4)}, {"x"}) == "same"
+
+
+def test_an_input_that_got_no_gradient_is_never_a_silent_constant() -> None:
+    def squared(pred: Any, target: Any) -> Any:
+        return ((pred - target) ** 2).mean()
+
+    wrapper = derived(squared, (r(3, 4), r(3, 4, grad=False)), {}).wrapper
+    with pytest.raises(ValueError, match="without a gradient for target"):
+        wrapper(r(3, 4), r(3, 4))
+    with torch.no_grad():
+        wrapper(r(3, 4), r(3, 4))
+
+
+def test_a_number_whose_other_values_have_another_backward_is_tested() -> None:
+    def excess(x: Any, dim: int = -1, scale: float = 2.0) -> Any:
+        total = torch.cumsum(x, dim)
+        return total * scale - x.mean(dim, keepdim=True) * total.abs()
+
+    made = derived(excess, (r(3, 4),), {})
+    with pytest.raises(ValueError, match="derived for dim=-1"):
+        made.wrapper(r(3, 4), 0)
+    other = {"x": r(2, 3).detach(), "dim": -1, "scale": 0.3}  # a factor stays free
+    assert compared(excess, made.wrapper, other, {"x"}) == "same"
+
+
+def test_a_loop_may_end_with_any_line_and_start_with_a_part_of_an_input() -> None:
+    def smoothed(x: Any, decay: float = 0.9) -> Any:
+        mean = x[:, 0]
+        square = x[:, 0] ** 2
+        for i in range(1, x.shape[1]):
+            mean = decay * mean + (1 - decay) * x[:, i]
+            square = decay * square + (1 - decay) * x[:, i] ** 2
+        return mean / (square + 1).sqrt()
+
+    made = derived(smoothed, (r(3, 7),), {})
+    assert "for t in reversed(range(" in made.source
+    for size in (2, 5):
+        assert compared(smoothed, made.wrapper, {"x": r(2, size).detach(), "decay": 0.4}, {"x"}) == "same"
+    kept = made.function.apply(r(2, 7), 0.9)[1:]
+    assert not any(t.requires_grad for t in kept)  # a view of an input would stay differentiable
+
+
+def test_a_shape_may_be_changed_in_place() -> None:
+    def grid(theta: Any) -> Any:
+        base = torch.linspace(0, 1, 3, dtype=theta.dtype, device=theta.device).unsqueeze_(-1)
+        return base * theta.sin().t_()[0]
+
+    made = derived(grid, (r(4, 2),), {})
+    assert compared(grid, made.wrapper, {"theta": r(5, 2).detach()}, {"theta"}) == "same"
+
+
+def test_an_option_that_cannot_be_written_down_is_refused() -> None:
+    def mapped(x: Any, mapping: Any) -> Any:
+        return mapping(x) * x
+
+    with pytest.raises(Refused, match="`mapping` is a function"):
+        derived(mapped, (r(3), lambda x: x.sin()), {})
+
+
+def test_a_second_order_goes_through_what_torch_differentiates_itself() -> None:
+    def product(x: Any) -> Any:
+        return x.prod(-1)
+
+    wrapper = derived(product, (r(3, 4),), {}).wrapper
+    seconds = []
+    for fn in (product, wrapper):
+        x = r(3, 4)
+        (first,) = torch.autograd.grad(fn(x).sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad((first**2).sum(), x)
+        seconds.append(second)
+    assert torch.allclose(*seconds)

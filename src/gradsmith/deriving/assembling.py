@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from gradsmith.deriving.guarding import Test, of_values
+from gradsmith.deriving.guarding import Test, of_values, test_of
 from gradsmith.deriving.naming import label, unique
 from gradsmith.deriving.node import Node
 from gradsmith.deriving.printing import Printer, Statement, serving
 from gradsmith.deriving.reading import Reading
+from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.saving import Plan
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -29,14 +30,19 @@ class Text:
     gradients: dict[Node, Node]  # of an input: its gradient
     grads: dict[Node, Node]  # of an output: the leaf that backward receives
     conditions: list[Test] = field(default_factory=list)
+    without: tuple[
+        str, ...
+    ] = ()  # inputs that forward is differentiable in, and that get no gradient: the example wanted none
 
     def __post_init__(self) -> None:
+        self.reading.graph.once = not self.plan.twice
         self.arguments = list(self.reading.inputs)
         self.taken = set(self.arguments)
         self.outputs = self._output_names()
         self.extra = [n for n in self.plan.saved if n.op != "input" and n not in self.outputs]
         self.saved = {n: self._saved_name(n) for n in self.plan.saved}
         self.attributes: dict[str, str] = {}  # of ctx: what setup_context stores there
+        self.conditions = list(dict.fromkeys([*self.conditions, *self._turns()]))
 
     @property
     def class_name(self) -> str:
@@ -55,6 +61,20 @@ class Text:
         if node.op == "input":
             return str(node.name)
         return self.outputs[node] if node in self.outputs else unique(label(node), self.taken)
+
+    def _turns(self) -> Iterator[Test]:
+        """A loop without a turn would leave a view of an input, which autograd does not let us mark as without gradient."""
+        graph = self.reading.graph
+        printer = Printer({node: name for name, node in self.reading.inputs.items()})
+        for node in self.extra:
+            if node.op != "item" or node.args[0].op != "loop":
+                continue
+            loop = node.args[0].args[0]
+            states = [s for i, s in enumerate(loop.states) if loop.position("state", i) == node.args[1]]
+            first = states[0].init if states else None
+            moved = isinstance(first, Node) and first.op in graph.operations and graph.operations[first.op].kind == "v"
+            if isinstance(first, Node) and (first.op == "input" or moved):
+                yield test_of(f"{printer.text(loop.count)} > 0", True)
 
     # ---- the parts
 
@@ -181,9 +201,8 @@ class Text:
         statements, final = _without_aliases(statements, final)
         lines = []
         if self.saved:
-            lines.append(
-                ", ".join(self.saved.values()) + ("," if len(self.saved) == 1 else "") + " = ctx.saved_tensors"
-            )
+            shown = ", ".join(self.saved.values())
+            lines.append(f"{shown if len(self.saved) > 1 else f'({shown},)'} = ctx.saved_tensors")
         for number in sorted(printer.numbers, key=lambda n: n.serial):
             self.attributes[str(number.name)] = str(number.name)
             lines.append(f"{number.name} = ctx.{number.name}")
@@ -222,8 +241,17 @@ class Text:
         lines = [f"def {self.reading.name}({signature}):"]
         for name, value in self.reading.options.items():
             shown = _value(value)
+            if not _is_written(value):
+                told = f"`{name}` is a {type(value).__name__}, for which forward cannot test."
+                raise Refused(told, f"Write a function without `{name}` that uses it by its name, and derive that.")
             fails = f"{name} is not {shown}" if value is None or isinstance(value, bool) else f"{name} != {shown}"
             lines += _indented(Test(fails, f"derived for {name}={shown}").lines(self.reading.name), 1)
+        for name, parameter in self.reading.signature.parameters.items():
+            if parameter.default is None and name in self.reading.inputs:
+                lines += _indented(Test(f"{name} is None", f"derived for a {name}").lines(self.reading.name), 1)
+        for name in self.without:
+            fails = f"{name}.requires_grad and torch.is_grad_enabled()"
+            lines += _indented(Test(fails, f"derived without a gradient for {name}").lines(self.reading.name), 1)
         call = f"{self.class_name}.apply({', '.join(self.arguments)})"
         if self.extra:
             call += "[0]" if self.reading.single else f"[:{len(self.reading.outputs)}]"
@@ -252,6 +280,13 @@ def _value(value: Any) -> str:
     if isinstance(value, (torch.Size, list)):
         return repr(list(value) if isinstance(value, list) else tuple(value))
     return f'float("{value}")' if _infinite(value) else repr(value)
+
+
+def _is_written(value: Any) -> bool:
+    """Is the value told in full by its text?"""
+    if isinstance(value, (tuple, list)):
+        return all(map(_is_written, value))
+    return value is None or isinstance(value, (str, bool, int, float, torch.dtype, torch.device))
 
 
 def _infinite(value: Any) -> bool:

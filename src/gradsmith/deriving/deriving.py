@@ -18,7 +18,7 @@ from gradsmith.deriving.reading import Reading, read
 from gradsmith.deriving.refusal import LoopRefused, Refused
 from gradsmith.deriving.saving import Plan, planned
 from gradsmith.deriving.sweep import swept
-from gradsmith.deriving.trying import DERIVED, compared, single_agrees, variations
+from gradsmith.deriving.trying import DERIVED, compared, other_numbers, single_agrees, variations, without_gradient
 
 _numbers = count()
 SINGLE = "float32 inputs"
@@ -44,6 +44,7 @@ def derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     partial: tuple[int, Derived] | None = None  # right wherever it runs, but raises so often where forward runs
     ranks: frozenset[str] = frozenset()  # inputs of which it takes one number of dimensions only
     refusal: Refused | None = None
+    fixed: frozenset[str] = frozenset()  # numbers for whose value alone it is right
     literal = unrolled = False
     attempts = [(False, 0), (True, 1), (True, 2), (True, 3)]
     while attempts:
@@ -59,6 +60,7 @@ def derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
                 fast=fast,
                 literal=literal,
                 unrolled=unrolled,
+                fixed=fixed,
             )
         except LoopRefused as error:
             refusal = refusal or error
@@ -68,6 +70,11 @@ def derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
             continue
         except Refused as error:
             refusal = refusal if level == 3 and refusal is not None else error
+            continue
+        bound = _right_for_one_number(made)
+        if bound:
+            fixed |= bound
+            attempts.insert(0, (trusting, level))
             continue
         wrong, raises = _first_wrong(made)
         if wrong is None and raises:
@@ -116,9 +123,12 @@ def gradients_of(
     pinned: bool = False,
     literal: bool = False,
     unrolled: bool = True,
+    fixed: frozenset[str] = frozenset(),
 ) -> Swept:
     """The derivative as a graph, before anything is saved or printed."""
-    reading = read(fn, args, kwargs, trusting=trusting, pinned=pinned, literal_dtypes=literal, unrolled=unrolled)
+    reading = read(
+        fn, args, kwargs, trusting=trusting, pinned=pinned, literal_dtypes=literal, unrolled=unrolled, fixed=fixed
+    )
     graph = reading.graph
     grads: dict[Node, Node] = {}
     for i, out in enumerate(reading.outputs):
@@ -143,14 +153,19 @@ def _once(
     ranks: frozenset[str] = frozenset(),
     literal: bool = False,
     unrolled: bool = False,
+    fixed: frozenset[str] = frozenset(),
 ) -> Derived:
-    found = gradients_of(fn, args, kwargs, trusting=trusting, pinned=level == 3, literal=literal, unrolled=unrolled)
+    found = gradients_of(
+        fn, args, kwargs, trusting=trusting, pinned=level == 3, literal=literal, unrolled=unrolled, fixed=fixed
+    )
     reading, gradients, grads = found.reading, found.gradients, found.grads
     inputs = [n for n in reading.tensors if n.needs_grad]
+    example = _example(reading, args, kwargs)
+    frozen = without_gradient(reading.fn, example, {str(n.name) for n in reading.tensors if not n.needs_grad})
     also: frozenset[Node] = frozenset()
     while True:
         plan = planned(list(gradients.values()), reading.outputs, fast=fast, also=also)
-        text = Text(reading, plan, gradients, grads, conditions(reading, level, ranks))
+        text = Text(reading, plan, gradients, grads, conditions(reading, level, ranks), frozen)
         try:
             source = text.source()
             break
@@ -159,7 +174,6 @@ def _once(
                 raise
             also |= {missing.node}
     scope = executed(source)
-    example = _example(reading, args, kwargs)
     wanted = frozenset(str(n.name) for n in inputs)
     return Derived(source, reading, plan, scope[text.class_name], scope[reading.name], example, wanted, 0)
 
@@ -201,6 +215,23 @@ def _first_wrong(made: Derived) -> tuple[str | None, list[dict[str, Any]]]:
         if not single_agrees(made.reading.fn, made.wrapper, made.example, set(made.wanted)):
             return SINGLE, []
         return None, raises
+    finally:
+        torch.set_rng_state(state)
+
+
+def _right_for_one_number(made: Derived) -> frozenset[str]:
+    """The numbers (a dimension, an order) at another value of which the derived Function fails, though it is right here."""
+    names = [name for name, node in made.reading.inputs.items() if not node.is_tensor]
+    if not names or compared(made.reading.fn, made.wrapper, made.example, set(made.wanted)) != "same":
+        return frozenset()
+    state = torch.get_rng_state()
+    try:
+        found = set()
+        for name, varied in other_numbers(made.example, names):
+            outcome = compared(made.reading.fn, made.wrapper, varied, set(made.wanted))
+            if outcome in ("wrong", "raises"):
+                found.add(name)
+        return frozenset(found)
     finally:
         torch.set_rng_state(state)
 

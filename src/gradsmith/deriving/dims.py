@@ -89,6 +89,16 @@ def _matmul(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
     return batch + (a[-2:-1] if len(a) > 1 else ()) + (b[-1:] if len(b) > 1 else ())
 
 
+def _solve(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
+    """Stacks of matrices on both sides: what a system is solved for has the shape of the right-hand side."""
+    a, b = (x.dims for x in node.args[:2])
+    if len(a) != len(b):
+        return None
+    if node.op == "solve" or node.args[3]:
+        graph.agree(a[-1], b[-2])
+    return (*broadcast(graph, [a[:-2], b[:-2]]), *b[-2:])
+
+
 def _linear(graph: Graph, node: Node) -> Any:
     x, weight = node.args[0].dims, node.args[1].dims
     graph.agree(x[-1], weight[-1])
@@ -388,6 +398,8 @@ _SHAPES: dict[str, Any] = {
     "slice_scatter": _first,
     "masked_scatter": _first,
     "inv": _first,
+    "solve": _solve,
+    "solve_triangular": _solve,
     "conv1d": _conv,
     "conv2d": _conv,
     "conv3d": _conv,

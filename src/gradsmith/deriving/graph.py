@@ -41,6 +41,7 @@ class Graph(Algebra):
         self.conditions: dict[Node, bool] = {}  # comparisons of numbers that decided a branch
         self.trusted: list[tuple[Any, ...]] = []  # sizes that were taken to be equal
         self.counted: dict[Node, int] = {}  # sizes that the user's source asks for, and how it counts: -2 or 1
+        self.once = False  # will backward never be differentiated?
         self.rather_trusting = False  # would it read better if sizes were trusted?
         self.open_loops: list[Any] = []  # whose body is being read
         self._roots: dict[Any, Any] = {}

@@ -72,6 +72,13 @@ class Memory:
         current = held is not None and held.tensor is tensor and held.version == held.cell.version
         return held.node if held is not None and current else None
 
+    def reshape(self, tensor: Tensor, node: Node, step: Step) -> None:
+        """The tensor is a view of what it was from now on."""
+        held = self.held[id(tensor)]
+        if held.cell.given and not held.way:
+            raise Refused("forward changes the shape of an input in place.", "Write it out of place.")
+        held.way, held.node, held.version = (*held.way, step), node, held.cell.version
+
     def write(self, tensor: Tensor, new: Node) -> None:
         """The tensor holds `new` from now on, and so does the memory it lies in."""
         held = self.held[id(tensor)]

@@ -137,14 +137,20 @@ class Printer:
         return self._call(node), _ATOM
 
     def _vjp(self, node: Node) -> str:
-        """`torch.func.vjp(lambda x: F.interpolate(x, ...), x)[1](g)`."""
+        """`torch.autograd.functional.vjp(lambda x: F.interpolate(x, ...), (x,), g)[1]`, with a graph where one is asked for.
+
+        torch.func.vjp is shorter, and raises under saved_tensors_hooks (torch 2.13), so under save_on_cpu.
+        """
         y, operands, g = node.args
         params = [unique(str(n.name or "x"), set()) for n in operands]
         params = [p if params.count(p) == 1 else f"{p}{i}" for i, p in enumerate(params)]
         inner = Printer({**self.names, **dict(zip(operands, params))}, self.outside, self.taken, self.numbers)
         given = ", ".join(self.text(n) for n in operands)
         call = f"tuple({inner.text(y, whole=True)})" if y.is_parts else inner.text(y, whole=True)
-        return f"torch.func.vjp(lambda {', '.join(params)}: {call}, {given})[1]({self.text(g)})"
+        given = f"({given},)" if len(operands) == 1 else f"({given})"
+        function = f"lambda {', '.join(params)}: {call}"
+        once = "" if node.graph.once else ", create_graph=torch.is_grad_enabled()"
+        return f"torch.autograd.functional.vjp({function}, {given}, {self.text(g)}{once})[1]"
 
     def _infix(self, node: Node) -> tuple[str, int]:
         sign, level, _ = INFIX[node.op]

@@ -72,6 +72,7 @@ _SAME = (
     "resolve_conj",
     "pin_memory",
 )
+_RESHAPING = ("unsqueeze_", "squeeze_", "t_", "transpose_", "swapaxes_", "swapdims_")
 _PLAIN: tuple[str, ...] = (
     "dim",
     "is_floating_point",
@@ -168,6 +169,9 @@ class Reader(TorchFunctionMode):
                 "a branch depends on the value of a tensor.",
                 "Use torch.where, or derive each side of the branch alone.",
             )
+        if name.endswith("_with_indices"):
+            plain_name = name.removesuffix("_with_indices")
+            raise Refused(f"`{plain_name}` with return_indices=True has no rule.", "Take the values alone.")
         if name in _DRAWS:
             raise Refused(f"`{name}` draws random numbers.", "Draw them outside and pass them as an argument.")
         if name == "__len__":
@@ -237,7 +241,7 @@ class Reader(TorchFunctionMode):
         if name in ("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__") or (
             name.endswith("_") and not name.endswith("__")
         ):
-            return self._in_place(name, args, kwargs)
+            return self._in_place(func, name, args, kwargs)
         if kwargs.get("out") is not None:
             raise Refused(f"`{name}` writes into `out`.", "Use what it returns.")
         if name in _CREATING or (name in _DRAWING and not any(isinstance(a, Tensor) for a in args)):
@@ -342,7 +346,14 @@ class Reader(TorchFunctionMode):
                     return self.graph.make(key, node)
         return self.nodes(value)
 
-    def _in_place(self, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+    def _reshaped(self, func: Any, new: Node, args: Any, kwargs: dict[str, Any]) -> Tensor:
+        """The tensor itself with another shape, over the same memory."""
+        target: Tensor = args[0]
+        self.memory.reshape(target, new, (new.op, new.args[1:]))
+        func(*args, **kwargs)
+        return target
+
+    def _in_place(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         """The same out of place, as the new value of the memory that is written."""
         target = args[0]
         node = self._one(target)
@@ -352,6 +363,8 @@ class Reader(TorchFunctionMode):
             new = self._out_of_place(name, args, kwargs)
         if new is node:
             return target
+        if name in _RESHAPING:
+            return self._reshaped(func, new, args, kwargs)
         if new.value.shape != target.shape:
             raise Refused(f"`{name}` changes a shape in place.", "Write it out of place.")
         if new.value.dtype != target.dtype:

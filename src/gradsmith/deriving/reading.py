@@ -63,12 +63,14 @@ def read(
     pinned: bool = False,
     literal_dtypes: bool = False,
     unrolled: bool = False,
+    fixed: frozenset[str] = frozenset(),
     promoted: frozenset[tuple[int, str]] = frozenset(),
 ) -> Reading:
     """Run `fn` on copies of the example and write down what it does. Raises Refused where it cannot be derived.
 
     What is read is double. A float64 in the source is the dtype of an input, unless `literal_dtypes` says otherwise.
-    Loops stay loops, unless `unrolled` says that they are read turn by turn.
+    Loops stay loops, unless `unrolled` says that they are read turn by turn. The numbers that `fixed` names are options: what
+    is derived holds for the value that they have.
     """
     function = plain_function(fn)
     signature = inspect.signature(function)
@@ -95,7 +97,7 @@ def read(
             continue
         if kind in (kind.VAR_POSITIONAL, kind.VAR_KEYWORD):
             raise Refused(f"forward takes `*{name}`.", "Name its arguments.")
-        values[name] = _argument(graph, reader, name, value, wanted, inputs, options)
+        values[name] = _argument(graph, reader, name, value, wanted, inputs, options, fixed)
     rebuilt: Any = rebuilt_for(function, graph, Loops(reader, unrolled=unrolled))
     ctx = Context()
     setup = functools.partial(_set_up, function, ctx, tuple(values.values()))
@@ -103,7 +105,7 @@ def read(
         outputs, single = _run(reader, rebuilt, values if context is None else {context: ctx, **values}, setup)
     except Promoted as found:
         again = {"trusting": trusting, "pinned": pinned, "literal_dtypes": literal_dtypes, "unrolled": unrolled}
-        return read(fn, args, kwargs, **again, promoted=promoted | {found.where})
+        return read(fn, args, kwargs, **again, fixed=fixed, promoted=promoted | {found.where})
     if not any(out.needs_grad for out in outputs):
         raise Refused("no output depends on an input that requires grad.", "Set requires_grad on the example inputs.")
     kept = Kept(
@@ -193,7 +195,14 @@ def _words(name: str) -> list[str]:
 
 
 def _argument(
-    graph: Graph, reader: Reader, name: str, value: Any, wanted: bool, inputs: dict[str, Node], options: dict[str, Any]
+    graph: Graph,
+    reader: Reader,
+    name: str,
+    value: Any,
+    wanted: bool,
+    inputs: dict[str, Node],
+    options: dict[str, Any],
+    fixed: frozenset[str],
 ) -> Any:
     if isinstance(value, Tensor):
         if value.is_complex():
@@ -205,7 +214,7 @@ def _argument(
         node.name = name
         inputs[name] = node
         return reader.register(copy.detach(), node)
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and name not in fixed:
         node = graph.leaf("input", (name,), value)
         node.name = name
         inputs[name] = node

@@ -72,13 +72,16 @@ def _plan(needed: set[Node], outputs: list[Node], *, twice: bool, fast: bool) ->
     operands: dict[Node, list[Node]] = {}
     given: list[Node] = []
     todo = list(needed)
+    inputs = _memory_of_inputs(needed)
     while todo:
         node = todo.pop()
         if node in cost:
             continue
         cost[node] = node.nbytes * 16 + (2 if node.op == "input" else 3 if node in outputs else 4)
         allowed = (
-            node.op in ("input", *(("kept",) if not twice else ())) or node in outputs or (not twice and node.is_tensor)
+            node.op in ("input", *(("kept",) if not twice else ()))
+            or node in outputs
+            or (not twice and node.is_tensor and _memory(node) not in inputs)
         )
         if not allowed:
             cost[node] = _NEVER
@@ -99,6 +102,18 @@ def _plan(needed: set[Node], outputs: list[Node], *, twice: bool, fast: bool) ->
             todo += operands[node]
     order = lambda nodes: tuple(sorted(nodes, key=lambda n: n.serial))  # noqa: E731
     return Plan(order(saved), order(again), twice)
+
+
+def _memory_of_inputs(needed: set[Node]) -> set[int]:
+    """Where the inputs lie. A view of one cannot be an output that has no gradient (torch 2.13 leaves its requires_grad
+    on), and keeping it keeps the whole input alive."""
+    graph = next(iter(needed)).graph if needed else None
+    leaves = [n for n in graph.pool.values() if n.op == "input" and n.is_tensor] if graph is not None else []
+    return {_memory(n) for n in leaves} - {0}
+
+
+def _memory(node: Node) -> int:
+    return int(node.value.untyped_storage().data_ptr()) if node.is_tensor else 0
 
 
 def _kept(node: Node, inner: list[Node], *, twice: bool, fast: bool) -> bool:

@@ -117,7 +117,7 @@ def _pairs(node: Node, operation: Operation | None, g: Node) -> Iterator[tuple[A
         if rule is None:
             raise Refused(f"`{operation.name}` has no derivative rule for its argument {param}.")
         if rule.startswith("@"):
-            yield from structured.RULES[rule[1:]](node, g)
+            yield from (pair for pair in structured.RULES[rule[1:]](node, g) if pair[0] is argument)
         else:
             yield argument, eval(compiled(rule), scope)  # a line of our own table
 

@@ -83,7 +83,8 @@ class Operation:
         if self.name == "einsum":
             return torch.einsum(args[0], *args[1])
         given = {p: a for p, a in zip(self.params, args) if p not in self.defaults or not _same(a, self.defaults[p])}
-        positional = [given.pop(p) for p in self.params if p in given and p not in self.defaults]
+        plain = [p for p in self.params if p in given and p not in self.defaults and p not in self.keyword]
+        positional = [given.pop(p) for p in plain]
         if self.style == "method":
             return getattr(positional[0], self.name)(*positional[1:], **given)
         module = {"torch": torch, "F": F, "torch.linalg": torch.linalg, "torch.special": torch.special}[self.style]

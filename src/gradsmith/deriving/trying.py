@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -35,6 +36,22 @@ def variations(example: Arguments) -> Iterator[tuple[str, Arguments]]:
             "every tensor with one dimension more",
             {**example, **{n: t[None].repeat(2, *[1] * t.ndim) for n, t in tensors.items()}},
         )
+        if all(t.ndim for t in tensors.values()):
+            yield (
+                "every tensor with one dimension fewer",
+                {**example, **{n: t.select(0, 0).clone() for n, t in tensors.items()}},
+            )
+
+
+def other_numbers(example: Arguments, names: Iterable[str]) -> Iterator[tuple[str, Arguments]]:
+    """The example with one number at a time changed: another dimension, order or count, another size and sign."""
+    for name in names:
+        value = example[name]
+        others: set[float] = {0, 1, -1, 2, 3, value + 1, value - 1, -value}
+        if isinstance(value, float):
+            others = {0.0, 1.0, -value, 2.5 * value, 0.3 * value, value + 1.0}
+        for other in sorted(others - {value}):
+            yield name, {**example, name: other}
 
 
 def _resized(t: Tensor, old: int, new: int) -> Tensor:
@@ -58,6 +75,14 @@ def compared(
     fn: Callable[..., Any], derived: Callable[..., Any], example: Arguments, wanted: set[str], rtol: float = 1e-6
 ) -> str:
     """ "same", "wrong", "raises", "refuses" where the derived forward tests and raises itself, or "not judged"."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of sizes and values that we have made up
+        return _compared(fn, derived, example, wanted, rtol)
+
+
+def _compared(
+    fn: Callable[..., Any], derived: Callable[..., Any], example: Arguments, wanted: set[str], rtol: float
+) -> str:
     seed = 3
     try:
         truth = _results(fn, example, wanted, seed)
@@ -72,6 +97,21 @@ def compared(
     if any(not bool(torch.isfinite(t).all()) for t in truth):
         return "not judged"
     return "same" if len(truth) == len(found) and all(_close(a, b, rtol) for a, b in zip(truth, found)) else "wrong"
+
+
+def without_gradient(fn: Callable[..., Any], example: Arguments, names: set[str]) -> tuple[str, ...]:
+    """Those of the inputs `names` that autograd would give a gradient to."""
+    floating = [n for n in example if n in names and example[n].is_floating_point()]
+    fresh = {
+        n: v.detach().clone().requires_grad_(n in floating) if isinstance(v, Tensor) else v for n, v in example.items()
+    }
+    try:
+        out = fn(**fresh)
+        live = [o for o in (out if isinstance(out, (tuple, list)) else [out]) if o.requires_grad]
+        grads = torch.autograd.grad([o.sum() for o in live], [fresh[n] for n in floating], allow_unused=True)
+    except Exception:  # of the user's forward, with gradients that it did not expect: then it has none here
+        return ()
+    return tuple(n for n, g in zip(floating, grads) if g is not None)
 
 
 def _is_own(error: BaseException) -> bool:

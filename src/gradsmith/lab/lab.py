@@ -149,7 +149,8 @@ class Lab:
         """
         sizes = [float(g.abs().max()) for g in gradients if g is not None and g.numel()]
         v = max((float(v.abs().max()) for v in self.baseline.v.values() if v.numel()), default=0.0)
-        outputs = [out.detach() for out in self.baseline.run.outputs if out.numel()]
+        numbers = [out for out in self.baseline.run.outputs if out.dtype != torch.bool]
+        outputs = [out.detach() for out in numbers if out.numel()]
         steepness = max((float(widened(out).abs().max()) for out in outputs), default=0.0) / typical_size(leaf.tensor)
         still = all(pair.flat for pair in self.gradient.pairs if pair.leaf.position == leaf.position)
         few_digits = 2**12 * torch.finfo(leaf.tensor.dtype).eps * v * steepness

@@ -103,12 +103,18 @@ def _filled(template: str, node: ast.For, loop: str, names: list[str]) -> ast.st
     whole = ast.If(test=ast.Constant(True), body=[begin, branch], orelse=[])
     for part in ast.walk(whole):
         if isinstance(part, (ast.stmt, ast.expr)) and (not hasattr(part, "lineno") or part.lineno < node.lineno):
-            ast.copy_location(part, node)
+            _placed(part, node)
     for part in (begin, branch, *enter, bind, leaving, *leave, plain):
         for inner in ast.walk(part) if part not in (branch, plain) else [part]:
             if isinstance(inner, (ast.stmt, ast.expr)) and inner is not node.iter:
-                ast.copy_location(inner, node)
+                _placed(inner, node)
     return whole
+
+
+def _placed(part: ast.stmt | ast.expr, node: ast.For) -> None:
+    """In the first line of the loop alone: Python puts an attribute into the last line of what it belongs to."""
+    part.lineno = part.end_lineno = node.lineno
+    part.col_offset = part.end_col_offset = node.col_offset
 
 
 def _given(loop: str, which: str, name: str) -> ast.stmt:

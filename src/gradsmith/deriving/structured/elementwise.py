@@ -18,11 +18,15 @@ def pow_(y: Node, g: Any) -> Pairs:
             yield a, 2 * g * a
         elif is_number(b):
             yield a, b * g * a ** (b - 1)
+        elif b.is_tensor:
+            yield a, (g * b * a ** (b - 1)).masked_fill(y.graph.make("eq", b, 0), 0)
         else:
             yield a, g * b * a ** (b - 1)
     if isinstance(b, Node) and b.is_tensor:
-        log = a.log() if isinstance(a, Node) and a.is_tensor else y.graph.make("python", "math.log", a)
-        yield b, g * y * log
+        base = isinstance(a, Node) and a.is_tensor
+        log = a.log() if base else y.graph.make("python", "math.log", a)
+        still = y.graph.make("eq", a, 0) & (b >= 0) if base else None  # 0 ** b is 0 on both sides of b
+        yield b, g * y * log if still is None else (g * y * log).masked_fill(still, 0)
 
 
 @rule

@@ -108,6 +108,21 @@ def solve(y: Node, g: Any) -> Pairs:
 
 
 @rule
+def solve_triangular(y: Node, g: Any) -> Pairs:
+    """`a` is read on one side of its diagonal only, so only that side has a gradient."""
+    a, b, upper, left, unitriangular = y.args
+    if len(b.dims) != len(a.dims):
+        yield from vjp(y, g)
+        return
+    options = {"upper": not upper, "left": left, "unitriangular": unitriangular}
+    grad_b = y.graph.call("solve_triangular", (a.mT, g), options)
+    yield b, grad_b
+    whole = -(grad_b @ y.mT) if left else -(y.mT @ grad_b)
+    shift = (1 if upper else -1) if unitriangular else 0
+    yield a, y.graph.call("triu" if upper else "tril", (whole, shift), {})
+
+
+@rule
 def cholesky(y: Node, g: Any) -> Pairs:
     graph = y.graph
     phi = graph.call("tril", (y.mT @ g,), {})

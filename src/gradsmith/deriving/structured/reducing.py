@@ -54,7 +54,9 @@ def var(y: Node, g: Any) -> Pairs:
 def std(y: Node, g: Any) -> Pairs:
     x, dim, correction, _ = y.args
     middle = y.graph.make("mean", x, dim, dim is not None)
-    yield x, unreduced(y, g) * (x - middle) / (unreduced(y, y) * (count(y) - correction if correction else count(y)))
+    spread = unreduced(y, y)
+    found = unreduced(y, g) * (x - middle) / (spread * (count(y) - correction if correction else count(y)))
+    yield x, found.masked_fill(y.graph.make("eq", spread, 0), 0)
 
 
 @rule
@@ -65,11 +67,7 @@ def nansum(y: Node, g: Any) -> Pairs:
 
 @rule
 def prod(y: Node, g: Any) -> Pairs:
-    x = y.args[0]
-    if bool((x.value == 0).any()):
-        yield from vjp(y, g)
-        return
-    yield x, unreduced(y, g) * unreduced(y, y) / x
+    yield from vjp(y, g)  # `g * y / x` is shorter, and NaN where one factor is 0
 
 
 @rule
@@ -113,11 +111,7 @@ def roll(y: Node, g: Any) -> Pairs:
 
 @rule
 def cumprod(y: Node, g: Any) -> Pairs:
-    x, dim = y.args
-    if bool((x.value == 0).any()):
-        yield from vjp(y, g)
-        return
-    yield x, (g * y).flip(dim).cumsum(dim).flip(dim) / x
+    yield from vjp(y, g)  # a formula that divides by x is NaN where one factor is 0
 
 
 @rule
