@@ -11,7 +11,7 @@ import gradsmith as gs
 from gradsmith.catalog import rules
 from gradsmith.explaining.entries import HEADINGS, Entry, entries
 
-from .texts import IN_OTHER_WORDS, NONE, SECOND
+from .texts import IN_OTHER_WORDS, NONE, SECOND, THIRD
 
 ENTRIES = pytest.mark.parametrize("entry", entries().values(), ids=lambda entry: entry.name)
 
@@ -53,7 +53,7 @@ def test_there_are_at_least_35() -> None:
     assert len(entries()) >= 35
 
 
-@pytest.mark.parametrize(("name", "text"), [*IN_OTHER_WORDS, *SECOND], ids=lambda value: value[:40])
+@pytest.mark.parametrize(("name", "text"), [*IN_OTHER_WORDS, *SECOND, *THIRD], ids=lambda value: value[:40])
 def test_cut_off_or_in_other_words_it_is_recognised(name: str, text: str) -> None:
     assert gs.explain(text).name == name
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 WORDINGS = (
     "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that your module has parameters that were not used in producing loss",
+    "You can enable unused parameter detection by passing the keyword argument `find_unused_parameters=True` to `torch.nn.parallel.DistributedDataParallel`",
 )
 RULES = ("GS213", "GS612")
 BAD = """
