@@ -61,6 +61,7 @@ class Card:
     package: str
     place: str = ""
     verdict: str = ""
+    unjudged: str = "not run"  # what is said where there is no verdict
     gradient: str = ""
     inputs_from: str = ""
     inputs: str = ""
@@ -183,6 +184,7 @@ def profile_card(profile: Mapping[str, Any], number: int) -> Card:
     return Card(
         key=key,
         name=subject["name"],
+        unjudged="profiled",
         package=_package(subject["path"] or ""),
         place=f"{shown_path(subject['path'])}:{subject['line']}" if subject["path"] else "",
         inputs_from=subject["inputs_from"],
@@ -213,7 +215,7 @@ def _by_line(profile: Mapping[str, Any], key: str) -> Table:
         [name, f"{use['share']:.0%}", duration(use["forward_s"] + use["backward_s"])] for name, use in zip(names, uses)
     ]
     chart = (
-        charts.bars([(name, use["share"]) for name, use in zip(names, uses)], "share of the time", f"{key}l")
+        charts.bars([(name, 100 * use["share"]) for name, use in zip(names, uses)], "share of the time, %", f"{key}l")
         if uses
         else ""
     )
@@ -240,8 +242,12 @@ def _saved(profile: Mapping[str, Any], key: str) -> Table:
         :_LINES
     ]
     rows = [[name, size(total), plural(len(owners[name]), "tensor")] for name, total in totals]
+    most = max((total for _, total in totals), default=0)
+    unit, divisor = next(
+        (u, d) for u, d in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1)) if most >= d or d == 1
+    )
     chart = (
-        charts.bars([(name, total / 2**20) for name, total in totals], "MiB saved for backward", f"{key}m")
+        charts.bars([(name, total / divisor) for name, total in totals], f"{unit} saved for backward", f"{key}m")
         if totals
         else ""
     )

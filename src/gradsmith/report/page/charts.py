@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 import re
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
@@ -19,6 +20,7 @@ _LABEL = 48
 _CELLS = ("#9aa7b5", _FILL, "#d8433b")  # an element, one that was touched, one that is none
 _WIDEST, _WRAPPED = 48, 32  # a row of the tensor as it is; elements in a row where that is longer, or there are no rows
 _MOST = 2048
+_GROWTHS, _NAMED = 8, 3  # lines in a plot of growth, and names at each
 
 
 def gradient_error(gradients: Mapping[str, Any], key: str) -> str:
@@ -137,22 +139,28 @@ def bars(values: Sequence[tuple[str, float]], axis: str, key: str) -> str:
 
 
 def growth(exponents: Sequence[tuple[str, str, float]], key: str) -> str:
-    """How each quantity grows when one dimension is multiplied: n to the power of its exponent."""
+    """How much of each quantity there is when one dimension is multiplied; what grows alike shares a line."""
+    alike: dict[float, list[str]] = {}
+    for dimension, name, exponent in exponents:
+        alike.setdefault(round(exponent, 1) + 0.0, []).append(f"{name} with {dimension}")
+    lines = sorted(alike.items(), reverse=True)[:_GROWTHS]
 
     def draw(figure: Any) -> None:
         axes = figure.subplots()
         factors = [1, 2, 4, 8]
-        for dimension, name, exponent in exponents:
-            axes.plot(factors, [f**exponent for f in factors], marker="o", markersize=3, label=f"{name}, {dimension}")
+        for exponent, names in lines:
+            more = f", and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            label = f"n^{exponent:.1f}: {', '.join(names[:_NAMED])}{more}"
+            axes.plot(factors, [f**exponent for f in factors], marker="o", markersize=3, label=label)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=2)
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter("{x:g}")  # plain numbers: powers would be written as formulas
         axes.set_xlabel("times the size", fontsize=8)
         axes.set_ylabel("times as much", fontsize=8)
-        axes.legend(fontsize=7, framealpha=0, labelcolor=_INK, loc="upper left", bbox_to_anchor=(1, 1))
+        axes.legend(fontsize=7, framealpha=0, labelcolor=_INK, loc="lower left", bbox_to_anchor=(0, 1))
 
-    return _svg(draw, (8.0, 2.6), "Growth: how much each quantity grows with the size", key)
+    return _svg(draw, (8.0, 2.4 + 0.17 * len(lines)), "Growth: how much each quantity grows with the size", key)
 
 
 def _svg(draw: Callable[[Any], None], inches: tuple[float, float], label: str, key: str) -> str:
@@ -167,7 +175,8 @@ def _svg(draw: Callable[[Any], None], inches: tuple[float, float], label: str, k
     # Letters stay letters; what users wrote is never read as a formula; the same report is the same file.
     how = {**ink, "svg.fonttype": "none", "text.parse_math": False, "svg.hashsalt": key, "font.family": "sans-serif"}
     stream = io.StringIO()
-    with rc_context(how):
+    with rc_context(how), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a label that does not fit says nothing to who reads the terminal
         figure = Figure(figsize=inches, layout="constrained")
         draw(figure)
         figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
