@@ -141,15 +141,9 @@ def _render(report: Report, format: str | None, path: str) -> str:
 
 
 def _in_notebook(report: Report) -> str:
-    from gradsmith.findings import GradsmithError
-    from gradsmith.report.html_format import in_notebook, render
+    from gradsmith.report.in_notebook import report_html
 
-    try:
-        return in_notebook(render(report))
-    except GradsmithError:  # without Jinja2: the text
-        import html
-
-        return f"<pre>{html.escape(str(report))}</pre>"
+    return report_html(report)
 
 
 showing.render = _render
@@ -162,12 +156,12 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(shell: Any) -> None:
     """`%load_ext gradsmith`."""
-    from gradsmith.explaining import notebook
+    from gradsmith import ipython_extension
 
-    notebook.load(shell)
+    ipython_extension.load(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    from gradsmith.explaining import notebook
+    from gradsmith import ipython_extension
 
-    notebook.unload(shell)
+    ipython_extension.unload(shell)

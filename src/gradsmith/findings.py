@@ -100,6 +100,11 @@ class Finding:
         out["fingerprint"] = self.fingerprint
         return out
 
+    def __repr__(self) -> str:
+        """Short: lists of findings are looked at, and never evaluated."""
+        at = f" at line {self.line}" if self.line is not None else ""
+        return f"<{self.severity or 'finding'} {self.rule}{at}: {self.message}>"
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -119,6 +124,9 @@ class Subject:
     explored: Mapping[str, Any] = field(default_factory=dict)  # how many other examples were right, by kind of step
     coverage: Mapping[str, Any] = field(default_factory=dict)  # which lines ran, which sides of conditions were taken
     known: bool = False  # it stands no worse than in the project's baseline
+
+    def __repr__(self) -> str:
+        return f"<Subject {self.name}: {self.verdict}{f' ({self.reason})' if self.reason else ''}>"
 
     def to_dict(self) -> dict[str, Any]:
         return {f.name: jsonable(getattr(self, f.name)) for f in fields(self)}
@@ -225,6 +233,10 @@ class Report:
 
     def __str__(self) -> str:
         return showing.render(self, "full", "")
+
+    def __repr__(self) -> str:
+        """One line, which a failing assertion can show; `print(report)` has it all."""
+        return f"<Report: {self.closing_line()}>"
 
     def _repr_html_(self) -> str:
         return showing.in_notebook(self)

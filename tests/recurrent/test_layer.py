@@ -123,7 +123,7 @@ def test_a_plan_says_what_was_decided() -> None:
     assert shown.backend == "c"
     for word in ("hoisted", "looped", "saved", "recomputed", "deferred", "checked"):
         assert word in str(shown)
-    assert repr(shown) == str(shown)
+    assert repr(shown) == "<Plan: c (compiled C loops)>" and "hoisted" in shown._repr_html_()
 
 
 @pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bidirectional": True}, {"checkpoint_every": 2}])

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from gradsmith import catalog
+from gradsmith.cells import cell_number
 from gradsmith.checking import surroundings, verdict
 from gradsmith.checking.accepting import accepted_for, unmatched
 from gradsmith.checking.elsewhere.solvers import with_more_iterations
@@ -28,7 +29,6 @@ from gradsmith.lab.process.eager import uncompiled
 from gradsmith.lab.process.state import preserved
 from gradsmith.lab.run import Spent, out_of_time
 from gradsmith.lab.subject.binding import Example, bound, unusable
-from gradsmith.lab.subject.cells import cell_number
 from gradsmith.lab.subject.code import as_code
 from gradsmith.lab.subject.foreign import interpreter_cell, needs_interpreter
 from gradsmith.lab.subject.holders import modules_held

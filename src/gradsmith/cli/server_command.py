@@ -12,7 +12,7 @@ def command(stdio: bool, debug: bool) -> None:
     """Serve an editor: findings while you type, quick fixes, and checks at the press of a button.
 
     Speaks the Language Server Protocol on standard input and output. Nothing that you type is executed; a check runs the saved
-    file, in a process of its own. docs/howto/editors.md says how to set up VS Code, Neovim and Emacs.
+    file, in a process of its own. docs/editor.md says how to set up VS Code, Neovim and Emacs.
     """
     from gradsmith.server.main import serve
 

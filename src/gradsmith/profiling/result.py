@@ -10,8 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from gradsmith.cells import cell_number
 from gradsmith.checking.verdict import measured
-from gradsmith.findings import Finding, InputsFrom, Report, Severity, jsonable
+from gradsmith.findings import Finding, InputsFrom, Report, Severity, jsonable, plural
 from gradsmith.profiling.attribution import LineUse, OpUse, floor_seconds, kernel_seconds
 from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.clock import Ratio, Spread
@@ -249,8 +250,11 @@ class Profile:
         )
 
     def place(self, site: Site | None) -> str:
-        """`my_ops.py:41`, for messages."""
-        return f"{Path(site.path).name}:{site.line}" if site is not None else self.name
+        """`my_ops.py:41`, or `cell 3, line 8`, for messages."""
+        if site is None:
+            return self.name
+        cell = cell_number(site.path)
+        return f"cell {cell}, line {site.line}" if cell is not None else f"{Path(site.path).name}:{site.line}"
 
     def at_loop(self, loop: LoopSpan, site: Site, message: str, **details: Any) -> Finding:
         """A finding on the line where a loop begins."""
@@ -329,10 +333,20 @@ class Profile:
 
         return render(self.to_dict())
 
-    def _repr_html_(self) -> str:
-        import html
+    def __repr__(self) -> str:
+        from gradsmith.report.profile_table import duration
 
-        return f"<pre>{html.escape(str(self))}</pre>"
+        times = f"forward {duration(self.forward.median)}, backward {duration(self.backward.median)}"
+        return f"<Profile of {self.name}: {times}, {plural(len(self.findings), 'finding')}>"
+
+    def _repr_html_(self) -> str:
+        from gradsmith.report.in_notebook import profile_html
+
+        return profile_html(jsonable(self.to_dict()), str(self))
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What IPython's prompt shows."""
+        printer.text(str(self))
 
 
 def _predicted(gain: float) -> dict[str, Any]:

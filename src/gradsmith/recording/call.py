@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from gradsmith.cells import cell_number
 from gradsmith.inputs.scaling import FULL, scaled
 from gradsmith.lab.process import torch_says
-from gradsmith.lab.subject.cells import cell_number
 
 KEPT_CALLS = 3  # of each signature; later ones are only counted
 _SMALL = 1 << 14  # elements; of larger calls only the first is kept

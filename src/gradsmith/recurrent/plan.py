@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import fx
@@ -48,19 +49,41 @@ class Plan:
         lines = [f"backend: {self.backend} ({_RUNGS[self.backend]})"]
         lines += [f"  not {reason}" for reason in self.reasons]
         if self.parts is not None:
-            lines += _stages(self.parts)
+            lines += [f"{stage + ':':<11} {what}" for stage, what in _stages(self.parts)]
         lines += self.notes
         if self.checked:
-            sizes = ", ".join(map(str, sorted(self.checked)))
-            lines.append(f"checked: y, state and every gradient against a float64 loop at batch {sizes}, T = 2 and 5")
+            lines.append(f"checked: {self._held_against()}")
         if self.seconds:
-            lines.append(f"planned in {self.seconds:.2f} s{' (found on disk)' if self.from_disk else ''}")
+            lines.append(f"planned in {self._took()}")
         return "\n".join(lines)
 
-    __repr__ = __str__
+    def _held_against(self) -> str:
+        sizes = ", ".join(map(str, sorted(self.checked)))
+        return f"y, state and every gradient against a float64 loop at batch {sizes}, T = 2 and 5"
+
+    def _took(self) -> str:
+        return f"{self.seconds:.2f} s{' (found on disk)' if self.from_disk else ''}"
+
+    def __repr__(self) -> str:
+        return f"<Plan: {self.backend} ({_RUNGS[self.backend]})>"
+
+    def _repr_html_(self) -> str:
+        from gradsmith.report.in_notebook import plan_html
+
+        rows = [("backend", f"{self.backend}: {_RUNGS[self.backend]}")]
+        rows += [("not", reason) for reason in self.reasons]
+        rows += _stages(self.parts) if self.parts is not None else []
+        rows += [("note", note) for note in self.notes]
+        rows += [("checked", self._held_against())] if self.checked else []
+        rows += [("planned in", self._took())] if self.seconds else []
+        return plan_html(rows)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What IPython's prompt shows."""
+        printer.text(str(self))
 
 
-def _stages(parts: Split) -> list[str]:
+def _stages(parts: Split) -> list[tuple[str, str]]:
     joint = parts.joint
     kept = [f"{_bytes_per_step(n, joint.rows)} {n.name}" for n in parts.saved]
     states = [f"{_bytes_per_step(n, joint.rows)} {n.name} (state)" for n in joint.state if n in parts.kept_states]
@@ -68,12 +91,12 @@ def _stages(parts: Split) -> list[str]:
         f"; y is not kept: {', '.join(n.name for n in parts.late)} (state) follows from the rest" if parts.late else ""
     )
     return [
-        f"once:       {_summary(parts.once)}",
-        f"hoisted:    {_summary(parts.hoisted)}",
-        f"looped:     forward {_summary(parts.forward)}; backward {_summary(parts.backward)}",
-        f"saved:      {', '.join(states + kept) or 'nothing'} (bytes per row and step)",
-        f"recomputed: {_summary(parts.recomputed)}{late}",
-        f"deferred:   {_summary(parts.after)}; summed in the loop: {_summary(parts.sums)}",
+        ("once", _summary(parts.once)),
+        ("hoisted", _summary(parts.hoisted)),
+        ("looped", f"forward {_summary(parts.forward)}; backward {_summary(parts.backward)}"),
+        ("saved", f"{', '.join(states + kept) or 'nothing'} (bytes per row and step)"),
+        ("recomputed", f"{_summary(parts.recomputed)}{late}"),
+        ("deferred", f"{_summary(parts.after)}; summed in the loop: {_summary(parts.sums)}"),
     ]
 
 

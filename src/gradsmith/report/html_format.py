@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,14 +29,6 @@ def render_profiles(profiles: Sequence[Mapping[str, Any]]) -> str:
     return _page(cards, f"{len(cards)} profiled", [], [])
 
 
-def in_notebook(page: str) -> str:
-    """A page inside a notebook: a frame of its own, so that neither disturbs the other."""
-    return (
-        f'<iframe srcdoc="{html.escape(page)}" title="gradsmith report" sandbox="allow-scripts" '
-        'style="width:100%;height:32em;border:1px solid #8888"></iframe>'
-    )
-
-
 def _code(text: str) -> Any:
     """A sentence whose `parts between backticks` are shown as code; a lone backtick stays what it is."""
     from markupsafe import Markup, escape
@@ -51,22 +42,9 @@ def _code(text: str) -> Any:
 
 
 def _page(cards: Sequence[Card], closing: str, notes: Sequence[str], skipped: Sequence[tuple[str, str]]) -> str:
-    try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    except ModuleNotFoundError:
-        raise GradsmithError(MISSING) from None
-    loader = FileSystemLoader(f"{FOLDER}/report/page")
-    made = Environment(
-        autoescape=True,
-        loader=loader,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    made.filters["code"] = _code
     findings = [finding for card in cards for finding in card.findings]
-    text: str = made.get_template("page.html.j2").render(
+    return filled(
+        "page.html.j2",
         cards=cards,
         closing=closing,
         notes=notes,
@@ -81,4 +59,22 @@ def _page(cards: Sequence[Card], closing: str, notes: Sequence[str], skipped: Se
         marks=_MARKS,
         signs=_SIGNS,
     )
+
+
+def filled(template: str, **values: Any) -> str:
+    """A template with its values, of which all are escaped."""
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    except ModuleNotFoundError:
+        raise GradsmithError(MISSING) from None
+    made = Environment(
+        autoescape=True,
+        loader=FileSystemLoader(f"{FOLDER}/report/page"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters["code"] = _code
+    text: str = made.get_template(template).render(**values)
     return text

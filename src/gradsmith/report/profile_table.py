@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from gradsmith.report.escaping import escaped_in, without_commands
 from gradsmith.report.layout import PLAIN, cut, wrapped
-from gradsmith.report.place import shown_path
+from gradsmith.report.place import brief, spot
 from gradsmith.report.style import Style
 
 _BAR = 20
@@ -74,7 +73,7 @@ def bar(share: float) -> str:
 
 def _head(profile: Mapping[str, Any], style: Style, width: int) -> str:
     subject, seconds, limits = profile["subject"], profile["seconds"], profile["limits"]
-    place = f"  {shown_path(subject['path'])}:{subject['line']}" if subject["path"] else ""
+    place = f"  {spot(subject['path'], subject['line'])}" if subject["path"] else ""
     rows = [f"{style.bold(subject['name'])}{style.dim(place)}"]
     rows += wrapped(
         f"{subject['inputs_from']:>9}  {subject['inputs']}", width, first=f"  {'inputs':<9} ", indent=" " * 23
@@ -111,7 +110,7 @@ def _findings(profile: Mapping[str, Any], style: Style, width: int) -> str:
         lines = wrapped(f"{f['severity']}[{f['code']} {f['rule']}] {f['message']}", width, indent="    ")
         rows += [style.paint(f["severity"], _MARK[f["severity"]]) + lines[0].removeprefix(f["severity"]), *lines[1:]]
         if f["path"] and f["line"]:
-            rows.append(f"  {style.dim('-->')} {shown_path(f['path'])}:{f['line']}  {style.dim(f['snippet'].strip())}")
+            rows.append(f"  {style.dim('-->')} {spot(f['path'], f['line'])}  {style.dim(f['snippet'].strip())}")
         if f["advice"]:
             gain = "" if too_busy(profile) else _expected(f["evidence"])
             rows += _labelled("help:", f"{f['advice']}{gain}", style.paint("help:", "green"), width)
@@ -139,9 +138,11 @@ def _expected(evidence: Mapping[str, Any]) -> str:
 def _by_line(profile: Mapping[str, Any], style: Style, width: int) -> str:
     busy = too_busy(profile)
     rows = []
-    for use in profile["by_line"][:_LINES]:
+    shown = profile["by_line"][:_LINES]
+    wide = max((len(brief(use["path"], use["line"])) for use in shown), default=0)
+    for use in shown:
         time = "" if busy else f"{duration(use['forward_s'] + use['backward_s']):>8}  "
-        head = f"  {bar(use['share'])} {use['share']:>4.0%}  {Path(use['path']).name}:{use['line']:<5} {time}"
+        head = f"  {bar(use['share'])} {use['share']:>4.0%}  {brief(use['path'], use['line']):<{wide}} {time}"
         rows.append(head + cut(use["text"], max(8, min(60, width - len(head))))[0])
     return "\n".join([style.bold("where the time goes, by line (with its part of backward)"), *rows]) if rows else ""
 
@@ -162,7 +163,7 @@ def _memory(profile: Mapping[str, Any], style: Style) -> str:
     counts: dict[str, int] = {}
     for s in profile["memory"]["saved"]:
         name = f" ctx.{s['attribute']}" if s["attribute"] else ""
-        place = f" at {Path(s['site']).name}" if s["site"] else ""
+        place = f" at {_site(s['site'])}" if s["site"] else ""
         key = f"{s['role']} {tuple(s['shape'])} {s['dtype']}, {s['how']}{name}{place}"
         groups.setdefault(key, {})[s["storage"]] = s["storage_bytes"]
         counts[key] = counts.get(key, 0) + 1
@@ -176,6 +177,11 @@ def _memory(profile: Mapping[str, Any], style: Style) -> str:
         return ""
     more = [f"  ... and {len(ordered) - _SAVED} more"] if len(ordered) > _SAVED else []
     return "\n".join([style.bold("saved for backward"), *rows, *more])
+
+
+def _site(told: str) -> str:
+    path, _, line = told.rpartition(":")
+    return brief(path, int(line))
 
 
 def _growth(profile: Mapping[str, Any], style: Style) -> str:

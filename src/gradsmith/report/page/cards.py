@@ -12,8 +12,8 @@ from gradsmith.report.explored import below, right_where
 from gradsmith.report.page import charts
 from gradsmith.report.page.covered import Covered, covered
 from gradsmith.report.page.source import Line, diff_of, excerpt_of
-from gradsmith.report.place import place, shown_path
-from gradsmith.report.profile_table import duration, size
+from gradsmith.report.place import brief, shown_path, spot
+from gradsmith.report.profile_table import duration, size, too_busy
 
 _LINES = 12  # bars of a profile
 _ORDER = ("refuted", "unverified", "", "verified", "skipped")  # what asks for something comes first
@@ -86,19 +86,22 @@ class Card:
         return any(state != "not tried" for state in self.outcomes.values())
 
 
-def cards_of(report: Report) -> list[Card]:
-    """A card per subject with its findings, then a card per function that has findings and is not a subject."""
+def cards_of(report: Report, prefix: str = "") -> list[Card]:
+    """A card per subject with its findings, then a card per function that has findings and is not a subject.
+
+    `prefix` keeps apart what several reports draw into one document: a notebook.
+    """
     left = list(report.findings)
     cards: list[Card] = []
     for subject in sorted(report.subjects, key=lambda s: _ORDER.index(s.verdict)):
         own = sorted((f for f in left if _is_of(f, subject)), key=lambda f: RANK[f.severity or "info"])
         left = [f for f in left if f not in own]
-        cards.append(_subject_card(subject, own, len(cards)))
+        cards.append(_subject_card(subject, own, f"{prefix}s{len(cards)}"))
     groups: dict[tuple[str, str], list[Finding]] = {}
     for finding in left:
         groups.setdefault((finding.path or "", finding.function or ""), []).append(finding)
     for (path, function), own in groups.items():
-        name, key = function or shown_path(path) or "the report", f"s{len(cards)}"
+        name, key = function or shown_path(path) or "the report", f"{prefix}s{len(cards)}"
         shown = [_shown(f, f"{key}f{i}") for i, f in enumerate(own)]
         cards.append(Card(key, name, _package(path), shown_path(path) if path else "", findings=shown))
     return cards
@@ -110,14 +113,13 @@ def _is_of(finding: Finding, subject: Subject) -> bool:
     return finding.function in names and len(here) <= 1
 
 
-def _subject_card(subject: Subject, findings: list[Finding], number: int) -> Card:
-    key = f"s{number}"
+def _subject_card(subject: Subject, findings: list[Finding], key: str) -> Card:
     steps: Mapping[str, Any] = subject.explored.get("steps", {})
     return Card(
         key=key,
         name=subject.name,
         package=_package(subject.path or ""),
-        place=f"{shown_path(subject.path)}:{subject.line or 1}" if subject.path else "",
+        place=spot(subject.path, subject.line or 1) if subject.path else "",
         verdict=subject.verdict,
         gradient=subject.gradient if subject.gradient != "exact" else "",
         inputs_from=subject.inputs_from,
@@ -156,7 +158,7 @@ def _shown(finding: Finding, key: str) -> ShownFinding:
         message=finding.message,
         advice=finding.advice or "",
         blame="" if finding.blame == "user" else finding.blame,
-        place=place(finding) if finding.path else "",
+        place=spot(finding.path, finding.line, finding.cell) if finding.path else "",
         excerpt=excerpt_of(finding),
         diff=diff_of(finding),
         chart=_chart(finding, key),
@@ -177,27 +179,30 @@ def _chart(finding: Finding, key: str) -> str:
     return ""
 
 
-def profile_card(profile: Mapping[str, Any], number: int) -> Card:
-    """A profile: where the time goes, how it grows, and who keeps the memory."""
+def profile_card(profile: Mapping[str, Any], number: int, *, drawn: bool = True) -> Card:
+    """A profile: where the time goes, how it grows, and who keeps the memory; as charts, too, where they are `drawn`."""
     key, subject = f"p{number}", profile["subject"]
+    tables = (_by_line(profile, key, drawn), _growth(profile, key, drawn), _saved(profile, key, drawn))
     own = [Finding(**_known(f)) for f in profile["findings"]]
     return Card(
         key=key,
         name=subject["name"],
         unjudged="profiled",
         package=_package(subject["path"] or ""),
-        place=f"{shown_path(subject['path'])}:{subject['line']}" if subject["path"] else "",
+        place=spot(subject["path"], subject["line"]) if subject["path"] else "",
         inputs_from=subject["inputs_from"],
         inputs=subject["inputs"],
         notes=[_in_short(profile), *profile["notes"]],
         findings=[_shown(finding, f"{key}f{i}") for i, finding in enumerate(own)],
-        tables=[table for table in (_by_line(profile, key), _growth(profile, key), _saved(profile, key)) if table.rows],
+        tables=[table for table in tables if table.rows],
     )
 
 
 def _in_short(profile: Mapping[str, Any]) -> str:
     seconds, memory = profile["seconds"], profile["memory"]
     times = [f"{phase} {duration(seconds[phase]['median'])}" for phase in ("forward", "backward")]
+    if too_busy(profile):
+        times = [f"time not told: others had the processor for {profile['disturbed']:.0%} of it"]
     kept = f"{size(memory['saved_bytes'])} saved for backward, peak {size(memory['peak_bytes'])}"
     return f"{', '.join(times)}; {kept}"
 
@@ -208,32 +213,31 @@ def _known(data: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name not in left}
 
 
-def _by_line(profile: Mapping[str, Any], key: str) -> Table:
+def _by_line(profile: Mapping[str, Any], key: str, drawn: bool) -> Table:
     uses = profile["by_line"][:_LINES]
-    names = [f"{os.path.basename(use['path'])}:{use['line']}  {use['text'].strip()}" for use in uses]
-    rows = [
-        [name, f"{use['share']:.0%}", duration(use["forward_s"] + use["backward_s"])] for name, use in zip(names, uses)
-    ]
+    names = [f"{brief(use['path'], use['line'])}  {use['text'].strip()}" for use in uses]
+    times = [] if too_busy(profile) else [duration(use["forward_s"] + use["backward_s"]) for use in uses]
+    rows = [[name, f"{use['share']:.0%}", *times[i : i + 1]] for i, (name, use) in enumerate(zip(names, uses))]
     chart = (
         charts.bars([(name, 100 * use["share"]) for name, use in zip(names, uses)], "share of the time, %", f"{key}l")
-        if uses
+        if uses and drawn
         else ""
     )
-    return Table("Where the time goes, by line", ["line", "share", "time"], rows, chart)
+    return Table("Where the time goes, by line", ["line", "share", *(["time"] if times else [])], rows, chart)
 
 
-def _growth(profile: Mapping[str, Any], key: str) -> Table:
+def _growth(profile: Mapping[str, Any], key: str, drawn: bool) -> Table:
     exponents = [
         (g["dimension"], name.replace("_", " "), e) for g in profile["growth"] for name, e in g["exponents"].items()
     ]
     told = [(dimension, name, float(e)) for dimension, name, e in exponents if isinstance(e, (int, float))]
-    chart = charts.growth(told, f"{key}g") if told else ""
+    chart = charts.growth(told, f"{key}g") if told and drawn else ""
     return Table(
         "Growth with the size", ["dimension", "what", "grows like"], [[d, n, f"n^{e:.1f}"] for d, n, e in told], chart
     )
 
 
-def _saved(profile: Mapping[str, Any], key: str) -> Table:
+def _saved(profile: Mapping[str, Any], key: str, drawn: bool) -> Table:
     owners: dict[str, dict[int, int]] = {}
     for saved in profile["memory"]["saved"]:
         name = f" ctx.{saved['attribute']}" if saved["attribute"] else ""
@@ -248,7 +252,7 @@ def _saved(profile: Mapping[str, Any], key: str) -> Table:
     )
     chart = (
         charts.bars([(name, total / divisor) for name, total in totals], f"{unit} saved for backward", f"{key}m")
-        if totals
+        if totals and drawn
         else ""
     )
     return Table("Saved for backward, by owner", ["owner", "memory", "tensors"], rows, chart)

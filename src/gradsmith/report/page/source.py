@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from gradsmith.findings import Finding
 from gradsmith.report.escaping import PROSE, escaped
 from gradsmith.report.place import shown_path
-from gradsmith.source import edits
+from gradsmith.source import edits, notebook
 from gradsmith.source.file import FileModel
 from gradsmith.source.loaded import file_named
 
@@ -27,21 +29,22 @@ def excerpt_of(finding: Finding) -> list[Line]:
     """Lines around the one of the finding; that one alone where its file is not here any more, or has changed."""
     if finding.line is None:
         return []
-    file = _file(finding)
-    if file is None:
+    text = _text_of(finding)
+    if text is None:
         return [Line(finding.line, escaped(finding.snippet.rstrip(), PROSE), True)] if finding.snippet else []
-    last = finding.end_line or finding.line
-    first, end = max(1, finding.line - _AROUND), min(len(file.lines), last + _AROUND)
-    return [Line(n, escaped(file.lines[n - 1], "\t"), finding.line <= n <= last) for n in range(first, end + 1)]
+    lines, last = edits.split_lines(text), finding.end_line or finding.line
+    first, end = max(1, finding.line - _AROUND), min(len(lines), last + _AROUND)
+    return [Line(n, escaped(lines[n - 1], "\t"), finding.line <= n <= last) for n in range(first, end + 1)]
 
 
 def diff_of(finding: Finding) -> list[str]:
     """The repair as a unified diff, line by line; nothing where there is no machine edit."""
-    file = _file(finding)
-    if file is None or not finding.edits:
+    text = _text_of(finding)
+    if text is None or not finding.edits:
         return []
-    changed = edits.apply(file.text, finding.edits)
-    diff = edits.unified_diff(file.text, changed, shown_path(file.path))
+    changed = edits.apply(text, finding.edits)
+    name = shown_path(finding.path or "") if finding.cell is None else f"cell {finding.cell}"
+    diff = edits.unified_diff(text, changed, name)
     return [escaped(line, "\t") for line in diff.split("\n")[:-1]]
 
 
@@ -64,10 +67,31 @@ def file_at(path: str | None) -> FileModel | None:
     return _model(path, _state(path)) if path else None
 
 
-def _file(finding: Finding) -> FileModel | None:
-    """The file, where it still says what the finding saw. Notebooks have cells, and their lines are counted in them."""
-    file = file_at(finding.path) if finding.cell is None else None
-    if file is None or finding.line is None or finding.line > len(file.lines):
+@functools.lru_cache(maxsize=64)
+def _cells(path: str, state: tuple[int, int]) -> Mapping[int, str]:
+    try:
+        return notebook.sources(Path(path).read_bytes())
+    except (OSError, ValueError):
+        return {}
+
+
+def _cell(finding: Finding) -> int | None:
+    """The cell of a notebook on disk, in which the lines of a finding are counted. What runs now has a path for each cell."""
+    return finding.cell if finding.path is not None and finding.path.endswith(notebook.ENDING) else None
+
+
+def _text_of(finding: Finding) -> str | None:
+    """The file or cell, where it still says what the finding saw."""
+    path, line, cell = finding.path, finding.line, _cell(finding)
+    if path is None or line is None:
         return None
-    same = not finding.snippet or finding.snippet.split("\n")[0].strip() in file.lines[finding.line - 1]
-    return file if same else None
+    if cell is not None:
+        text = _cells(path, _state(path)).get(cell)
+    else:
+        file = file_at(path)
+        text = file.text if file is not None else None
+    lines = edits.split_lines(text) if text is not None else []
+    if line > len(lines):
+        return None
+    same = not finding.snippet or finding.snippet.split("\n")[0].strip() in lines[line - 1]
+    return text if same else None

@@ -1,4 +1,4 @@
-"""Functions defined in a notebook cell: which cell it was."""
+"""Code that was typed into a running notebook: which cell it stands in. Its path is one that IPython made up."""
 
 from __future__ import annotations
 
