@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import gradsmith as gs
+from gradsmith.findings import Report, Subject
 
 HEAD = """import torch
 
@@ -45,3 +46,23 @@ def test_three_surrogates_of_a_file_are_one_block_that_names_them_all(tmp_path: 
     )
     path.write_text(declared)
     assert not [f for f in gs.check_paths(path, level="quick").findings if f.rule == "undeclared-surrogate"]
+
+
+def test_who_waits_waits_for_a_function_of_its_own_file(tmp_path: Path) -> None:
+    """Two files with the same names: that Inner is wrong in one of them says nothing about the other."""
+    from gradsmith.checking.subjects import calls_of, wanted
+    from gradsmith.checking.verdict import waiting
+
+    source = "import torch\n\n\n" + "\n\n".join(
+        f"class {name}(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        return {value}\n"
+        "    @staticmethod\n    def backward(ctx, grad):\n        return grad\n"
+        for name, value in (("Inner", "x.clone()"), ("Outer", "Inner.apply(x)"))
+    )
+    files = [tmp_path / "one.py", tmp_path / "other.py"]
+    for file in files:
+        file.write_text(source)
+    right, wrong = map(str, files)
+    subjects = [Subject("Inner", "verified", path=right), Subject("Inner", "refuted", path=wrong)]
+    subjects += [Subject("Outer", "verified", path=path) for path in (right, wrong)]
+    told = waiting(Report(subjects=subjects), calls_of(wanted([str(tmp_path)])))
+    assert [s.verdict for s in told.subjects] == ["verified", "refuted", "verified", "unverified"]

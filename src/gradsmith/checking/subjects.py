@@ -107,9 +107,14 @@ def _applied_by(caller: FunctionModel, functions: Iterable[FunctionModel]) -> It
             yield callee.qualname
 
 
-def calls_of(jobs: Iterable[Wanted]) -> dict[str, tuple[str, ...]]:
-    """Which subjects call which others."""
-    return {caller: callees for job in jobs for caller, callees in job.calls.items() if callees}
+def calls_of(jobs: Iterable[Wanted]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Which subjects, by (real path of the file, name), call which others of their file."""
+    return {
+        (os.path.realpath(job.path), caller): callees
+        for job in jobs
+        for caller, callees in job.calls.items()
+        if callees and job.path is not None
+    }
 
 
 def _singled_out(path: str, name: str) -> Wanted:

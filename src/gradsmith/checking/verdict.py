@@ -6,6 +6,7 @@ Nothing else changes a verdict: rules say what they saw, and what that means for
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -162,12 +163,17 @@ def perhaps_no_tensor(finding: Finding, guessed: Callable[[str], bool]) -> Findi
     return replace(finding, severity="info") if guessed(finding.argument) else finding
 
 
-def waiting(report: Report, calls: Mapping[str, tuple[str, ...]]) -> Report:
-    """A Function that calls a refuted one cannot be judged before that one is mended."""
-    refuted = {s.name for s in report.subjects if s.verdict == "refuted"}
+def waiting(report: Report, calls: Mapping[tuple[str, str], tuple[str, ...]]) -> Report:
+    """A Function that calls a refuted one of its file cannot be judged before that one is mended.
+
+    `calls` has for each (real path of the file, name) the names that it calls there: other files may have the same names.
+    """
+    files = {subject.path: os.path.realpath(subject.path or "") for subject in report.subjects}
+    refuted = {(files[s.path], s.name) for s in report.subjects if s.verdict == "refuted"}
     subjects = []
     for subject in report.subjects:
-        broken = [callee for callee in calls.get(subject.name, ()) if callee in refuted]
+        here = files[subject.path]
+        broken = [callee for callee in calls.get((here, subject.name), ()) if (here, callee) in refuted]
         subjects.append(waiting_for(subject, broken) if broken else subject)
     return replace(report, subjects=subjects)
 
