@@ -71,6 +71,26 @@ def test_nan_at_the_inputs_themselves() -> None:
     torch.testing.assert_close(x.grad, torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64))
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_an_input_that_is_not_finite(value: float) -> None:
+    x = torch.tensor([1.0, value], dtype=torch.float64, requires_grad=True)
+    with pytest.raises(ExternalError, match=r"'x'\[1\] is NaN or infinite, so there is no step from it"):
+        gs.wrap(lambda x: x**2)(x)[0].backward()
+
+
+def test_a_corner_is_said_to_be_one() -> None:
+    x = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(gs.PoorGradientError, match="at a corner or a jump"):
+        gs.wrap(np.abs)(x).sum().backward()
+
+
+def test_nothing_to_measure_and_no_rows() -> None:
+    with pytest.raises(ExternalError, match="no gradient of sin to measure"):
+        gs.wrap(np.sin).quality(torch.tensor([1, 2]))
+    with pytest.raises(ExternalError, match="got no rows"):
+        gs.wrap(lambda x: x.sum(), batched="rows")(torch.zeros(0, 3, dtype=torch.float64))
+
+
 def test_a_function_that_raises_in_forward_keeps_its_own_exception() -> None:
     def broken(x: Any) -> Any:
         raise KeyError("mine")

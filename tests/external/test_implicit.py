@@ -116,3 +116,42 @@ def test_a_captured_parameter_and_a_wrong_number_of_equations_are_refused() -> N
         gs.implicit(lambda x, a: torch.cat([x - a, x]), lambda a: a.clone())(a).sum().backward()
     with pytest.raises(ExternalError, match="no kind is called 'roots'"):
         gs.implicit(lambda x, a: x - a, lambda a: a, kind="roots")
+
+
+def _root() -> gs.external.Implicit:
+    return gs.implicit(lambda x, a: x * x - a, lambda a: a.sqrt())
+
+
+def test_a_second_derivative_is_refused_and_not_left_out() -> None:
+    a = torch.tensor([4.0, 9.0], dtype=torch.float64, requires_grad=True)
+    (first,) = torch.autograd.grad(_root()(a).sum(), a, create_graph=True)
+    with pytest.raises(ExternalError, match="differentiated once only"):
+        (a.sum() + first.norm()).backward()
+
+
+def test_what_has_no_numbers_is_refused_in_words() -> None:
+    a = torch.tensor([4.0, 9.0], dtype=torch.float64, requires_grad=True)
+    with pytest.raises(ExternalError, match=r"under torch\.func"):
+        torch.func.grad(lambda a: _root()(a).sum())(a.detach())
+    with pytest.raises(ExternalError, match="one grad_output at a time"):
+        torch.autograd.grad(_root()(a), a, torch.eye(2, dtype=torch.float64), is_grads_batched=True)
+    with pytest.raises(NotConverged, match="returned NaN"):
+        gs.implicit(lambda x, a: x * x - a, lambda a: a * float("nan"))(a).sum().backward()
+    with pytest.raises(ExternalError, match="through torch operations"):
+        gs.implicit(lambda x, a: (x * x - a).detach(), lambda a: a.sqrt())(a).sum().backward()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_half_precision_is_held_to_what_it_can_be(dtype: torch.dtype) -> None:
+    a = torch.tensor([4.0, 9.0, 2.0], dtype=dtype, requires_grad=True)
+    _root()(a).sum().backward()
+    assert a.grad is not None and a.grad.dtype == dtype
+    torch.testing.assert_close(a.grad, (0.5 / a.detach().sqrt()), rtol=2e-2, atol=0)
+
+
+def test_compiled_it_stands_between_two_graphs() -> None:
+    torch._dynamo.reset()
+    a = torch.tensor([4.0, 9.0], dtype=torch.float64, requires_grad=True)
+    root = _root()
+    torch.compile(lambda a: (2 * root(a)).sum(), backend="aot_eager")(a).backward()
+    torch.testing.assert_close(a.grad, 1 / a.detach().sqrt())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 from typing import Any
 
@@ -197,6 +199,67 @@ def test_double_backward_is_refused_in_words() -> None:
     (grad,) = torch.autograd.grad(wrapped(x).sum(), x, create_graph=True)
     with pytest.raises(ExternalError, match="differentiated once only"):
         torch.autograd.grad(grad.sum(), x)
+
+
+def test_torch_func_gives_what_torch_gives() -> None:
+    wrapped, plain = gs.wrap(lambda x: np.sin(x) * x), lambda x: x.sin() * x
+    x, y = _x(3).detach(), _x(3, seed=1).detach()
+    func = torch.func
+
+    def of(fn: Any) -> list[torch.Tensor]:
+        inside = func.grad(lambda a: func.vjp(lambda b: fn(a * b), y)[0].sum())
+        rows = func.vmap(func.grad(lambda a: fn(a).sum()))
+        return [func.jacrev(fn)(x), func.vmap(fn, in_dims=1)(torch.outer(x, y)), rows(torch.outer(x, y)), inside(x)]
+
+    torch.testing.assert_close(of(wrapped), of(plain))
+    with pytest.raises(ExternalError, match="differentiated once only"):
+        func.grad(lambda a: func.grad(lambda b: wrapped(a * b).sum())(y).sum())(x)
+
+
+def test_forward_mode_and_batches_of_gradients_are_refused_and_not_dropped() -> None:
+    wrapped, x = gs.wrap(np.sin), _x(3)
+    for call in (
+        lambda: torch.func.jvp(wrapped, (x.detach(),), (x.detach(),)),
+        lambda: torch.func.hessian(lambda a: wrapped(a).sum())(x.detach()),
+    ):
+        with pytest.raises(ExternalError, match="no forward mode"):
+            call()
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(ExternalError, match="no forward mode"):
+        wrapped(torch.autograd.forward_ad.make_dual(x.detach(), x.detach()))
+    with pytest.raises(ExternalError, match="one grad_output at a time"):
+        torch.autograd.grad(wrapped(x), x, torch.eye(3, dtype=torch.float64), is_grads_batched=True)
+
+
+def test_copied_and_pickled_it_still_works() -> None:
+    net = torch.nn.Sequential(torch.nn.Linear(3, 3))
+    net.simulation = gs.wrap(np.tanh, workers=2)  # type: ignore[assignment]
+    for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        x = _x(3)
+        other.simulation(x).sum().backward()
+        torch.testing.assert_close(x.grad, 1 - x.detach().tanh() ** 2)
+        other.simulation.close()
+    given = copy.deepcopy(gs.wrap(lambda x: x**2, vjp=lambda g, x: 2 * g * x))
+    x = _x(2)
+    given(x).sum().backward()
+    torch.testing.assert_close(x.grad, 2 * x.detach())
+
+
+def test_inputs_without_elements_have_gradients_without_elements() -> None:
+    x = torch.zeros(0, 3, dtype=torch.float64, requires_grad=True)
+    gs.wrap(np.sin)(x).sum().backward()
+    assert x.grad is not None and x.grad.shape == x.shape
+
+
+def test_two_wrapped_functions_in_one_compiled_one() -> None:
+    def both(x: torch.Tensor, first: Any) -> torch.Tensor:
+        return first(x).sum()  # type: ignore[no-any-return]
+
+    torch._dynamo.reset()
+    compiled = torch.compile(both, fullgraph=True, backend="aot_eager")
+    for wrapped, slope in ((gs.wrap(np.sin), torch.cos), (gs.wrap(np.exp), torch.exp), (gs.wrap(np.sinh), torch.cosh)):
+        x = _x(2)
+        compiled(x, wrapped).backward()
+        torch.testing.assert_close(x.grad, slope(x.detach()))
 
 
 def test_complex_outputs_have_gradients() -> None:

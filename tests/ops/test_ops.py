@@ -218,8 +218,9 @@ class TestEdges:
 
         def looks(graph: torch.fx.GraphModule, inputs: object) -> object:
             seen.extend(graph.graph.nodes)
-            return graph
+            return make_boxed_func(graph.forward)
 
+        from functorch.compile import make_boxed_func
         from torch._dynamo.backends.common import aot_autograd
 
         step = torch.compile(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradsmith.external.errors import EvaluationLost, ExternalError
@@ -51,6 +51,10 @@ class Evaluator:
             found.append(answer(self.fn, args, kwargs))
             self._advance()
         return found
+
+    def anew(self) -> Evaluator:
+        """The same settings, without what is running."""
+        return replace(self, count=0, _pool=None, _bar=None)
 
     def close(self) -> None:
         """End the worker processes; the next evaluation starts new ones."""

@@ -52,9 +52,18 @@ class Block:
         found = np.abs(self.x)
         for begin, end in self.spans:
             part = found[:, begin:end]
-            others = part[part > 0]
-            part[part == 0] = float(np.sqrt(np.mean(others**2))) if others.size else 1.0
-        return np.exp2(np.round(np.log2(found)))
+            part[part == 0] = typical_size(part[part > 0]) or 1.0
+        return np.exp2(np.clip(np.round(np.log2(found)), -900, 900))  # beyond, x + h or 1 / h is no number any more
+
+
+def typical_size(values: Array) -> float:
+    """The root of the mean square, of numbers whose squares need not be numbers; 0 where there are none.
+
+    >>> typical_size(np.array([3e200, 4e200])) / 1e200
+    3.5355339059327378
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    return largest * float(np.sqrt(np.mean(np.square(values / largest)))) if largest > 0 else 0.0
 
 
 class Field:
@@ -78,6 +87,13 @@ class Field:
         if isinstance(outputs, Failure):
             raise ExternalError(f"{foreign.name} raised at the inputs of the forward call: {outputs.text}")
         self.outputs = outputs
+        for k in self.wanted:
+            if not np.isfinite(self.arrays[k]).all():
+                place = [int(i) for i in np.argwhere(~np.isfinite(self.arrays[k]))[0]]
+                raise ExternalError(
+                    f"'{call.names[k]}'{place or ''} is NaN or infinite, so there is no step from it and no derivative. Replace such elements "
+                    f"before the call of {foreign.name}."
+                )
         self.blocks = self._blocks()
 
     def weigh(self, v: Sequence[AnyArray | None]) -> None:
@@ -195,4 +211,9 @@ def rows_of(name: str, call: Call, arrays: Sequence[AnyArray], layout: Layout) -
             f"{name} is wrapped with batched=..., and its inputs have no common number of rows: {sizes}. Name inputs that all rows "
             "share: shared=('theta',)."
         )
-    return next(iter(found.values()))
+    rows = next(iter(found.values()))
+    if layout.by_row and rows == 0:
+        raise ExternalError(
+            f"{name} is wrapped with batched='rows' and got no rows, so the shape of its outputs is not known."
+        )
+    return rows

@@ -12,8 +12,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C._functorch import is_legacy_batchedtensor
+from torch.autograd import forward_ad
 
 from gradsmith.external.errors import ExternalError
+from gradsmith.external.functional import no_forward_mode, once_only, under_func
 
 NAMESPACE = "gradsmith_external"
 _library = torch.library.Library(NAMESPACE, "FRAGMENT")
@@ -23,8 +26,9 @@ Kernel = Callable[[list[Tensor], int], list[Tensor]]
 BackwardKernel = Callable[[list[Tensor], list[Tensor], int, list[bool]], list[Tensor]]
 
 
-def register(name: str, forward: Kernel, fake: Kernel, backward: BackwardKernel) -> Any:
-    """The operator `(Tensor[] inputs, int call) -> Tensor[]`, ready for eager mode, autograd and torch.compile."""
+def register(name: str, forward: Kernel, fake: Kernel, backward: BackwardKernel) -> tuple[Any, Callable[..., Any]]:
+    """The operator `(Tensor[] inputs, int call) -> Tensor[]`, ready for eager mode, autograd and torch.compile; and the same
+    for torch.func, `(call, *inputs)`."""
     word = f"{re.sub(r'[^0-9a-zA-Z_]', '_', name)}_{next(_numbers)}"
     _library.define(f"{word}(Tensor[] inputs, int call) -> Tensor[]")
     _library.define(f"{word}_backward(Tensor[] inputs, Tensor[] grads, int call, bool[] needed) -> Tensor[]")
@@ -37,6 +41,8 @@ def register(name: str, forward: Kernel, fake: Kernel, backward: BackwardKernel)
     first, second = _functions(name, op, op_backward)
 
     def autograd(inputs: list[Tensor], call: int) -> list[Tensor]:
+        if forward_ad._current_level >= 0 and any(forward_ad.unpack_dual(t).tangent is not None for t in inputs):
+            raise no_forward_mode(name)  # the tangents would be dropped in silence
         if torch.is_grad_enabled() and any(t.requires_grad for t in inputs):
             return list(first.apply(call, *inputs))
         with torch._C._AutoDispatchBelowAutograd():
@@ -50,7 +56,7 @@ def register(name: str, forward: Kernel, fake: Kernel, backward: BackwardKernel)
 
     _library.impl(word, autograd, "Autograd")
     _library.impl(f"{word}_backward", autograd_backward, "Autograd")
-    return op
+    return op, under_func(name, op, op_backward)
 
 
 def _fake_backward(inputs: list[Tensor], grads: list[Tensor], call: int, needed: list[bool]) -> list[Tensor]:
@@ -70,6 +76,11 @@ def _functions(name: str, op: Any, op_backward: Any) -> tuple[Any, Any]:
 
         @staticmethod
         def backward(ctx: Any, *grads: Tensor) -> Any:
+            if any(is_legacy_batchedtensor(g) for g in grads):
+                raise ExternalError(
+                    f"{name} takes one grad_output at a time: leave out is_grads_batched=True and vectorize=True. torch.func.jacrev and "
+                    "torch.func.vmap work."
+                )
             needed = list(ctx.needs_input_grad[1:])
             found = op_backward(list(ctx.saved_tensors), list(grads), ctx.call, needed)
             return None, *(g if n else None for g, n in zip(found, needed))
@@ -82,10 +93,7 @@ def _functions(name: str, op: Any, op_backward: Any) -> tuple[Any, Any]:
 
         @staticmethod
         def backward(ctx: Any, *grads: Tensor) -> Any:
-            raise ExternalError(
-                f"{name} can be differentiated once only: its gradient comes from foreign code, which autograd cannot see into. "
-                "Differentiate without create_graph=True, or write the second derivative as a function of its own."
-            )
+            raise once_only(name)
 
     Forward.__name__ = Forward.__qualname__ = f"{name}_wrapped"
     return Forward, Backward

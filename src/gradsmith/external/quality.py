@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from gradsmith.external import ladder
-from gradsmith.external.field import Block, Field
+from gradsmith.external.field import Block, Field, typical_size
 from gradsmith.external.gradients import COMPLEX_STEP, Steps, columns_of, evaluations
 from gradsmith.external.repeats import precision, rows_apart, state_or_noise, still_the_same
 from gradsmith.external.stencil import Array, stencil
@@ -231,9 +231,10 @@ def _judge_claim(g: _Group, claimed: Array) -> None:
 def _reach(block: Block, g: _Group) -> int:
     """How far the steps of these elements may be lengthened: to the typical size of their input, in powers of two."""
     begin, end = block.spans[g.position]
-    typical = float(np.sqrt(np.mean(block.x[:, begin:end] ** 2)))
+    typical = typical_size(block.x[:, begin:end])
     own = float(np.max(np.abs(g.direction)))
-    return max(0, int(np.ceil(np.log2(typical / own)))) if typical > 0 else 0
+    # Beyond 2^60 nothing in common is left, and the steps would take as many evaluations.
+    return min(max(0, int(np.ceil(np.log2(typical) - np.log2(own)))), 60) if typical > 0 else 0
 
 
 def _groups(block: Block, seed: int) -> list[_Group]:
@@ -247,7 +248,7 @@ def _groups(block: Block, seed: int) -> list[_Group]:
         for part in np.array_split(columns, min(len(columns), _DIRECTIONS)):
             direction = np.zeros_like(block.x)
             direction[:, part] = scale[:, part] * (1.0 if len(part) == 1 else rng.choice([-1.0, 1.0], size=len(part)))
-            unit = np.sqrt(len(part)) / np.sqrt((scale[:, part] ** 2).sum(axis=1))
+            unit = np.array([1 / typical_size(row) for row in scale[:, part]])
             found.append(_Group(number, part, direction, unit))
     return found
 
@@ -285,7 +286,9 @@ def _input(of: Field, block: Block, groups: list[_Group], k: int, alone: float =
             # The sum of squares of normal numbers, and three of its standard deviations: one short step may be most of it.
             error += float(np.sum(each)) + _SURE * float(np.sqrt(2 * np.sum(each**2)))
         gradient += float(np.sum((g.unit * np.nan_to_num(g.slope.value)) ** 2))
-        noise = max(noise, float(np.max(g.slope.noise / np.maximum(size, 1e-300))))
+        # Of the outputs, or, where they are 0, of what a step as long as the input makes of them.
+        whole = np.maximum(size, np.abs(g.slope.value) + np.where(np.isfinite(g.error), g.error, 0.0))
+        noise = max(noise, float(np.max(np.divide(g.slope.noise, whole, out=np.zeros_like(whole), where=whole > 0))))
         moved = max(moved, float(np.max((np.abs(g.slope.value) + g.error) / np.maximum(size, 1e-300))))
     error = max(error, _SAMPLED * alone)
     name = of.call.names[block.positions[k]]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch._C._functorch import is_legacy_batchedtensor
 from torch.utils import _pytree as pytree
 
 from gradsmith.catalog import nearest
@@ -17,6 +18,7 @@ from gradsmith.external.errors import ExternalError, NotConverged, PoorGradientE
 from gradsmith.external.linear import solve as linear_solve
 from gradsmith.external.stencil import Array
 from gradsmith.lab.subject.target import short_name
+from gradsmith.native.outside_compile import leave_graph
 
 KINDS = ("root", "fixed-point", "minimum")
 LINEAR = ("auto", "direct", "gmres", "cg")
@@ -79,9 +81,14 @@ class Implicit:
         self.distance = float("nan")
 
     def __call__(self, *params: Any) -> Tensor:
-        flat, spec = pytree.tree_flatten(params)
-        found: Tensor = _Implicit.apply(self, spec, *flat)
-        return found
+        if torch._C._are_functorch_transforms_active():
+            raise ExternalError(
+                f"{self.__name__} does not work under torch.func (grad, vmap, jvp): its solver sees no numbers there. Use backward() or "
+                "torch.autograd.grad."
+            )
+        if torch.compiler.is_compiling():
+            return leave_graph("its solver is not traced", _solved, self, params)  # type: ignore[no-any-return]
+        return _solved(self, params)
 
     def solution(self, params: Any) -> Tensor:
         """What the solver returns, as a tensor."""
@@ -90,6 +97,9 @@ class Implicit:
         if isinstance(found, np.ndarray) or np.isscalar(found):
             like = next((p for p in pytree.tree_flatten(params)[0] if isinstance(p, Tensor)), torch.empty(0))
             found = torch.as_tensor(np.array(found), dtype=like.dtype if like.is_floating_point() else None)
+        if isinstance(found, Tensor) and not (found.is_floating_point() or found.is_complex()):
+            like = next((p for p in pytree.tree_flatten(params)[0] if isinstance(p, Tensor)), found)
+            found = found.to(like.dtype if like.is_floating_point() else torch.get_default_dtype())
         if not isinstance(found, Tensor):
             raise ExternalError(
                 f"{self.__name__} returned {type(found).__name__}: return the solution as one tensor or array. Several unknowns go into "
@@ -136,6 +146,31 @@ class Implicit:
         return torch.cat([x.reshape(-1), multipliers])
 
 
+def _solved(of: Implicit, params: Any) -> Tensor:
+    flat, spec = pytree.tree_flatten(params)
+    found: Tensor = _Implicit.apply(of, spec, *flat)
+    return found
+
+
+_solved.__name__ = "implicit"
+
+
+class _Once(torch.autograd.Function):
+    """Gradients that must not be differentiated again: it would find nothing to differentiate, and say nothing."""
+
+    @staticmethod
+    def forward(ctx: Any, name: str, count: int, *tensors: Tensor) -> Any:
+        ctx.name = name
+        return tuple(t.view_as(t) for t in tensors[:count])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        raise ExternalError(
+            f"{ctx.name} can be differentiated once only: its gradient is one linear solve, which is not differentiated. Leave out "
+            "create_graph=True."
+        )
+
+
 class _Implicit(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, of: Implicit, spec: Any, *flat: Any) -> Tensor:
@@ -147,18 +182,26 @@ class _Implicit(torch.autograd.Function):
         return x.clone()
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
         of: Implicit = ctx.of
+        if is_legacy_batchedtensor(grad):
+            raise ExternalError(
+                f"{of.__name__} takes one grad_output at a time: leave out is_grads_batched=True and vectorize=True."
+            )
         x, *tensors = ctx.saved_tensors
         wanted = [k for k in ctx.places if ctx.needs_input_grad[2 + k]]
         flat = list(ctx.constants)
         for k, t in zip(ctx.places, tensors):
             flat[k] = t.detach().requires_grad_(k in wanted)
-        found = _gradients(of, x, flat, wanted, ctx.spec, grad)
-        if of.unchecked:
-            of.unchecked = False
-            _compare(of, flat, wanted, ctx.spec, grad, found)
+        again = torch.is_grad_enabled()
+        with torch.no_grad():
+            found = _gradients(of, x, flat, wanted, ctx.spec, grad)
+            if of.unchecked:
+                of.unchecked = False
+                _compare(of, flat, wanted, ctx.spec, grad, found)
+        if again:
+            parts = _Once.apply(of.__name__, len(found), *found.values(), *tensors, grad)
+            found = dict(zip(found, parts))
         return None, None, *(found.get(k) for k in range(len(flat)))
 
 
@@ -170,13 +213,19 @@ def _gradients(
         z = of.unknowns(x, params).detach().requires_grad_()
         r = of.equations(z, z[: x.numel()].reshape(x.shape), params)
         _no_captured(of, x, flat, spec)
+    if not r.requires_grad:
+        raise ExternalError(
+            f"residual of {of.__name__} does not depend on x or its parameters through torch operations. Leave out detach(), NumPy and "
+            "no_grad in it."
+        )
     _converged(of, r, z, x)
+    wide = torch.promote_types(z.dtype, torch.float32)  # no linear solver works in 16 bits
 
     def transposed(vector: Tensor) -> Tensor:
-        (got,) = torch.autograd.grad(r, z, vector, retain_graph=True, materialize_grads=True)
-        return got
+        (got,) = torch.autograd.grad(r, z, vector.to(r.dtype), retain_graph=True, materialize_grads=True)
+        return got.to(wide)
 
-    right = torch.zeros_like(z)
+    right = torch.zeros_like(z, dtype=wide)
     right[: x.numel()] = grad.reshape(-1)
     symmetric = of.kind == "minimum" and of.constraints is None
     got = linear_solve(
@@ -184,12 +233,17 @@ def _gradients(
     )
     of.solves += 1
     of.last = f"{got.how}, {z.numel()} unknowns, residual {got.residual:.1g}"
-    parts = torch.autograd.grad(r, [flat[k] for k in wanted], -got.x, allow_unused=True)
+    parts = torch.autograd.grad(r, [flat[k] for k in wanted], -got.x.to(r.dtype), allow_unused=True)
     return {k: torch.zeros_like(flat[k]) if p is None else p for k, p in zip(wanted, parts)}
 
 
 def _converged(of: Implicit, r: Tensor, z: Tensor, x: Tensor) -> None:
     """How far x is from the solution, relative to itself: the residual against what a relative move of x makes of it."""
+    if not bool(x.isfinite().all()):
+        raise NotConverged(
+            f"{of.__name__} returned NaN or an infinite value, so there is no solution and no gradient of it."
+        )
+    tolerance = max(of.tolerance, 4 * torch.finfo(x.dtype).eps)  # nobody can be closer than the dtype of x allows
     generator = torch.Generator().manual_seed(0)
     size = max(float(x.abs().square().mean().sqrt()), torch.finfo(x.dtype).tiny)
     v = torch.randn(r.shape, generator=generator, dtype=torch.float64).to(r)
@@ -197,9 +251,9 @@ def _converged(of: Implicit, r: Tensor, z: Tensor, x: Tensor) -> None:
     (back,) = torch.autograd.grad(r, z, v, retain_graph=True, materialize_grads=True)
     gain = float(back.norm() / v.norm())
     of.distance = float(r.detach().norm() / np.sqrt(r.numel())) / (gain * size) if gain > 0 else float("inf")
-    if gain > 0 and not of.distance <= of.tolerance:
+    if gain > 0 and not of.distance <= tolerance:
         raise NotConverged(
-            f"{of.__name__} had not converged: x is about {of.distance:.1g} of its size away from the solution (tolerance {of.tolerance:g}), so the "
+            f"{of.__name__} had not converged: x is about {of.distance:.1g} of its size away from the solution (tolerance {tolerance:g}), so the "
             "gradient of the solution has no meaning there. Let the solver run longer, or say tolerance=."
         )
 

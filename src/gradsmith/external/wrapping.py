@@ -20,7 +20,7 @@ from gradsmith.external import operator
 from gradsmith.external.calls import Call, Calls, plain
 from gradsmith.external.errors import ExternalError, PoorGradientError
 from gradsmith.external.evaluating import Evaluator
-from gradsmith.external.field import Field, Layout
+from gradsmith.external.field import Field, Layout, typical_size
 from gradsmith.external.foreign import AnyArray, Foreign, Outputs
 from gradsmith.external.given import Given
 from gradsmith.external.gradients import evaluations, gradient
@@ -133,7 +133,7 @@ class Wrapped:
         self._silent = False
         self.handle = next(_handles)
         _wrapped[self.handle] = self
-        self.op = operator.register(name, self._forward, self._fake, self._backward)
+        self.op, self.functional = operator.register(name, self._forward, self._fake, self._backward)
         setattr(self, ATTRIBUTE, Declaration(approximate=given is None))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -145,9 +145,15 @@ class Wrapped:
         tensors, call = self.calls.of(args, kwargs)
         if not self.verified:
             self._verify(tensors, args, kwargs)
-        found = self.op(tensors, call.number)
+        found = self._found(tensors, call)
         spec = self._outputs(call, [t.shape for t in tensors]).spec
         return found[0] if spec.is_leaf() else pytree.tree_unflatten(found, spec)
+
+    def _found(self, tensors: list[Tensor], call: Call) -> list[Tensor]:
+        if torch._C._are_functorch_transforms_active():
+            return list(self.functional(call.number, *tensors))
+        found: list[Tensor] = self.op(tensors, call.number)
+        return found
 
     def __repr__(self) -> str:
         how = self.given.kind if self.given else self.options.method
@@ -162,6 +168,10 @@ class Wrapped:
         of = self._field(
             [as_array(t, self.options.dtype) for t in tensors], call, [t.is_floating_point() for t in tensors]
         )
+        if not of.blocks:
+            raise ExternalError(
+                f"there is no gradient of {self.__name__} to measure: no input is a floating-point tensor with elements."
+            )
         if grad_outputs is None:
             rng = np.random.default_rng(self.options.seed)
             v: list[AnyArray | None] = [
@@ -172,6 +182,17 @@ class Wrapped:
             v = weights([g for g in flat if isinstance(g, Tensor)], of.outputs)
         of.weigh(v)
         return self._measure(of, [t.dtype for t in tensors]).statement
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Wrapped:
+        """Another wrapper of the same function: it measures its own gradient, and has its own worker processes."""
+        return Wrapped(self.foreign.fn, self.__name__, self.options, self.run.anew(), self.given)
+
+    def __reduce__(self) -> Any:
+        if self.run.executor is not None:
+            raise ExternalError(
+                f"{self.__name__} cannot be pickled with its executor. Wrap the function again where it is loaded."
+            )
+        return Wrapped, (self.foreign.fn, self.__name__, self.options, self.run.anew(), self.given)
 
     def close(self) -> None:
         """End the worker processes."""
@@ -244,6 +265,8 @@ class Wrapped:
             self._given_into(found, call, arrays, grads, needed)
             return _returned(found, tensors)
         of = self._field(arrays, call, needed)
+        if not of.blocks:  # nothing to move: inputs without elements
+            return _returned([np.zeros(a.shape) if n else None for a, n in zip(arrays, needed)], tensors)
         of.weigh(weights(grads, of.outputs))
         columns = sum(block.x.shape[1] for block in of.blocks)
         with self.run.shown(
@@ -339,10 +362,9 @@ class Wrapped:
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
 def _in_graph(handle: int, args: Any, kwargs: Any) -> list[Tensor]:
     """The call as one node of a graph: the compiler never looks inside."""
-    wrapped = _wrapped[handle]
+    wrapped = _wrapped[int(handle)]  # a symbol, once the compiler has seen two of them
     tensors, call = wrapped.calls.of(plain(args), plain(kwargs))
-    found: list[Tensor] = wrapped.op(tensors, call.number)
-    return found
+    return wrapped._found(tensors, call)
 
 
 def _advice(statement: Statement, given: Given | None) -> str:
@@ -352,6 +374,11 @@ def _advice(statement: Statement, given: Given | None) -> str:
         return "spsa estimates a gradient from a few random directions. Say accept_error=True if that is what you want."
     if statement.method == "complex-step":
         return "The function is not analytic (abs, comparisons, conj, a cast to real). Use method='central'."
+    if not statement.error < 1:
+        return (
+            "No digit of it is right: these inputs are at a corner or a jump of the function, or it is mostly noise. Move the inputs, "
+            "make the function smoother, or give vjp=."
+        )
     return (
         "Make the function smoother (tighter solver tolerances, a fixed seed, float64), give vjp=, or accept the error: "
         f"accept_error={float(f'{statement.error * 1.5:.1g}'):g}."
@@ -372,7 +399,7 @@ def _carries(tensor: Tensor) -> bool:
 
 
 def _size(array: AnyArray) -> float:
-    return float(np.sqrt(np.mean(np.square(np.abs(array))))) if array.size and array.dtype.kind == "f" else 0.0
+    return typical_size(array) if array.dtype.kind == "f" else 0.0
 
 
 def _far(sizes: Sequence[float], arrays: Sequence[AnyArray]) -> bool:
