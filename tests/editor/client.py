@@ -56,6 +56,7 @@ class Editor:
             self.wait(self.client.shutdown_async(None))
             self.on_loop(self.client.exit, None)
         self.wait(self.client.stop())
+        self.status = process.returncode
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

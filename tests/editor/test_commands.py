@@ -105,6 +105,19 @@ def test_cancelling_ends_what_runs_and_leaves_the_server_at_work(editor: Editor)
     assert editor.shown(uri, 2) == [] and editor.lenses(uri)
 
 
+def test_an_editor_that_ends_ends_what_runs(tmp_path: Path) -> None:
+    with Editor(tmp_path) as editor:
+        uri = _opened(editor, "endless.py", ENDLESS)
+        command = editor.lenses(uri)[0].command
+        assert command is not None
+        editor.begin(command)
+        started = tmp_path / "started"
+        editor.poll(lambda: started.exists() and started.read_text())
+    process = Path(f"/proc/{started.read_text()}")
+    editor.poll(lambda: not process.exists())
+    assert editor.status == 0
+
+
 @pytest.mark.deep
 def test_an_assumption_is_accepted_by_a_comment(editor: Editor) -> None:
     uri = _opened(editor, "form.py", QUADRATIC)

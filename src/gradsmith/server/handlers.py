@@ -50,6 +50,11 @@ def _starting(server: Server) -> None:
     def shutdown(params: Any) -> None:
         for task in list(server.running.values()):
             task.cancel()
+        # pygls 2.1 cancels the other requests while it goes through them, and fails where one of them is dropped thereby.
+        own, waiting = server.protocol.msg_id, server.protocol._request_futures
+        for number, future in list(waiting.items()):
+            if number != own:
+                future.cancel()
 
 
 def _documents(server: Server) -> None:

@@ -6,9 +6,12 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 from typing import Any
 
 from gradsmith.findings import GradsmithError
+
+_LONGEST_S = 30.0  # for one answer; 1,000 lines take 0.04 s
 
 
 class LintProcess:
@@ -28,7 +31,9 @@ class LintProcess:
             loop = asyncio.get_running_loop()
             reply = await loop.run_in_executor(None, self._exchange, line)
         if reply is None:
-            raise GradsmithError("the text ended the process that reads it: it may be nested too deeply")
+            raise GradsmithError(
+                "the text ended the process that reads it, or took too long: it may be nested too deeply"
+            )
         if "error" in reply:
             raise GradsmithError(f"gradsmith failed: {reply['error']}")
         return reply["answer"]
@@ -42,12 +47,16 @@ class LintProcess:
         """Send one line and wait for its answer; None where the process ended instead. The next one gets a new process."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None
+        patience = threading.Timer(_LONGEST_S, self._process.kill)
+        patience.start()
         try:
             stdin.write(line)
             stdin.flush()
             said = stdout.readline()
         except OSError:
             said = b""
+        finally:
+            patience.cancel()
         if said.endswith(b"\n"):
             reply: dict[str, Any] = json.loads(said)
             return reply
