@@ -59,6 +59,7 @@ class Case:
     function: str
     inputs: tuple[Any, ...]
     reference: Callable[..., Any] | None
+    defect: str = ""  # what is wrong with it beside these inputs; docs/found.md has the script that shows it
 
     def arguments(self) -> tuple[Any, ...]:
         made = (given.make() if isinstance(given, Made) else (given,) for given in self.inputs)
@@ -73,9 +74,9 @@ class Recipes:
     home: str  # the package's modules are found below it
     cases: list[Case] = field(default_factory=list)
 
-    def __call__(self, where: str, *inputs: Any, name: str = "") -> Callable[[Any], Any]:
+    def __call__(self, where: str, *inputs: Any, name: str = "", defect: str = "") -> Callable[[Any], Any]:
         def add(reference: Any) -> Any:
-            self._add(name or reference.__name__, where, inputs, reference)
+            self._add(name or reference.__name__, where, inputs, reference, defect)
             return reference
 
         return add
@@ -84,8 +85,7 @@ class Recipes:
         """A case without a reference: its gradient is held against its own forward only."""
         self._add(name, where, inputs, None)
 
-    def _add(self, name: str, where: str, inputs: tuple[Any, ...], reference: Any) -> None:
+    def _add(self, name: str, where: str, inputs: tuple[Any, ...], reference: Any, defect: str = "") -> None:
         module, _, function = where.rpartition(".")
-        self.cases.append(
-            Case(f"{self.package}.{name}", ".".join(filter(None, (self.home, module))), function, inputs, reference)
-        )
+        module = ".".join(filter(None, (self.home, module)))
+        self.cases.append(Case(f"{self.package}.{name}", module, function, inputs, reference, defect))

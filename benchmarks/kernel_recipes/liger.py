@@ -323,6 +323,6 @@ def tile():
     return (lambda module, x: module(x)), layer, torch.randn(6, 9, requires_grad=True), 3, list(layer.parameters())
 
 
-@case("tiled_mlp.LigerTiledMLPFunction", Made(tile))
+@case("tiled_mlp.LigerTiledMLPFunction", Made(tile), defect="the gradient of an x that is not contiguous is zero")
 def tiled_mlp(call, layer, x, *_):
     return layer(x.to(layer[0].weight.dtype))

@@ -105,6 +105,8 @@ def _explains(root: Finding, symptom: Finding) -> bool:
         return False
     if root.evidence.get("elsewhere") and symptom.severity == "error":
         return False  # what was seen on other inputs only is no excuse for what is wrong on these
+    if "assumption" in root.evidence and find(symptom.rule).outcome == "wrong":
+        return False  # an assumption says under what the numbers are right: wrong ones have another cause
     conditional = symptom.code.startswith("GS6")
     seen = "check" in root.lenses and RANK[root.severity or "info"] <= RANK[symptom.severity or "info"]
     return _same_place(root, symptom) and (seen or not conditional)

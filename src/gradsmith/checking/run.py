@@ -252,11 +252,16 @@ def _examined(
         gradient=meant(lab),
         conditions={**lab.conditions, **interpreter_cell(lab.target, _raised(findings))},
         measured=measured,
-        assumptions=surroundings.assumptions(lab),
+        assumptions=tuple(dict.fromkeys((*surroundings.assumptions(lab), *_assumed(findings)))),
         explored=explored,
         coverage=surroundings.covered(lab, asked=options.coverage),
     )
     return Report(findings=findings, subjects=[subject], notes=notes(lab))
+
+
+def _assumed(findings: Sequence[Finding]) -> list[str]:
+    """Sentences that findings say have to hold, accepted or not."""
+    return [f.evidence["assumption"] for f in findings if "assumption" in f.evidence]
 
 
 def _raised(findings: Sequence[Finding]) -> str:

@@ -68,6 +68,7 @@ class Lab:
     accepted: tuple[str, ...] = ()  # what the user says always holds: "matrix is symmetric"
     conditions: dict[str, str] = field(default_factory=dict)  # what became of each condition, as probes find out
     left_out: list[str] = field(default_factory=list)  # what the budget did not suffice for: rules, exploring
+    heard: dict[Any, Any] = field(default_factory=dict, repr=False)  # what kernels did to memory on explored examples
     answers: dict[Any, dict[Any, Any]] = field(default_factory=dict, repr=False)  # of the questions marked with `@once`
     _spent: Spent | None = field(default=None, repr=False)
 

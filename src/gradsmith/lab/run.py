@@ -68,8 +68,12 @@ class Run:
         with observing(self.classes, self.trace):
             outputs, leaves = [self.outputs[i] for i in chosen], [self.leaves[p] for p in positions]
             given = [grad_outputs[i] if as_is else grad_outputs[i].clone() for i in chosen]
+            for leaf in leaves:
+                leaf.grad = None
             grads = gradients(outputs, leaves, given, retain_graph=retain_graph)
-        return {p: kept(plain_gradient(g)) for p, g in zip(positions, grads)}
+        # A backward that runs another one (as checkpoints do) adds to `.grad` of what it reaches, and returns nothing for it.
+        reached = [g if g is not None else leaf.grad for g, leaf in zip(grads, leaves)]
+        return {p: kept(plain_gradient(g)) for p, g in zip(positions, reached)}
 
     def ones(self) -> dict[int, Tensor]:
         return {i: torch.ones_like(self.outputs[i]) for i in self.differentiable}

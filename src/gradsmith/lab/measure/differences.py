@@ -20,13 +20,14 @@ from torch import Tensor
 Evaluate = Callable[[float], list[Tensor]]
 
 # In units of the typical size of the input. float64: (1e-3)^4 truncation against 1e-16 / 1e-3 round-off.
-_STEPS = {torch.float64: (1e-3, 1e-5, 1e-6, 1e-2, 1e-1), torch.float32: (3e-2, 1e-1, 1e-2, 3e-1)}
+STEP = 3e-2  # where numbers have few digits
+_STEPS = {torch.float64: (1e-3, 1e-5, 1e-6, 1e-2, 1e-1), torch.float32: (STEP, 1e-1, 1e-2, 3e-1)}
 _FINER = {torch.float64: (1e-7, 1e-8), torch.float32: (1e-3, 1e-4, 1e-5, 1e-6)}
 GOOD_ENOUGH = 1e-9
 BLOCK = 1 << 22  # elements of a tensor from which memory counts
 _PLAINLY = 1e-3  # an error below this share of a disagreement leaves no doubt about it
-_NARROW = 1e-12  # forward's numbers have fewer digits than those of float64
-_OF_NARROW = 2e3  # times that precision, an error is as small as steps of a sensible length can make it
+NARROW = 1e-12  # forward's numbers have fewer digits than those of float64
+_OFNARROW = 2e3  # times that precision, an error is as small as steps of a sensible length can make it
 _STANDS_OUT = 0.01  # a slope with an error below this share of itself is no accident
 
 
@@ -56,7 +57,7 @@ class Probe:
         off = abs(slope.value - self.claimed) if self.claimed is not None else 0.0
         if slope.error <= max(GOOD_ENOUGH * self.scale, _PLAINLY * off):
             return True
-        if eps <= _NARROW or self.claimed is None:
+        if eps <= NARROW or self.claimed is None:
             return False
         nothing = slope.value == 0 == self.claimed  # numbers on a grid stay where they are, or move
         agrees = off <= 3 * slope.error <= 3 * attainable(eps) * self.scale
@@ -70,7 +71,7 @@ def precision(evaluate: Evaluate, dtype: torch.dtype) -> float:
 
 def attainable(eps: float) -> float:
     """The certainty, as a share of the slope, beyond which numbers of this precision have nothing more to say."""
-    return _OF_NARROW * eps
+    return _OFNARROW * eps
 
 
 def dot(a: Tensor, b: Tensor) -> float:
@@ -91,7 +92,7 @@ def _blocks(tensor: Tensor) -> Sequence[Tensor]:
 def slopes(evaluate: Evaluate, probes: Sequence[Probe], dtype: torch.dtype = torch.float64) -> list[Slope]:
     """The slope for every probe, each with its best step."""
     eps = precision(evaluate, dtype)
-    kind = torch.float64 if eps < _NARROW else torch.float32
+    kind = torch.float64 if eps < NARROW else torch.float32
     found: list[dict[float, _Difference]] = [{} for _ in probes]
     for h in _STEPS[kind]:
         _measure(evaluate, probes, h, eps, found)

@@ -4,6 +4,7 @@ the disagreement is traced to one element, which is then measured on its own bef
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from gradsmith.findings import one_line
 from gradsmith.lab.explore.drawing import domains_of, within
 from gradsmith.lab.measure.differences import BLOCK, Evaluate, Probe, Slope, dot, one_sided, slopes
 from gradsmith.lab.measure.oracle import OwnForward, own_forward
-from gradsmith.lab.run import Run, forward, normal_like
+from gradsmith.lab.run import Allowance, Run, forward, normal_like
 from gradsmith.lab.subject.arguments import Arguments, Leaf
 from gradsmith.lab.subject.target import Target
 
@@ -27,6 +28,7 @@ _NOISE_LIMIT = 0.01  # noise wider than this share of the gradient proves nothin
 FLOOR = 4e-9  # disagreement below this share of the gradient is rounding, in float64
 _MOST_CORNERS = 24
 _DIRECTIONS = 2
+_TRACING = 128  # runs to trace a suspicion, where forward computes in its own precision and runs are dear
 LEAST_RUNS = 6 * _DIRECTIONS  # of `judge`, for each input: three central differences in each direction
 _REAL = {torch.complex128: torch.float64, torch.complex64: torch.float32, torch.complex32: torch.float16}
 
@@ -294,13 +296,17 @@ def _settle(
     from gradsmith.lab.measure.locate import confirm, explaining_domain
     from gradsmith.lab.measure.singular import without_singular_points
 
-    truth = oracle.gradients(pair.output, pair.v)[pair.leaf.position] if oracle is not None else None
+    # An output without a graph, that moves all the same, was computed where autograd does not look: in a kernel, in NumPy.
+    sees = oracle is not None and (oracle.outputs[pair.output].requires_grad or pair.flat)
+    truth = oracle.gradients(pair.output, pair.v)[pair.leaf.position] if oracle is not None and sees else None
     if pair.status in ("wrong", "missing"):
         domain = explaining_domain(target, arguments, settings, pair)
         if domain:
             pair.status, pair.explained = "right", domain
             return
-        confirm(target, arguments, settings, pair, truth)
+        # A suspicion that several directions raise is followed, whatever the judgement has cost so far.
+        with Allowance(_TRACING, reserved=True) if settings.noise else contextlib.nullcontext():
+            confirm(target, arguments, settings, pair, truth)
         if pair.mismatch is not None:
             pair.mismatch = _named(pair.mismatch, run)
     elif truth is not None and torch.isfinite(truth).all():

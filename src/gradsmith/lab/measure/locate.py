@@ -8,7 +8,18 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from gradsmith.lab.measure.differences import Evaluate, Probe, Slope, dot, one_sided, precision, slopes
+from gradsmith.lab.measure.differences import (
+    NARROW,
+    STEP,
+    Evaluate,
+    Probe,
+    Slope,
+    at_step,
+    dot,
+    one_sided,
+    precision,
+    slopes,
+)
 from gradsmith.lab.measure.gradient import Mismatch, Pair, Projection, Settings, _effective, moved, typical_size
 from gradsmith.lab.run import normal_like
 from gradsmith.lab.subject.arguments import Arguments
@@ -124,7 +135,11 @@ def _bisect(target: Target, arguments: Arguments, settings: Settings, pair: Pair
         natural = float(torch.linalg.vector_norm((pair.claimed * part).abs().double()))
         evaluate = moved(target, arguments, pair.leaf, part, settings)
         # What matters is how much of the whole disagreement lies here.
-        (slope,) = slopes(evaluate, [Probe(pair.output, pair.v, max(natural, of, 1e-300), claimed)], pair.dtype)
+        probe = Probe(pair.output, pair.v, max(natural, of, 1e-300), claimed)
+        eps = precision(evaluate, pair.dtype)
+        # Which half it is, one step tells: an element is measured with all of them before it is called wrong.
+        narrow = of and eps > NARROW
+        (slope,) = at_step(evaluate, [probe], STEP, eps) if narrow else slopes(evaluate, [probe], pair.dtype)
         return Slope(slope.value - claimed, slope.error)
 
     u = u.contiguous()
@@ -159,7 +174,7 @@ def look_at(
         probe = Probe(pair.output, pair.v, max(abs(claimed) * size, 1e-300))
         (slope,) = slopes(evaluate, [probe], pair.dtype)
         true, error = slope.value / size, slope.error / size
-        step = 1e-6 if eps < 1e-12 else 3e-2
+        step = 1e-6 if eps < NARROW else STEP
         sides, side_error = _sides(evaluate, probe, step, eps, size)
         off = abs(true - claimed)
         limit = 10 * error + 1e-6 * max(abs(true), abs(claimed))

@@ -104,7 +104,7 @@ class listening:
 
 
 class unheard:
-    """What happens inside the block is nobody's: kernels run there that the user did not write."""
+    """What happens inside the block is nobody's: kernels run there that the user did not write, or on what nobody would pass."""
 
     def __enter__(self) -> None:
         SEEN.append(Seen())
@@ -117,3 +117,9 @@ class Fill:
     """What lanes hold that a mask leaves undefined: zero, as on most machines, or plain nonsense at chosen lines."""
 
     lines: set[tuple[str, int]] | None = None  # where; None means nowhere
+
+
+class Spoil:
+    """Lines of stores that store NaN instead: what becomes NaN then was computed from them."""
+
+    lines: frozenset[tuple[str, int]] = frozenset()

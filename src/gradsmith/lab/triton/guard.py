@@ -20,7 +20,7 @@ from triton.runtime.jit import TensorWrapper
 
 from gradsmith.about import FOLDER
 from gradsmith.lab.triton import bfloat16, races
-from gradsmith.lab.triton.events import SEEN, Event, Fill, Filled, Store, Traffic
+from gradsmith.lab.triton.events import SEEN, Event, Fill, Filled, Spoil, Store, Traffic
 from gradsmith.lab.triton.memory import GUARD, Launch, Numbers, Part, Region, guarded, runs
 
 _OURS = (os.path.dirname(triton.__file__), FOLDER, "<")
@@ -136,6 +136,8 @@ def _load(real: Any) -> Any:
         item = _item(pointers)
         lanes = _lanes(mask)
         keep, parts = _inside("load", pointers.data, lanes, item)
+        if named.get("is_volatile", more[-1] if more else False) is True:  # how a program waits for another one
+            _running[-1].waited = _program()
         for part in parts:
             _race(races.loaded(_running[-1], part, _program()), part.region)
         traffic = SEEN[-1].traffic[_running[-1].kernel]
@@ -182,9 +184,20 @@ def _store(real: Any) -> Any:
         for part in parts:
             _race(races.stored(_running[-1], part, _program(), values), part.region)
         _filled(parts, item)
-        return real(self, pointers, value, _mask(keep), *more, **named)
+        return real(self, pointers, _spoilt(value), _mask(keep), *more, **named)
 
     return store
+
+
+def _spoilt(value: Any) -> Any:
+    """The value that is stored, or NaN where somebody asks what is computed from it."""
+    if not Spoil.lines or _place() not in Spoil.lines:
+        return value
+    if value.dtype.scalar == tl.bfloat16:
+        return interpreter.TensorHandle(bfloat16.encoded(np.full(value.data.shape, np.nan, np.float32)), value.dtype)
+    if value.data.dtype.kind != "f":
+        return value
+    return interpreter.TensorHandle(np.full_like(value.data, np.nan), value.dtype)
 
 
 def _filled(parts: list[Part], item: int) -> None:
@@ -211,10 +224,11 @@ def _atomic(real: Any) -> Any:
         item = _item(pointers)
         keep, parts = _inside("store", pointers.data, mask.data, item)
         if str(operation).endswith("XCHG"):
-            _running[-1].ordered = True
+            _running[-1].waited = _program()
         for part in parts:
             _race(races.changed(_running[-1], part, _program()), part.region)
         _filled(parts, item)
+        value = _spoilt(value)
         return real(self, operation, pointers, value, _mask(keep.reshape(mask.data.shape)), *more, **named)
 
     return change
@@ -225,7 +239,7 @@ def _lock(real: Any) -> Any:
     def compare_and_swap(self: Any, pointers: Any, expected: Any, value: Any, *more: Any, **named: Any) -> Any:
         if not _running:
             return real(self, pointers, expected, value, *more, **named)
-        _running[-1].ordered = True
+        _running[-1].waited = _program()
         keep, parts = _inside("store", pointers.data, np.ones(pointers.data.shape, bool), _item(pointers))
         for part in parts:
             races.changed(_running[-1], part, _program())
@@ -242,7 +256,7 @@ def _flag(real: Any) -> Any:
     @functools.wraps(real)
     def access(self: Any, *arguments: Any, **named: Any) -> Any:
         if _running:
-            _running[-1].ordered = True
+            _running[-1].waited = _program()
         return real(self, *arguments, **named)
 
     return access

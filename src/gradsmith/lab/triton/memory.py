@@ -72,8 +72,14 @@ class Launch:
 
     kernel: str
     regions: list[Region] = field(default_factory=list)
-    ordered: bool = False  # it uses a lock or a flag: the order of its programs is its own business
+    waited: int | None = (
+        None  # the program that used a lock or a flag last: from there on, its order is its own business
+    )
     lows: Numbers = field(default_factory=lambda: np.zeros(0, np.uint64))
+
+    def orders(self, program: int) -> bool:
+        """Whether this program has taken a lock, or looked at a flag, before what it does now."""
+        return self.waited == program
 
     def close(self) -> None:
         self.regions.sort(key=lambda r: r.low)

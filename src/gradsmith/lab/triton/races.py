@@ -17,7 +17,7 @@ def loaded(launch: Launch, part: Part, program: int) -> tuple[str, str] | None:
     region.shadow()
     writer, reader, several, atomic = _shadows(region)
     found = None
-    if not launch.ordered:
+    if not launch.orders(program):
         found = _other(writer[index], program, index, region, "order", "reads element {} that {} stores")
         found = found or _other(
             atomic[index], program, index, region, "mixed", "loads element {}, which {} changes by an atomic"
@@ -33,7 +33,7 @@ def stored(launch: Launch, part: Part, program: int, value: Numbers) -> tuple[st
     region.shadow()
     writer, reader, several, atomic = _shadows(region)
     found = _twice(region, index, value[part.lanes[part.inside]])
-    if not launch.ordered and found is None:
+    if not launch.orders(program) and found is None:
         kind = "order"
         both = (writer[index] != _NOBODY) & (writer[index] != program)
         if both.any() and _same(region, index[both], value[part.lanes[part.inside]][both]):
@@ -54,7 +54,7 @@ def changed(launch: Launch, part: Part, program: int) -> tuple[str, str] | None:
     region.shadow()
     writer, reader, _, atomic = _shadows(region)
     found = None
-    if not launch.ordered:
+    if not launch.orders(program):
         plain = np.where(writer[index] != _NOBODY, writer[index], reader[index])
         found = _other(
             plain,

@@ -1,4 +1,4 @@
-"""What kernels did to memory on one example, and during everything else that was run before."""
+"""What kernels did to memory on one example."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.seeding import gradients
 from gradsmith.lab.once import once
 from gradsmith.lab.subject.foreign import runs_kernels
-from gradsmith.lab.triton.events import SEEN, Event, Fill, Filled, Seen, Store, listening
+from gradsmith.lab.triton.events import Event, Fill, Filled, Seen, Spoil, Store, listening, unheard
 from gradsmith.lab.triton.shims import Choice, installed
+
+_MOST_STORES = 12  # lines that are asked one by one whether a gradient comes from them
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def witness(lab: Lab) -> Witness:
 
 
 def events(lab: Lab, *kinds: str) -> list[tuple[Event, bool]]:
-    """Events of these kinds, and whether they happened on the example itself; the others on what gradsmith made of it.
+    """Events of these kinds, and whether they happened on the example itself; the others on explored examples.
 
     Of those, tensors with other strides are left out: what becomes of the numbers there is the matter of layouts.
     """
@@ -73,15 +75,29 @@ def events(lab: Lab, *kinds: str) -> list[tuple[Event, bool]]:
         return []
     here = witness(lab).seen.events
     own = [(e, True) for e in here.values() if e.kind in kinds]
-    return own + [(e, False) for key, e in SEEN[0].events.items() if e.kind in kinds and e.whole and key not in here]
+    return own + [(e, False) for key, e in lab.heard.items() if e.kind in kinds and e.whole and key not in here]
 
 
 def filled_by(lab: Lab, name: str) -> list[Store]:
-    """The lines of kernels that stored a gradient; where torch computed on what they stored, all lines of backward."""
+    """The lines of kernels that stored a gradient; where torch computed on what they stored, those that it comes from."""
     if not interprets(lab):
         return []
     seen = witness(lab)
-    return seen.stores.get(name) or list(dict.fromkeys(seen.backward))
+    if name in seen.stores or name not in seen.results or bool(seen.results[name].isnan().any()):
+        return seen.stores.get(name, [])
+    suspects = list(dict.fromkeys(seen.backward))[-_MOST_STORES:]
+    return [store for store in suspects if _comes_from(lab, name, store)]
+
+
+def _comes_from(lab: Lab, name: str, store: Store) -> bool:
+    """Whether a result is NaN once this line stores NaN."""
+    Spoil.lines = frozenset([(store.path, store.line)])
+    try:
+        with unheard():
+            after = _results(lab)
+    finally:
+        Spoil.lines = frozenset()
+    return name in after and bool(after[name].isnan().any())
 
 
 def undefined_lanes(lab: Lab) -> list[tuple[str, int, str, str]]:

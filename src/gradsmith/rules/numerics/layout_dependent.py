@@ -15,7 +15,8 @@ numbers. gradcheck only ever passes contiguous grad_outputs.
 
 Known problems
 --------------
-A forward that draws random numbers is not tried with its inputs in other layouts: numbers are drawn in the order of the
+Triton kernels that read an input as if it was contiguous are warned of: "assumes that 'x' is contiguous", and the verdict stays.
+For grad_output it is an error. A forward that draws random numbers is not tried with its inputs in other layouts: numbers are drawn in the order of the
 memory, so that the same seed gives another draw.
 
 References
@@ -107,7 +108,9 @@ def _of_grad_output(lab: Lab) -> Iterator[Finding]:
 
 def _of_inputs(lab: Lab) -> Iterator[Finding]:
     """Every input in every layout. All of them change at once, each into another layout, and alone where that matters."""
+    from gradsmith.checking.assuming import if_contiguous
     from gradsmith.lab.measure.layouts import layouts
+    from gradsmith.lab.subject.foreign import runs_kernels
 
     if lab.stochastic:  # `rand_like` fills memory in its order: another layout is another draw, whatever the seed
         return
@@ -119,10 +122,15 @@ def _of_inputs(lab: Lab) -> Iterator[Finding]:
         chosen = [(leaf, *made[(turn + number) % len(made)]) for number, (leaf, made) in enumerate(ways)]
         if len(chosen) > 1 and _alike(lab, chosen):
             continue
-        for one in chosen:
-            if (found := _differing(lab, *one)) is not None:
-                yield found
-                return
+        differing = [(leaf, f) for leaf, name, made in chosen if (f := _differing(lab, leaf, name, made)) is not None]
+        if not differing:
+            continue
+        # Kernels take contiguous inputs for granted, and their callers know it; grad_output's layout is in nobody's hands.
+        kernels = [
+            if_contiguous(lab, f) for leaf, f in differing if runs_kernels(lab.target) and leaf.tensor.is_contiguous()
+        ]
+        yield from kernels or [differing[0][1]]
+        return
 
 
 def _alike(lab: Lab, chosen: list[tuple[Leaf, str, Tensor]]) -> bool:

@@ -14,6 +14,8 @@ Known problems
 --------------
 A buffer passed in to be written (an `out` argument that needs no gradient) is reported as a warning only, and as a remark
 where backward returns None for it.
+Kernels store into their inputs to save memory. Where a Triton kernel did it and the gradient is right, the finding is a warning,
+and the subject is not verified before you accept "nothing reads x after forward" with a comment.
 
 References
 ----------
@@ -127,10 +129,13 @@ def _severity(
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.checking.assuming import if_nobody_reads, storing_kernel
     from gradsmith.lab.measure.memory import whole
     from gradsmith.lab.measure.values import unchanged
+    from gradsmith.lab.triton.events import listening
 
-    run = lab.run()
+    with listening() as seen:
+        run = lab.run()
     dirty = [tensor for call in run.trace.forwards for tensor in call.dirty]
     for leaf in lab.arguments.leaves:
         passed = run.passed[leaf.position]
@@ -147,9 +152,14 @@ def probe(lab: Lab) -> Iterator[Finding]:
             continue
         if unchanged(leaf.tensor, passed):
             continue
-        yield lab.finding(
+        found = lab.finding(
             f"{lab.target.name}.forward changes its input '{leaf.name}' in place without ctx.mark_dirty({leaf.name}).",
             argument=leaf.name,
             severity="error" if leaf.differentiable else "warning",
             advice=f"Use the out-of-place operation, or call ctx.mark_dirty({leaf.name}) and return it.",
         )
+        if leaf.differentiable and (store := storing_kernel(seen, passed)) is not None:
+            found = if_nobody_reads(
+                lab, found, store, f"nothing reads '{leaf.name}' after forward", proves_nothing=True
+            )
+        yield found

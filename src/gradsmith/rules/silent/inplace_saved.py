@@ -13,7 +13,8 @@ changed values and is wrong without an error.
 
 Known problems
 --------------
-Kernel launches hide their writes from the source lens; the run-time lens sees them.
+Kernel launches hide their writes from the source lens; the run-time lens sees them. Kernels that reuse memory are warned of:
+one backward through the graph is right, if nothing reads the tensor afterwards.
 
 References
 ----------
@@ -30,6 +31,8 @@ from gradsmith.findings import Finding
 from gradsmith.rules.transforms import MISMATCHES
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from gradsmith.lab import Lab
     from gradsmith.source import FunctionModel, Method
 
@@ -100,11 +103,13 @@ def _is_chosen(method: Method, target: ast.expr) -> bool:
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
+    from gradsmith.checking.assuming import if_nobody_reads, storing_kernel
     from gradsmith.lab.measure.memory import whole
     from gradsmith.lab.measure.raw import argument_names
     from gradsmith.lab.measure.values import unchanged
     from gradsmith.lab.subject.foreign import runs_kernels
     from gradsmith.lab.subject.target import short_name
+    from gradsmith.lab.triton.events import listening
 
     run = lab.run()
     kept = [
@@ -113,7 +118,8 @@ def probe(lab: Lab) -> Iterator[Finding]:
         for i, tensor in enumerate(call.saved)
         if tensor is not None and whole(tensor)
     ]
-    run.gradients(run.normal(lab.generator(3)))
+    with listening() as seen:
+        run.gradients(run.normal(lab.generator(3)))
     for call, i, tensor, before in kept:
         if whole(tensor) and unchanged(before, tensor):
             continue
@@ -129,8 +135,11 @@ def probe(lab: Lab) -> Iterator[Finding]:
                     advice="Leave the memory of inputs and outputs to their owner; PyTorch frees saved tensors itself.",
                 )
             continue
-        private = not any(value is tensor for value in (*call.args, *call.outputs))
-        yield lab.finding(
+        owners = [k for k, value in enumerate((*call.args, *call.outputs)) if _shares(value, tensor)]
+        private = not owners
+        if owners and owners[0] < len(names):
+            name = names[owners[0]]
+        found = lab.finding(
             f"{short_name(call.cls)}.backward writes into '{name}', which it got from ctx.saved_tensors.",
             function=short_name(call.cls),
             argument=name,
@@ -138,3 +147,15 @@ def probe(lab: Lab) -> Iterator[Finding]:
             severity="warning" if private and runs_kernels(lab.target) else None,
             advice=f"Work on a new tensor: `{name} * 2` or `{name}.clone()` instead of an in-place operation.",
         )
+        if not private and (store := storing_kernel(seen, tensor)) is not None:
+            found = if_nobody_reads(lab, found, store, f"nothing reads '{name}' after backward", proves_nothing=False)
+        yield found
+
+
+def _shares(value: object, tensor: Tensor) -> bool:
+    """Whether it is that tensor, or a view of the same memory, whatever part of it."""
+    from torch import Tensor
+
+    if not isinstance(value, Tensor) or not tensor.numel():
+        return value is tensor
+    return value.untyped_storage().data_ptr() == tensor.untyped_storage().data_ptr()
