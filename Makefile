@@ -2,7 +2,7 @@
 PY := .venv/bin/python
 STAMP := .venv/.ready
 
-.PHONY: demo test test-deep lint bench docs clean
+.PHONY: demo test test-deep lint bench docs self-check release-check clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(PY) || python3 -m venv .venv
@@ -35,6 +35,15 @@ docs: $(STAMP)
 	$(PY) benchmarks/evidence.py
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet
 	@echo "open site/index.html"
+
+# Half an hour: gradsmith on its own Functions, the gallery, the ops, the templates and the pages of rules.
+self-check: $(STAMP)
+	$(PY) tools/self_check.py
+
+# What has to hold before a version goes out; the quick questions first.
+release-check: $(STAMP)
+	$(PY) tools/release_check.py
+	$(MAKE) docs self-check test-deep
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache site

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import os
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
 MISSING_TORCH = "{what} needs PyTorch, which is not installed here; run: pip install torch"
 FOLDER = os.path.dirname(os.path.abspath(__file__))  # no pathlib: lint starts in 0.2 s

@@ -176,7 +176,7 @@ class _Implicit(torch.autograd.Function):
     def forward(ctx: Any, of: Implicit, spec: Any, *flat: Any) -> Tensor:
         tensors = [p for p in flat if isinstance(p, Tensor)]
         x = of.solution(pytree.tree_unflatten([p.detach() if isinstance(p, Tensor) else p for p in flat], spec))
-        ctx.save_for_backward(x, *tensors)
+        ctx.save_for_backward(x, *tensors)  # gradsmith: ignore[intermediate-saved]  _Once refuses a second derivative
         ctx.of, ctx.spec, ctx.constants = of, spec, [None if isinstance(p, Tensor) else p for p in flat]
         ctx.places = [k for k, p in enumerate(flat) if isinstance(p, Tensor)]
         return x.clone()

@@ -118,6 +118,15 @@ class FileModel:
         before = bisect_left(self._strings, (offset, 0)) - 1
         return before >= 0 and self._strings[before][1] > offset
 
+    def _in_string(self, index: int) -> bool:
+        """Does a line, by its index from 0, begin inside a string? What looks like code there is a text."""
+        return 0 <= index < len(self._starts) and self.in_docstring(self._starts[index])
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where each line begins."""
+        return [0, *(at + 1 for at in self.occurrences("\n"))]
+
     @cached_property
     def _triple_quotes(self) -> list[int]:
         return slices.triple_quotes(self.text)
@@ -262,7 +271,7 @@ class FileModel:
         return (self._parse_function(start, indent) if found else None) or self.block_at(line)
 
     def _parse_function(self, start: int, indent: int) -> ast.stmt | None:
-        if start == 0 or start in self._blocks:
+        if start == 0 or start in self._blocks or self._in_string(start):
             return self._blocks.get(start)
         opening = "\n" * (start - 1) + ("if 1:\n" if indent else "\n")
         try:
@@ -293,6 +302,8 @@ class FileModel:
     def _parse_block(self, start: int) -> ast.stmt | None:
         if start in self._blocks:
             return self._blocks[start]
+        if self._in_string(start):
+            return None
         body = blocks.body(self.lines, start)
         try:
             tree = ast.parse("\n" * start + "\n".join(self.lines[start : blocks.end(self.lines, start)]))
