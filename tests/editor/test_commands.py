@@ -68,7 +68,7 @@ def test_a_refuted_gradient_is_shown_at_its_line_with_its_repair_and_goes_with_t
 
 
 def test_a_derived_backward_comes_as_an_edit_of_the_open_version(editor: Editor) -> None:
-    uri = _opened(editor, "derived.py", CUBE)
+    uri = _opened(editor, "my größe.py", CUBE)
     assert editor.pressed(uri, "derive backward")["applied"]
     params = editor.applied.pop()
     assert params.label == "derive backward of Cube" and params.edit.document_changes is not None

@@ -184,7 +184,7 @@ def test_a_thousand_random_edits_leave_what_a_fresh_lint_finds(seed: int) -> Non
 
 def test_a_notebook_is_linted_cell_by_cell(editor: Editor) -> None:
     cells = ["# Title", "import torch\nfrom torch.autograd import Function", "%%gradsmith\n" + SWISH.split("\n\n\n")[1]]
-    uris = [f"vscode-notebook-cell:/x.ipynb#{n}" for n in range(3)]
+    uris = [f"vscode-notebook-cell:/a%20folder/x.ipynb#W{n}sZmlsZQ%3D%3D" for n in range(3)]
     kinds = [types.NotebookCellKind.Markup, types.NotebookCellKind.Code, types.NotebookCellKind.Code]
     book = types.NotebookDocument(
         (editor.root / "x.ipynb").as_uri(),

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 from lsprotocol import types
 from pygls.uris import to_fs_path
@@ -94,7 +95,7 @@ class Source:
 
     def code_of(self, cell: str) -> str | None:
         """The text of a cell; None where it is not Python."""
-        document = self.documents.text_documents.get(cell)
+        document = self.documents.text_documents.get(unquote(cell))  # so pygls keeps them: `...#W0sZmlsZQ%3D%3D`
         known = self.documents.get_notebook_document(notebook_uri=self.uri)
         kinds = {one.document: one.kind for one in known.cells} if known is not None else {}
         if document is None or kinds.get(cell) != types.NotebookCellKind.Code or not is_python(document):
