@@ -167,3 +167,21 @@ INPUTS: dict[Any, Any] = {
     soft_argmax: lambda: (n(2, 3, 4, 5),),
     selective_scan: lambda: (n(2, 6, 3), n(2, 6, 3), n(3, 4), n(2, 6, 4), n(2, 6, 4), n(3)),
 }
+
+# The same at sizes where time and memory count: 1e5 elements or more in the largest input or intermediate.
+LARGE: dict[Any, Any] = {
+    masked_focal_loss: lambda: (n(512, 512), t(512, 512).round(), t(512, 512).round()),
+    group_norm: lambda: (n(8, 32, 32, 32), n(32), n(32), 8),
+    alibi_attention: lambda: (n(4, 4, 128, 32), n(4, 4, 128, 32), n(4, 4, 128, 32), t(4)),
+    rope: lambda: (n(8, 256, 128),),
+    fake_quantise: lambda: (n(512, 512), p(), torch.tensor(3.0, dtype=torch.float64), 0, 15),
+    segment_softmax: lambda: (n(8192, 32), torch.randint(0, 500, (8192,)), 500),
+    render: lambda: (n(2048, 64), p(2048, 64, 3), t(2048, 64) + 0.1),
+    bilinear: lambda: (n(256, 64), n(256, 64), n(32, 64, 64), n(32)),
+    sample_image: lambda: (n(16, 128, 128), (100 * torch.rand(20000, 2, dtype=torch.float64) + 0.3).requires_grad_()),
+    lstm: lambda: (n(32, 64, 64), n(64, 128), n(64, 128), n(512, 64), n(512, 128), n(512)),
+    mixture_nll: lambda: (n(16384, 16), n(16384, 16), n(16384, 16), torch.randn(16384, dtype=torch.float64)),
+    contrastive: lambda: (n(512, 128), torch.randint(0, 10, (512,))),
+    soft_argmax: lambda: (n(8, 16, 64, 64),),
+    selective_scan: lambda: (n(8, 64, 64), n(8, 64, 64), n(64, 8), n(8, 64, 8), n(8, 64, 8), n(64)),
+}

@@ -341,3 +341,17 @@ def test_a_second_order_goes_through_what_torch_differentiates_itself() -> None:
         (second,) = torch.autograd.grad((first**2).sum(), x)
         seconds.append(second)
     assert torch.allclose(*seconds)
+
+
+def test_a_loop_over_unbind_stays_a_loop_and_computes_what_it_reads_once() -> None:
+    def rnn(x: Any, h: Any, w: Any, u: Any) -> Any:
+        for p in (x @ w).unbind(0):
+            h = torch.tanh(p + h @ u)
+        return h
+
+    made = derived(rnn, (r(6, 2, 3), r(2, 4), r(3, 4), r(4, 4)), {})
+    forward = made.source.split("def setup_context")[0]
+    assert forward.index("x @ w") < forward.index("for t in range")
+    example = {"x": r(3, 5, 2), "h": r(5, 4), "w": r(2, 4), "u": r(4, 4)}
+    example = {name: value.detach() for name, value in example.items()}
+    assert compared(rnn, made.wrapper, example, set(example)) == "same"

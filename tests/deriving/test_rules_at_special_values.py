@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.deriving.deriving import _once
+from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.table import INFIX, Operation, operations
 from gradsmith.deriving.trying import compared
 
@@ -55,12 +56,17 @@ def test_the_rule_is_autograds_at_zeros_ties_and_negative_numbers(name: str) -> 
     draw = torch.Generator().manual_seed(0)
     names = forward.__code__.co_varnames[: forward.__code__.co_argcount]
     bases = {n: torch.rand(2, 4, dtype=torch.float64, generator=draw) * 0.5 + 0.2 for n in names}
+    leaves = tuple(b.clone().requires_grad_() for b in bases.values())
     try:
-        made = _once(
-            forward, tuple(b.clone().requires_grad_() for b in bases.values()), {}, trusting=True, level=0, fast=False
-        )
+        forward(*leaves).sum().backward()
     except Exception as error:
         pytest.skip(f"not on plain matrices: {error}")
+    try:
+        made = _once(forward, leaves, {}, trusting=True, level=0, fast=False)
+    except Refused as refusal:
+        if "could not be computed" in str(refusal):  # the rule itself raises
+            raise
+        pytest.skip(str(refusal))
     for values in itertools.product(*(tuple(_special(b)) for b in bases.values())):
         example = dict(zip(names, values))
         outcome = compared(forward, made.wrapper, example, set(made.wanted))

@@ -162,6 +162,8 @@ class Printer:
         # What the sweep has made may be regrouped; what the user wrote is computed in the user's order.
         regrouped = {"add": ("add", "sub"), "mul": ("mul", "div")}.get(node.op, ())
         loose = node.back and isinstance(b, Node) and b.op in regrouped
+        if loose and node.op == "mul" and b.op == "div" and is_number(b.args[0], 1) and b not in self.names:
+            sign, b, loose = "/", b.args[1], False  # `g * (1 / n)`, where `1 / n` is the user's
         return f"{self.text(a, level + (level == 2))} {sign} {self.text(b, level + (not loose))}", level
 
     def _call(self, node: Node) -> str:
@@ -358,6 +360,8 @@ class Printer:
             for inner in read_by(node) if node.op in ("vjp", "kept") else nodes_in(node.args):
                 counts[inner] = counts.get(inner, 0) + 1
                 todo.append(inner)
+            for inner in _read_every_turn(node):
+                counts[inner] += 1  # computed once, before the loop
         return seen, counts
 
     def _name(self, node: Node, uses: int, targets: Mapping[Node, str]) -> str | None:
@@ -385,6 +389,12 @@ def _counted(size: Node, dim: int, rank: int) -> int:
     if asked is None:
         return -1 if dim == rank - 1 else dim
     return dim - rank if asked < 0 else dim
+
+
+def _read_every_turn(node: Node) -> tuple[Node, ...]:
+    """What a loop reads from outside."""
+    found: tuple[Node, ...] = node.args[2] if node.op == "loop" else node.args[3] if node.op == "loopback" else ()
+    return found
 
 
 def _fresh(node: Node) -> bool:

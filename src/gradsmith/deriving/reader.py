@@ -16,9 +16,9 @@ from torch.overrides import TorchFunctionMode
 
 from gradsmith.deriving import composites
 from gradsmith.deriving.graph import Graph
-from gradsmith.deriving.loops.turns import Appended
+from gradsmith.deriving.loops.turns import Appended, Unbound
 from gradsmith.deriving.memory import Memory, is_all, scattered
-from gradsmith.deriving.node import Node
+from gradsmith.deriving.node import Node, value_of
 from gradsmith.deriving.raising import only_raises
 from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.running import asked_of, user_frame, user_line
@@ -262,7 +262,10 @@ class Reader(TorchFunctionMode):
                     "Derive the parts around it, or write it with other operations.",
                 )
             return self._inlined(body, args, kwargs)
-        return self._given(node, args[0] if args and isinstance(args[0], Tensor) else None)
+        given = self._given(node, args[0] if args and isinstance(args[0], Tensor) else None)
+        if name == "unbind" and isinstance(node, Node) and node.op == "unbind":
+            return Unbound.of(given, args[0], int(value_of(node.args[1])))
+        return given
 
     def call(self, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         """The Node of a call of the table; None where the table does not have it."""

@@ -36,9 +36,17 @@ def planned(gradients: list[Node], outputs: list[Node], *, fast: bool, also: fro
                 raise
     careful = plans[0]
     cheapest = plans[-1]
+    if fast:
+        return careful if _work(careful) <= _work(cheapest) else cheapest
     if careful.twice and not _costly(careful) and careful.nbytes <= cheapest.nbytes:
         return careful
     return cheapest
+
+
+def _work(plan: Plan) -> int:
+    """Bytes that backward computes again; views cost nothing."""
+    operations = plan.again[0].graph.operations if plan.again else {}
+    return sum(n.nbytes for n in plan.again if n.op not in operations or operations[n.op].kind != "v")
 
 
 def _needed(gradients: list[Node]) -> set[Node]:

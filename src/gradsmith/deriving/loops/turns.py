@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,8 @@ def turns_of(graph: Graph, value: Any) -> Turns | None:
     """What can be looped over without knowing how often; None for lists and everything else."""
     if isinstance(value, Turns):
         return value
+    if isinstance(value, Unbound):
+        return Turns(graph, plain(value.whole.size(value.dim)), value.at, True)
     if isinstance(value, range):
         start, step = value.start, value.step
         return Turns(graph, len(value), lambda k: start + step * k, len(value) > 4)
@@ -64,6 +66,22 @@ def turns_of(graph: Graph, value: Any) -> Turns | None:
 
 def len_of(tensor: Tensor) -> Any:
     return tensor.size(0)
+
+
+class Unbound(tuple[Any, ...]):
+    """What `x.unbind(dim)` gives: its parts, and where a loop over them finds the part of any turn."""
+
+    whole: Tensor
+    dim: int
+
+    @classmethod
+    def of(cls, parts: Iterable[Any], whole: Tensor, dim: int) -> Unbound:
+        made = cls(parts)
+        made.whole, made.dim = whole, dim % whole.ndim
+        return made
+
+    def at(self, k: Any) -> Any:
+        return self.whole[(slice(None),) * self.dim + (k,)]
 
 
 class Appended(list[Any]):
