@@ -24,6 +24,7 @@ SOURCE = ROOT / "src" / "gradsmith"
 AVOID = {
     r"(?<![Tt]here )\b(is|are|was|were) no (?!longer|more|less|fewer)\w+": "'not a'",
     r"\banother \w+ than\b": "'different from'",
+    r"\banother (result|gradient)\b": "'a different ...'",
     r"\bother \w+ than\b(?! the one)": "'different from'",
     r"\b(overheard|wiretap|excuses?|excused|flavours?|bent)\b": "the name of the mechanism",
     r"\b(cotangents?|kinks?|kinky)\b": "grad_output, corner",

@@ -354,8 +354,8 @@ def _lab(target: Target, arguments: Arguments, options: Options) -> Lab:
 def worst_of_each(rows: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """One row of the compatibility matrix from those of several examples.
 
-    >>> worst_of_each([{"vmap": "works"}, {"vmap": "fails: another result"}])
-    {'vmap': 'fails: another result'}
+    >>> worst_of_each([{"vmap": "works"}, {"vmap": "fails: a different result"}])
+    {'vmap': 'fails: a different result'}
     """
     order = ("fails", "not supported", "works", "not tried")
     merged: dict[str, str] = {}

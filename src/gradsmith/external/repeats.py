@@ -44,7 +44,7 @@ def still_the_same(of: Field) -> None:
         return
     if np.array_equal(now, _again(of), equal_nan=True):
         raise ExternalError(
-            f"{of.foreign.name} keeps state: after calls at other inputs, the same inputs give another result (now {now.flat[0]:.6g}, "
+            f"{of.foreign.name} keeps state: after calls at other inputs, the same inputs give a different result (now {now.flat[0]:.6g}, "
             f"before {first.flat[0]:.6g}). Start every call afresh, for example without a warm start."
         )
 

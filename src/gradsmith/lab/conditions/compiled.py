@@ -63,7 +63,7 @@ def aliased(lab: Lab) -> Outcome:
         except Exception as error:
             return Outcome("fails", words(error))
     differs = difference(lab, eager, got)
-    return Outcome("fails", f"another result: {differs}", differs) if differs else Outcome("works")
+    return Outcome("fails", f"a different result: {differs}", differs) if differs else Outcome("works")
 
 
 def with_twins(lab: Lab) -> Arguments | None:

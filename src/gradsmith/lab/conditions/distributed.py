@@ -48,7 +48,7 @@ def _outcome(lab: Lab, name: str) -> Outcome:
         return Outcome("not tried", said.removeprefix(f"{NOT_TRIED}: "))
     if not said or said.startswith(WORKS):
         return Outcome("works", said.removeprefix(f"{WORKS}: "))
-    return Outcome("fails", said, said if said.startswith("another gradient") else "")
+    return Outcome("fails", said, said if said.startswith("a different gradient") else "")
 
 
 @once

@@ -118,7 +118,7 @@ def two_threads(lab: Lab) -> Outcome:
         if isinstance(result, BaseException):
             return Outcome("fails", words(result))
         if differs := difference(lab, plain(lab), result):
-            return Outcome("fails", f"another result: {differs}", differs)
+            return Outcome("fails", f"a different result: {differs}", differs)
     return Outcome("works")
 
 
@@ -236,5 +236,5 @@ def _autocast(lab: Lab, *, both: bool) -> Outcome:
             off = float((a - b.to(a.dtype)).abs().max())
             if off > 0.25 * size:  # bfloat16 keeps 8 bits; a quarter is no rounding
                 said = f"the gradient of '{leaf.name}' ({far(a, b)})"
-                return Outcome("fails", f"another result: {said}", said)
+                return Outcome("fails", f"a different result: {said}", said)
     return Outcome("works")

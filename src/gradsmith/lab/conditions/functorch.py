@@ -155,7 +155,7 @@ def vmap(lab: Lab) -> Outcome:
     for leaf, x, y in zip(lab.precise[1].differentiable, wanted, grads):
         if not lab.close(x, y):
             return Outcome(
-                "fails", f"another gradient of '{leaf.name}'", f"the gradient of '{leaf.name}' ({far(x, y)})"
+                "fails", f"a different gradient of '{leaf.name}'", f"the gradient of '{leaf.name}' ({far(x, y)})"
             )
     return _otherwise_batched(lab, function, stacked)
 
@@ -214,6 +214,6 @@ def jvp(lab: Lab) -> Outcome:
     backwards = sum(dot(g, u) for g, u in pairs if g is not None)
     size = sum(float((g * u).abs().sum()) for g, u in pairs if g is not None)
     if abs(forwards - backwards) > 1e-6 * (size + abs(forwards)):
-        said = f"jvp says {forwards:.6g} where backward says {backwards:.6g}"
+        said = f"jvp returned {forwards:.6g}, backward returned {backwards:.6g}"
         return Outcome("fails", said, said)
     return Outcome("works")

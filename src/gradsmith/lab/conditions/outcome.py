@@ -122,7 +122,7 @@ def compared(lab: Lab, run: Callable[[], Results], refuses: Callable[[BaseExcept
             return Outcome("not tried", f"PyTorch's own threads failed here ({said})")
         return Outcome("not supported" if refuses is not None and refuses(error) else "fails", said)
     differs = difference(lab, plain(lab), got)
-    return Outcome("fails", f"another result: {differs}", differs) if differs else Outcome("works")
+    return Outcome("fails", f"a different result: {differs}", differs) if differs else Outcome("works")
 
 
 _LONGEST = 180

@@ -189,7 +189,7 @@ def _compare(got: Gradients, expected: Gradients, names: Names) -> str:
         if wanted is None and grad is None:
             continue  # FSDP2 leaves a parameter without a gradient alone
         if wanted is None or grad is None or not torch.allclose(wanted, grad, rtol=1e-6, atol=1e-9):
-            return f"another gradient of '{_argument(name, names)}' than one process gives on the joined batch"
+            return f"a different gradient of '{_argument(name, names)}' from one process on the joined batch"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""backward unpacks another number of tensors than forward saved
+"""backward unpacks more or fewer tensors than forward saved
 
 What it finds
 -------------

@@ -99,7 +99,7 @@ def _of_grad_output(lab: Lab) -> Iterator[Finding]:
             for leaf in run.arguments.differentiable:
                 if not lab.close(expected[leaf.position], got[leaf.position]):
                     yield lab.finding(
-                        f"{lab.target.name}.backward gives another gradient of '{leaf.name}' when grad_output is {name}.",
+                        f"{lab.target.name}.backward gives a different gradient of '{leaf.name}' when grad_output is {name}.",
                         argument="grad_output",
                         advice="Start backward with grad_output = grad_output.contiguous(), or honour its strides.",
                     )
@@ -158,7 +158,7 @@ def _differing(lab: Lab, leaf: Leaf, name: str, made: Tensor) -> Finding | None:
         return None
     if not all(lab.close(a, b) for a, b in zip(base.run.outputs, run.outputs)):
         return lab.finding(
-            f"{lab.target.name}.forward gives another result when '{leaf.name}' is {name}.",
+            f"{lab.target.name}.forward gives a different result when '{leaf.name}' is {name}.",
             argument=leaf.name,
             advice=f"Start forward with {leaf.name} = {leaf.name}.contiguous(), or honour its strides.",
         )
@@ -174,7 +174,7 @@ def _differing(lab: Lab, leaf: Leaf, name: str, made: Tensor) -> Finding | None:
     for other in base.run.arguments.differentiable:
         if not lab.close(base.gradients[other.position], grads[other.position]):
             return lab.finding(
-                f"{lab.target.name}.backward gives another gradient of '{other.name}' when '{leaf.name}' is {name}.",
+                f"{lab.target.name}.backward gives a different gradient of '{other.name}' when '{leaf.name}' is {name}.",
                 argument=leaf.name,
                 advice=f"Call {leaf.name}.contiguous() before using its memory.",
             )

@@ -1,4 +1,4 @@
-"""A second backward through the same graph gives another gradient.
+"""A second backward through the same graph gives a different gradient.
 
 What it finds
 -------------

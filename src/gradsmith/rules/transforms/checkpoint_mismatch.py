@@ -1,4 +1,4 @@
-"""Activation checkpointing gives another gradient.
+"""Activation checkpointing gives a different gradient.
 
 What it finds
 -------------
