@@ -1,6 +1,8 @@
 """How long lint takes on the installed torch package, beside ruff and bare parsing, interleaved in one run.
 
     python benchmarks/lint_speed.py [--rounds 15] [--package torch] [--output benchmarks/results/lint_speed.json]
+    python benchmarks/lint_speed.py --projects first [--rounds 15] [--pause 0]   the projects of benchmarks/projects.py, one after the other
+    python benchmarks/lint_speed.py --start [--rounds 15]                   start-up: one small file, with and without a Function
 
 Every round runs each contestant once, in turn, so that whatever else the machine does hits all of them; each round begins
 with another one, in case the machine is slower after ten seconds of parsing. Bare parsing, which nobody
@@ -64,10 +66,10 @@ def seconds(command: Sequence[str], environment: dict[str, str]) -> float:
     return time.perf_counter() - begin
 
 
-def measure(folder: str, rounds: int) -> dict[str, list[float]]:
+def measure(folder: str, rounds: int, only: Sequence[str] = ()) -> dict[str, list[float]]:
     with tempfile.TemporaryDirectory() as scratch:
         environment = {**os.environ, "GRADSMITH_CACHE_DIR": f"{scratch}/gradsmith"}
-        commands = contestants(folder, Path(scratch))
+        commands = {n: c for n, c in contestants(folder, Path(scratch)).items() if not only or n in only}
         for command in commands.values():
             seconds(command, environment)
         taken: dict[str, list[float]] = {name: [] for name in commands}
@@ -80,12 +82,76 @@ def measure(folder: str, rounds: int) -> dict[str, list[float]]:
     return taken
 
 
+COLD = ("gradsmith cold", "ruff cold")
+
+
+def of_projects(name: str, rounds: int, pause: float) -> None:
+    """Cold runs only, project by project; what counts is the sum of the medians."""
+    from projects import projects
+
+    sums = dict.fromkeys(COLD, 0.0)
+    for project in projects(name):
+        folder = str(project.folder)
+        taken = measure(folder, rounds, COLD)
+        medians = {each: statistics.median(times) for each, times in taken.items()}
+        for each in COLD:
+            sums[each] += medians[each]
+        ours, theirs = (medians[each] for each in COLD)
+        print(
+            f"  {project.name:<36} {project.files:5} files  {ours:.3f} s  ruff {theirs:.3f} s  {ours / theirs:.2f} x",
+            flush=True,
+        )
+        time.sleep(pause)
+    ours, theirs = (sums[each] for each in COLD)
+    print(f"{name}: {ours:.2f} s, ruff {theirs:.2f} s in sum: {ours / theirs:.2f} x ({rounds} rounds)")
+
+
+FUNCTION = """import torch
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output * 2 * x
+"""
+
+
+def of_start(rounds: int) -> None:
+    """Start-up of the installed command, on a file that holds nothing and on one with a Function."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for shown, text in (("nothing", "x = 1\n"), ("a Function", FUNCTION)):
+            file = Path(scratch) / "one.py"
+            file.write_text(text)
+            command = contestants(str(file), Path(scratch))["gradsmith cold"]
+            times = [seconds(command, dict(os.environ)) for _ in range(rounds + 1)][1:]
+            print(
+                f"start-up, a file with {shown}: {statistics.median(times):.3f} s ({min(times):.3f} to {max(times):.3f})"
+            )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--package", default="torch")
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--projects")
+    parser.add_argument(
+        "--pause", type=float, default=0.0, help="seconds between projects, for whoever shares the machine"
+    )
+    parser.add_argument("--start", action="store_true")
     options = parser.parse_args()
+    if options.start:
+        of_start(options.rounds)
+        return
+    if options.projects:
+        of_projects(options.projects, options.rounds, options.pause)
+        return
     found = importlib.util.find_spec(options.package)
     assert found is not None and found.submodule_search_locations, f"{options.package} is not installed"
     folder = found.submodule_search_locations[0]

@@ -5,8 +5,10 @@
     python benchmarks/projects.py sample --name first [--again]         every error and 80 drawn warnings, with their code
     python benchmarks/projects.py table --name first [--again]          tabulate, with the verdicts of whoever read the code
 
+    python benchmarks/projects.py draw --name fourth --seed 417 --least 60   smaller projects, once the large ones are read
+
 Kept in benchmarks/projects/: names, versions, hashes, findings (path, line, rule), verdicts. Never the code: it is unpacked
-in /tmp/lint. A project qualifies when no other file of the repository mentions it, it has 200 Python files, and at least
+in /tmp/lint. A project qualifies when no other file of the repository mentions it, it has 200 Python files (`--least`), and at least
 one of them writes a custom gradient. Verdicts stand in <name>.judged.json: true, weak (true of the code, and harmless) or
 false, with the reason.
 """
@@ -55,6 +57,7 @@ def main() -> None:
     parser.add_argument("--name", default="first")
     parser.add_argument("--seed", type=int, default=21)
     parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--least", type=int, default=LEAST_FILES, help="draw: Python files that a project must have")
     parser.add_argument("--again", action="store_true", help="after mending: into <name>.again.json")
     given = parser.parse_args()
     {"draw": draw, "run": run, "sample": sample, "table": table}[given.command](given)
@@ -70,11 +73,11 @@ def draw(given: argparse.Namespace) -> None:
     kept: list[Row] = []
     looked_at = 0
     with ThreadPoolExecutor(6) as pool:
-        for project in pool.map(_looked_at, names[: given.count * 12]):
+        for project in pool.map(_looked_at, names):
             if len(kept) == given.count:
                 break
             looked_at += 1
-            if project is not None and project.files >= LEAST_FILES and project.functions and project.name not in taken:
+            if project is not None and project.files >= given.least and project.functions and project.name not in taken:
                 kept.append(asdict(project))
         pool.shutdown(cancel_futures=True)
     (HERE / f"{given.name}.json").write_text(json.dumps(kept, indent=1) + "\n")

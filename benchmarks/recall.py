@@ -67,6 +67,12 @@ class Patient:
         end = node.end_lineno or node.lineno
         self.lines[end:end] = textwrap.indent(code, " " * node.col_offset).split("\n")
 
+    def indent(self, node: ast.stmt, head: str) -> None:
+        """Put a statement under a line that ends in a colon."""
+        first, end = node.lineno - 1, node.end_lineno or node.lineno
+        inner = [f"    {line}" for line in self.lines[first:end]]
+        self.lines[first:end] = [" " * node.col_offset + head, *inner]
+
     def method(self, code: str) -> None:
         """Write a new method at the end of the class."""
         self.after(self.model.node.body[-1], "\n" + textwrap.dedent(code).strip("\n"))
@@ -319,8 +325,8 @@ def _(p: Patient) -> bool | None:
     if p.tensor is None or not p.model.saves or p.model.saves[0].method.name != "forward":
         return False
     statement = p.forward.statement(p.model.saves[0].node)
-    if statement is None:
-        return False
+    if statement is None or {ast.unparse(e) for e in p.model.saves[0].exprs} <= {p.tensor}:
+        return False  # the same again is forgotten by nobody
     p.after(statement, f"{p.forward.ctx}.save_for_backward({p.tensor})")
     return None
 
@@ -519,6 +525,100 @@ def _(p: Patient) -> bool | None:
     p.append(_layer(loop + "    out = torch.cat([out, h])\nreturn out"))
 
 
+@plants("unbound-gradient")
+def _(p: Patient) -> bool | None:
+    value = returned_tuple(p)
+    for index, name in enumerate(value.elts if value is not None else ()):
+        bound = [n for n in p.backward.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+        here = [n for n in bound if isinstance(name, ast.Name) and n.id == name.id]
+        reads = [n for n in p.backward.nodes if isinstance(n, ast.Name) and n.id == getattr(name, "id", "")]
+        statement = p.backward.statement(here[0]) if len(here) == 1 and len(reads) == 2 else None
+        if isinstance(statement, ast.Assign) and statement in p.backward.node.body and statement.targets == here:
+            p.indent(statement, f"if {p.backward.ctx}.needs_input_grad[{index}]:")
+            return None
+    return False
+
+
+@plants("missing-ctx-attribute")
+def _(p: Patient) -> bool | None:
+    top = [w for w in p.forward.context.writes if w.statement in p.forward.node.body]
+    names = [w.attr for w in p.forward.context.writes]
+    read = {
+        r.attr
+        for r in p.backward.context.reads
+        if not p.backward.guards(r.node) and isinstance(r.node, ast.Attribute) and not _is_chosen(p.backward, r.node)
+    }
+    found = [w for w in top if w.attr in read and names.count(w.attr) == 1 and isinstance(w.statement, ast.Assign)]
+    if p.tensor is None or not found:
+        return False
+    p.indent(found[0].statement, f"if {p.tensor}.numel() > 0:")
+    return None
+
+
+@plants("accumulated-grad")
+def _(p: Patient) -> bool | None:
+    found, value = saved_name(p), returned_tuple(p)
+    if found is None or value is None or "grad" in ast.unparse(value.elts[0]):
+        return False
+    p.swap(value.elts[0], f"{found[1]}.grad")
+    p.after(found[0], f"with torch.enable_grad():\n    ({found[1]} * {found[1]}).sum().backward()")
+    return None
+
+
+@plants("ignored-second-output")
+def _(p: Patient) -> bool | None:
+    returns, output = p.forward.returns, p.forward.returns[0].value if p.forward.returns else None
+    plain = len(returns) == 1 and output is not None and not isinstance(output, (ast.Tuple, ast.Starred))
+    unknown = returns[0].elements is None if returns else True
+    if not plain or unknown or p.tensor is None or len(p.backward.params) != 1 or p.model.marks:
+        return False
+    if p.model.methods["forward"].node.lineno > p.backward.node.lineno:
+        return False
+    extra = random.Random(p.model.name).choice([f"{p.tensor} * 2", f"{p.tensor}.exp()", f"torch.tanh({p.tensor})"])
+    p.swap(p.backward.params[0].node, f"{ast.unparse(p.backward.params[0].node)}, grad_extra")
+    p.swap(output, f"{ast.unparse(output)}, {extra}")  # type: ignore[arg-type]
+    return None
+
+
+@plants("item-in-forward")
+def _(p: Patient) -> bool | None:
+    scales = ["h.abs().max().item()", "torch.norm(h).item()", "self.w(x).mean().item()"]
+    p.append(_layer(f"h = self.w(x + h)\nscale = {random.Random(p.model.name).choice(scales)}\nreturn h / scale"))
+
+
+@plants("squeeze-all")
+def _(p: Patient) -> bool | None:
+    value = returned_tuple(p)
+    names = [e for e in value.elts if isinstance(e, ast.Name)] if value is not None else []
+    if not names:
+        return False
+    forms = ["{}.sum(0, keepdim=True).squeeze()", "torch.squeeze({}.mean(dim=-1, keepdim=True))"]
+    p.swap(names[0], random.Random(p.model.name).choice(forms).format(names[0].id))
+    return None
+
+
+@plants("kept-in-module")
+def _(p: Patient) -> bool | None:
+    if "." in p.model.qualname:
+        return False
+    kept = random.Random(p.model.name).choice(["_KEPT.append({0})", "_KEPT_BY_KEY[id({0})] = {0}"])
+    p.append("_KEPT = []\n_KEPT_BY_KEY = {}")
+    p.inside(p.backward, kept.format(p.grad))
+    return None
+
+
+@plants("batch-first-mismatch")
+def _(p: Patient) -> bool | None:
+    first, read = random.Random(p.model.name).choice([("", "out[:, -1]"), (", batch_first=True", "out[-1]")])
+    init = f"def __init__(self):\n    super().__init__()\n    self.rnn = torch.nn.LSTM(4, 4{first})\n\n"
+    body = f"def forward(self, x):\n    out, _ = self.rnn(x)\n    return {read}"
+    p.append("class Planted(torch.nn.Module):\n" + textwrap.indent(init + body, "    "))
+
+
+def _is_chosen(method: Method, node: ast.AST) -> bool:
+    return any(isinstance(parent, (ast.IfExp, ast.BoolOp, ast.Try)) for parent in method.ancestors(node))
+
+
 def _test(p: Patient, body: str) -> str:
     return "def test_planted():\n" + textwrap.indent(body.replace("{apply}", f"{p.model.name}.apply"), "    ")
 
@@ -539,7 +639,9 @@ def patients() -> list[Patient]:
         project.load(files, files)
         for file in files:
             loud = {f.function for f in gs.lint_source(file.text, file.path).at_least("warning")}
-            found += [Patient(m) for m in file.functions if m.qualname not in loud and _is_plain(m)]
+            # One file is linted alone: a class that only another file shows to be a Function is not seen in it.
+            alone = [m for m in file.functions if all(base.file is file for base in m.bases)]
+            found += [Patient(m) for m in alone if m.qualname not in loud and _is_plain(m)]
     return found
 
 

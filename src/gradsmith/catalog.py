@@ -61,6 +61,7 @@ class Rule:
     level: str
     profile: Callable[[Any], Iterator[Finding]] | None
     triggers: tuple[str, ...] = ()  # words without one of which lint_file finds nothing in a file
+    beside: str = ""  # a word that those files must hold, too
     asks: tuple[str, ...] = ()  # words for which it looks in every file of the project
     asks_names_in: tuple[str, ...] = ()  # words of files in which it looks for names
     after_others: bool = False  # its source lens judges what became of the other rules' findings
@@ -368,6 +369,7 @@ def _read(module: ModuleType, family: str) -> Rule:
         level=getattr(module, "LEVEL", "quick"),
         profile=getattr(module, "profile", None),
         triggers=tuple(getattr(module, "TRIGGERS", ())),
+        beside=getattr(module, "BESIDE", ""),
         asks=tuple(getattr(module, "ASKS", ())),
         asks_names_in=tuple(getattr(module, "ASKS_NAMES_IN", ())),
         after_others=bool(getattr(module, "AFTER_OTHERS", False)),

@@ -40,7 +40,14 @@ def seen(body: str, grid: str = CDIV) -> list[tuple[str, int]]:
     [
         ("x = tl.load(x_ptr + i, mask=mask)\ntl.store(y_ptr + row, tl.sum(x, 0))", "undefined-lane"),
         ("x = tl.load(x_ptr + i, mask)\nz = x * x\ntl.store(y_ptr + row, tl.max(z, 0))", "undefined-lane"),
-        ("x = tl.load(x_ptr + i, mask=mask, other=0.0)\ntl.store(y_ptr + i, x)", "out-of-bounds-store"),
+        (
+            "o = row * n + i\nx = tl.load(x_ptr + o, mask=mask, other=0.0)\ntl.store(y_ptr + o, x)",
+            "out-of-bounds-store",
+        ),
+        (
+            "x = tl.load(x_ptr + i, mask=mask)\ntl.store(y_ptr + i, tl.cumsum(x, 0, reverse=True), mask=mask)",
+            "undefined-lane",
+        ),
         ("tl.store(y_ptr + i, tl.load(y_ptr + i, mask=mask, other=0.0) + row, mask=mask)", "race"),
     ],
 )
@@ -56,6 +63,20 @@ def test_a_mistake_is_seen(body: str, rule: str) -> None:
         "x = tl.load(x_ptr + i, mask=mask)\ntl.store(y_ptr + i, x * 2, mask=mask)",
         "p = y_ptr + row * n + i\ntl.store(p, tl.load(p, mask=mask, other=0.0) + 1, mask=mask)",
         "tl.atomic_add(y_ptr + i, tl.load(x_ptr + i, mask=mask, other=0.0), mask=mask)",
+        # Only one program stores; the last one to arrive at a counter; memory of the program's own.
+        "if row == 0:\n    tl.store(y_ptr + i, tl.load(y_ptr + i, mask=mask, other=0.0) * 2, mask=mask)",
+        "if row > 0:\n    return\ntl.store(y_ptr + i, tl.load(y_ptr + i, mask=mask, other=0.0) * 2, mask=mask)",
+        "c = tl.atomic_add(x_ptr, 1)\nif c == n - 1:\n    tl.store(y_ptr, tl.load(y_ptr) * 2 + row)",
+        "p = gpu.local_ptr(gpu.alloc(i), i)\ntl.store(p, tl.load(p, mask=mask, other=0) + row, mask=mask)",
+        # A block of scratch has room for all of itself; whole tiles need no mask, only the tail does.
+        "x = tl.load(x_ptr + i, mask=mask, other=0)\ntl.store(y_ptr + i, tl.cumsum(x, 0))",
+        (
+            "o = row * n + i\nx = tl.load(x_ptr + o, mask=o < n, other=0.0)\ntl.store(y_ptr + o, x, mask=o < n)\n"
+            "for s in range(BLOCK, n, BLOCK):\n    o = row * n + i + s\n    tl.store(y_ptr + o, tl.load(x_ptr + o))"
+        ),
+        # A scan comes to the lanes that were not loaded last; what is skipped needs no tl.where.
+        "x = tl.load(x_ptr + i, mask=mask)\ntl.store(y_ptr + i, tl.cumsum(x, 0), mask=mask)",
+        "x = tl.load(x_ptr + i, mask=mask)\nif n < BLOCK:\n    x = tl.where(mask, x, 0.0)\ntl.store(y_ptr + row, tl.sum(x, 0))",
         "while tl.atomic_cas(x_ptr, 0, 1) == 1:\n    pass\ntl.store(y_ptr, tl.load(y_ptr) + row)\ntl.atomic_xchg(x_ptr, 0)",
     ],
 )
@@ -63,14 +84,43 @@ def test_a_right_kernel_is_left_alone(body: str) -> None:
     assert seen(body) == []
 
 
-@pytest.mark.parametrize("grid", [CDIV, "((n + BLOCK - 1) // BLOCK,)", "(-(-n // BLOCK),)", "(n // 4,)", "(n,)"])
+BLOCKS = "o = tl.program_id({axis}) * BLOCK + i\ntl.store(y_ptr + o, 1.0, mask=o < n)"
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        CDIV,
+        "((n + BLOCK - 1) // BLOCK,)",
+        "(-(-n // BLOCK),)",
+        "(n // BLOCK + 1,)",
+        "(triton.cdiv(n, BLOCK) * BLOCK // BLOCK,)",
+        "(n // 4,)",
+        "(n,)",
+    ],
+)
 def test_a_grid_that_covers_everything_is_left_alone(grid: str) -> None:
-    assert seen("tl.store(y_ptr + i, 1.0, mask=mask)", grid) == []
+    assert seen(BLOCKS.format(axis=0), grid) == []
 
 
-@pytest.mark.parametrize("grid", ["(n // BLOCK,)", "(1, n // BLOCK)", 'lambda meta: (n // meta["BLOCK"],)'])
-def test_a_grid_that_is_rounded_down_is_seen(grid: str) -> None:
-    assert [name for name, _ in seen("tl.store(y_ptr + i, 1.0, mask=mask)", grid)] == ["grid-misses-tail"]
+@pytest.mark.parametrize(
+    ("grid", "axis"), [("(n // BLOCK,)", 0), ("(1, n // BLOCK)", 1), ('lambda meta: (n // meta["BLOCK"],)', 0)]
+)
+def test_a_grid_that_is_rounded_down_is_seen(grid: str, axis: int) -> None:
+    assert [name for name, _ in seen(BLOCKS.format(axis=axis), grid)] == ["grid-misses-tail"]
+
+
+def test_a_rounded_down_grid_is_meant_where_the_kernel_masks_something_else() -> None:
+    """Tiles of a head that the block divides: nobody masks them."""
+    body = "o = tl.program_id(0) * BLOCK + i\ntl.store(y_ptr + o, 1.0)"
+    assert seen(body, "(n // BLOCK,)") == []
+
+
+def test_undefined_lanes_of_one_kernel_are_told_once() -> None:
+    body = (
+        "x = tl.load(x_ptr + i, mask=mask)\ny = tl.load(y_ptr + i, mask=mask)\ntl.store(y_ptr + row, tl.sum(x * y, 0))"
+    )
+    assert [name for name, _ in seen(body)] == ["undefined-lane"]
 
 
 @settings(deadline=None, max_examples=30)

@@ -108,7 +108,7 @@ class Wanted(NamedTuple):
     """
 
     alike: tuple[Alike, ...]
-    of_backward: tuple[str, ...]  # looked for only where that word is
+    beside: tuple[tuple[bytes, tuple[str, ...]], ...]  # words that are looked for only where another one is
     layers: bool
     asked: tuple[str, ...]
     asked_names_in: tuple[str, ...]
@@ -116,12 +116,18 @@ class Wanted(NamedTuple):
     @staticmethod
     def by(rules: Sequence[Rule]) -> Wanted:
         groups: dict[str, list[str]] = {}
-        words = dict.fromkeys(word for rule in rules for word in rule.triggers)
-        for word in (word for word in words if _BACKWARD not in word):
+        # A word of a rule without a condition is looked for everywhere, whatever other rules say of it.
+        words = dict.fromkeys(word for rule in rules if not rule.beside for word in rule.triggers)
+        beside = {word: rule.beside for rule in rules if rule.beside for word in rule.triggers if word not in words}
+        beside |= {word: _BACKWARD for word in words if _BACKWARD in word}
+        for word in (word for word in words if word not in beside):
             groups.setdefault(word[:_BEGINNING] if word[0].isalnum() else word[0], []).append(word)
         return Wanted(
             tuple(Alike.of(words) for words in groups.values()),
-            tuple(word for word in words if _BACKWARD in word),
+            tuple(
+                (each.encode(), tuple(w for w in beside if beside[w] == each))
+                for each in dict.fromkeys(beside.values())
+            ),
             any(rule.lint_layer for rule in rules),
             tuple(dict.fromkeys(word for rule in rules for word in rule.asks)),
             tuple(dict.fromkeys(word for rule in rules for word in rule.asks_names_in)),
@@ -130,8 +136,9 @@ class Wanted(NamedTuple):
     def in_bytes(self, source: scan.SourceFile) -> Promise:
         mentioned = scan.mentioned(source.data)
         words = [word for group in self.alike for word in group.in_bytes(source.data)]
-        if mentioned.backward:
-            words += [word for word in self.of_backward if word.encode() in source.data]
+        for companion, wanted in self.beside:
+            if companion in source.data:
+                words += [word for word in wanted if word.encode() in source.data]
         return Promise(mentioned.function, self.layers and mentioned.layer, frozenset(words), source.named)
 
 

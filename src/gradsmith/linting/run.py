@@ -16,7 +16,7 @@ from gradsmith.findings import Finding, Report, Skipped, one_line
 from gradsmith.linting import pool
 from gradsmith.linting.first_look import LookedAt, look_at
 from gradsmith.linting.settle import Found, Subject, settled
-from gradsmith.source import FileModel, Project, notebook, project, scan, tokens
+from gradsmith.source import FileModel, FunctionModel, Project, notebook, project, scan, tokens
 from gradsmith.surrogate_kinds import kind_in
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ class Run:
         return loaded
 
     def _lint_all(self, files: Sequence[FileModel]) -> None:
-        count = pool.processors() if len(files) >= pool.PAYS_FROM and not self.debug else 1
+        much = len(files) >= pool.PAYS_FROM or sum(self.sizes[file] for file in files) >= pool.PAYS_FROM_BYTES
+        count = pool.processors() if much and not self.debug else 1
         if count > 1:
             pool.lint_in_processes(self, files, count)
         else:
@@ -93,8 +94,7 @@ class Run:
                 continue
             if rule.lint:
                 for function in functions:
-                    if not function.is_namespace:
-                        self._apply(rule, rule.lint, function, file)
+                    self._apply(rule, rule.lint, function, file)
             if rule.lint_layer:
                 for layer in layers:
                     self._apply(rule, rule.lint_layer, layer, file)
@@ -140,6 +140,8 @@ class Run:
             what = f"rule {rule.name} failed on {getattr(subject, 'qualname', 'the file')}"
             self.skipped.append(Skipped(file.path, f"{what}: {one_line(error)} (--debug shows where)"))
             return
+        if isinstance(subject, FunctionModel):
+            findings = [f for f in findings if not subject.never_runs(f.path, f.line or 0) and not subject.is_namespace]
         found = [Found.of(f, subject, file) for f in findings]
         self.found += [f for f in found if not f.stands_in.is_dead(f.finding.line or 0)]
 

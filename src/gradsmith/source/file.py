@@ -247,6 +247,11 @@ class FileModel:
         """The line, from 1, that holds a character."""
         return self.text.count("\n", 0, offset) + 1
 
+    def stands_in(self, offset: int, function: str) -> bool:
+        """Whether a function of that name stands around a character. Asked of the lines: parsing is what costs."""
+        around = blocks.functions_around(self.lines, self.line_number(offset))
+        return any(f"def {function}(" in self.lines[index] for index, _ in around)
+
     def blocks_at(self, offsets: Iterable[int], *, containing: str = "") -> Iterator[ast.stmt]:
         """The top-level statements that hold these characters, once each."""
         seen: set[int] = set()

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gradsmith.source.flow import Flow
+from gradsmith.source.walk import nodes_under, once
 
 if TYPE_CHECKING:
     from gradsmith.source.file import FileModel
@@ -45,9 +46,22 @@ class Kernel:
     node: ast.FunctionDef
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        return nodes_under(self.node)
+
+    @cached_property
+    def parameters(self) -> list[str]:
+        return [a.arg for a in (*self.node.args.posonlyargs, *self.node.args.args, *self.node.args.kwonlyargs)]
+
+    @cached_property
     def accesses(self) -> list[Access]:
         kinds = {"load", "store"}
         return [Access(n, called(n)) for n in self.calls if called(n) in kinds or called(n).startswith("atomic_")]
+
+    @property
+    def checks_boundaries(self) -> bool:
+        """Whether accesses through block pointers ask for a mask."""
+        return any(k.arg == "boundary_check" for a in self.accesses for k in a.node.keywords)
 
     @property
     def has_lock(self) -> bool:
@@ -58,7 +72,7 @@ class Kernel:
     def assigned(self) -> dict[str, list[ast.expr]]:
         """Every expression that a name may stand for."""
         found: dict[str, list[ast.expr]] = {}
-        for node in ast.walk(self.node):
+        for node in self.nodes:
             if isinstance(node, ast.Assign):
                 for target in node.targets:
                     for name in _names_of(target):
@@ -83,19 +97,30 @@ class Kernel:
     def names_behind(self, expression: ast.AST) -> set[str]:
         """Names in an expression, and those in what they were assigned."""
         seen: set[str] = set()
-        waiting = [n.id for n in ast.walk(expression) if isinstance(n, ast.Name)]
+        waiting = [n.id for n in nodes_under(expression) if isinstance(n, ast.Name)]
         while waiting:
             name = waiting.pop()
             if name not in seen:
                 seen.add(name)
-                waiting += [n.id for v in self.assigned.get(name, ()) for n in ast.walk(v) if isinstance(n, ast.Name)]
+                waiting += [
+                    n.id for v in self.assigned.get(name, ()) for n in nodes_under(v) if isinstance(n, ast.Name)
+                ]
         return seen
 
     def offsets(self, pointer: ast.expr | None) -> frozenset[str]:
         """What is added to the tensor's own pointer, term by term, as text; names that are assigned once are written out."""
-        parameters = {a.arg for a in (*self.node.args.posonlyargs, *self.node.args.args, *self.node.args.kwonlyargs)}
         terms = [] if pointer is None else self._terms(pointer, 10)
-        return frozenset(ast.unparse(t) for t in terms if not (isinstance(t, ast.Name) and t.id in parameters))
+        return frozenset(ast.unparse(t) for t in terms if not (isinstance(t, ast.Name) and t.id in self.parameters))
+
+    def base(self, pointer: ast.expr | None) -> str | None:
+        """The parameter that a pointer starts from; None for memory that the kernel made itself, or got from elsewhere."""
+        terms = [] if pointer is None else self._terms(pointer, 10)
+        return next((t.id for t in terms if isinstance(t, ast.Name) and t.id in self.parameters), None)
+
+    def names_in(self, pointer: ast.expr | None) -> list[ast.Name]:
+        """The names that a pointer is made of, where those that are assigned once are written out."""
+        terms = [] if pointer is None else self._terms(pointer, 10)
+        return [n for t in terms for n in nodes_under(t) if isinstance(n, ast.Name)]
 
     def _terms(self, node: ast.expr, depth: int) -> list[ast.expr]:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
@@ -103,12 +128,21 @@ class Kernel:
         values = self.assigned.get(node.id, ()) if isinstance(node, ast.Name) and depth else ()
         return self._terms(values[0], depth - 1) if len(values) == 1 else [node]
 
+    def conditions(self, node: ast.expr) -> list[ast.expr]:
+        """The tests that decide whether a node runs at all: of an `if` around it, and of one before it that returns."""
+        branches = [n for n in self.nodes if isinstance(n, ast.If)]
+        around = [n for n in branches if any(node is inner for inner in nodes_under(n))]
+        left = [
+            n for n in branches if n not in around and n.lineno < node.lineno and isinstance(n.body[-1], ast.Return)
+        ]
+        return [n.test for n in (*around, *left)]
+
     def axes(self, expression: ast.AST | None) -> set[str]:
         """The axes of the grid on which an expression depends, as they are written."""
         if expression is None:
             return set()
         parts = [expression, *(v for name in self.names_behind(expression) for v in self.assigned.get(name, ()))]
-        calls = [n for p in parts for n in ast.walk(p) if isinstance(n, ast.Call) and called(n) == "program_id"]
+        calls = [n for p in parts for n in nodes_under(p) if isinstance(n, ast.Call) and called(n) == "program_id"]
         return {ast.unparse(a) for n in calls if (a := argument(n, 0, "axis")) is not None}
 
     @cached_property
@@ -117,7 +151,7 @@ class Kernel:
 
     @cached_property
     def calls(self) -> list[ast.Call]:
-        return [n for n in ast.walk(self.node) if isinstance(n, ast.Call)]
+        return [n for n in self.nodes if isinstance(n, ast.Call)]
 
     @cached_property
     def flow(self) -> Flow:
@@ -140,50 +174,108 @@ class Launch:
     """`kernel[grid](...)`, with the grid as far as it is written in the same function."""
 
     node: ast.Call
-    grid: ast.expr
-    exact: frozenset[tuple[str, str]] = frozenset()
+    grid: ast.Tuple | ast.Lambda
+    exact: frozenset[tuple[str, str]]
     """Pairs of a size and a block of which the function says that the block divides the size, or it raises."""
+    values: dict[str, ast.expr]
+    """What the names of the function stand for, where they are assigned once."""
 
     @property
     def kernel(self) -> str:
         assert isinstance(self.node.func, ast.Subscript)
         return ast.unparse(self.node.func.value)
 
-    def floored(self) -> Iterator[ast.BinOp]:
-        """Floor divisions by a block in the grid that leave out a block which is only begun."""
+    def floored(self, kernel: Kernel) -> Iterator[ast.BinOp]:
+        """Floor divisions in the grid that leave out a block which is only begun, although the kernel masks such a block."""
         blocks = {ast.dump(k.value) for k in self.node.keywords if k.arg is not None and k.arg.isupper()}
-        for node in ast.walk(self.grid):
-            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.FloorDiv):
-                continue
-            divisor = ast.dump(node.right)
-            of_meta = isinstance(node.right, ast.Subscript) and isinstance(self.grid, ast.Lambda)
-            rounded = any(ast.dump(n) == divisor for n in ast.walk(node.left)) or isinstance(node.left, ast.UnaryOp)
-            divides = (ast.dump(node.left), divisor) in self.exact
-            if (divisor in blocks or of_meta) and not rounded and not divides:
-                yield node
+        written = self.grid.body if isinstance(self.grid, ast.Lambda) else self.grid
+        for axis, extent in enumerate(written.elts if isinstance(written, ast.Tuple) else ()):
+            for node in nodes_under(extent):
+                if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.FloorDiv):
+                    continue
+                of_meta = isinstance(node.right, ast.Subscript) and isinstance(self.grid, ast.Lambda)
+                by_block = ast.dump(node.right) in blocks or of_meta
+                if by_block and not self._covers(node, extent) and self._is_masked(kernel, str(axis), node.left):
+                    yield node
+
+    def _covers(self, division: ast.BinOp, extent: ast.expr) -> bool:
+        """The size is rounded up to whole blocks, or said to consist of them, or one program is added."""
+        divisor = ast.dump(division.right)
+        size = self._resolved(division.left)
+        if (ast.dump(division.left), divisor) in self.exact or isinstance(size, ast.UnaryOp):
+            return True
+        if any(ast.dump(n) == divisor for n in nodes_under(size)) or _is_one_less(size, division.right):
+            return True
+        added = (n for n in nodes_under(extent) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add))
+        return any(division in (n.left, n.right) for n in added)
+
+    def _is_masked(self, kernel: Kernel, axis: str, size: ast.expr) -> bool:
+        """Whether the kernel compares offsets along this axis of its grid with the very size that the grid divides."""
+        given = dict(zip(kernel.parameters, self.node.args))
+        given |= {k.arg: k.value for k in self.node.keywords if k.arg is not None}
+        wanted = {ast.dump(size), ast.dump(self._resolved(size))}
+        sizes = {n for n, v in given.items() if not wanted.isdisjoint((ast.dump(v), ast.dump(self._resolved(v))))}
+        for node in kernel.nodes:
+            if isinstance(node, ast.Call) and kernel.checks_boundaries and called(node) == "make_block_ptr":
+                shape = argument(node, 1, "shape")
+                bounds = {n.id for n in nodes_under(shape) if isinstance(n, ast.Name)} if shape is not None else set()
+                if not bounds.isdisjoint(sizes) and axis in kernel.axes(argument(node, 3, "offsets")):
+                    return True
+            if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Lt, ast.Gt)):
+                sides = (node.left, node.comparators[0])
+                offsets, bound = sides if isinstance(node.ops[0], ast.Lt) else sides[::-1]
+                if isinstance(bound, ast.Name) and bound.id in sizes and axis in kernel.axes(offsets):
+                    return True
+        return False
+
+    def _resolved(self, node: ast.expr) -> ast.expr:
+        for _ in range(10):
+            if not (isinstance(node, ast.Name) and node.id in self.values):
+                break
+            node = self.values[node.id]
+        return node
 
 
+def _is_one_less(size: ast.expr, block: ast.expr) -> bool:
+    """`n + 255` where the block is 256."""
+    if not (isinstance(size, ast.BinOp) and isinstance(size.op, ast.Add) and isinstance(block, ast.Constant)):
+        return False
+    added = [n.value for n in (size.left, size.right) if isinstance(n, ast.Constant) and isinstance(n.value, int)]
+    return any(number + 1 == block.value for number in added)
+
+
+@once
 def kernels(file: FileModel) -> list[Kernel]:
     """The kernels of a file, from the top."""
-    found = [n for n in ast.walk(file.tree) if isinstance(n, ast.FunctionDef)]
+    blocks = file.blocks_matching(r"^[ \t]*@(?:triton\.)?jit\b(?!\.)", containing="tl.")
+    found = [n for block in blocks for n in nodes_under(block) if isinstance(n, ast.FunctionDef)]
     return [Kernel(n) for n in found if any(_is_jit(d) for d in n.decorator_list)]
 
 
 def launches(file: FileModel) -> Iterator[Launch]:
-    """The launches of a file whose grid is known."""
-    for function in ast.walk(file.tree):
-        if not isinstance(function, ast.FunctionDef):
+    """The launches of the file's own kernels whose grid is known."""
+    names = {kernel.node.name for kernel in kernels(file)}
+    blocks = file.blocks_with(*(f"{name}[" for name in names)) if names else ()
+    for function in (n for block in blocks for n in nodes_under(block) if isinstance(n, ast.FunctionDef)):
+        inside = nodes_under(function)
+        launched = [n for n in inside if isinstance(n, ast.Call) and isinstance(n.func, ast.Subscript)]
+        if not launched:
             continue
-        inside = list(ast.walk(function))
-        assigned = [n for n in inside if isinstance(n, ast.Assign) and len(n.targets) == 1]
-        values = {n.targets[0].id: n.value for n in assigned if isinstance(n.targets[0], ast.Name)}
+        values = _assigned_once(inside)
         exact = frozenset(_held_to_divide(inside))
-        for node in inside:
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
-                grid = node.func.slice
-                known = values.get(grid.id) if isinstance(grid, ast.Name) else grid
-                if isinstance(known, (ast.Tuple, ast.Lambda)):
-                    yield Launch(node, known, exact)
+        for node in launched:
+            assert isinstance(node.func, ast.Subscript)
+            grid = node.func.slice
+            known = values.get(grid.id) if isinstance(grid, ast.Name) else grid
+            if isinstance(known, (ast.Tuple, ast.Lambda)):
+                yield Launch(node, known, exact, values)
+
+
+def _assigned_once(nodes: list[ast.AST]) -> dict[str, ast.expr]:
+    found = [n for n in nodes if isinstance(n, ast.Assign) and len(n.targets) == 1]
+    names = [n.targets[0].id for n in found if isinstance(n.targets[0], ast.Name)]
+    values = {n.targets[0].id: n.value for n in found if isinstance(n.targets[0], ast.Name)}
+    return {name: value for name, value in values.items() if names.count(name) == 1}
 
 
 def _held_to_divide(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
@@ -192,7 +284,7 @@ def _held_to_divide(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
         held = isinstance(node, ast.Assert) or (
             isinstance(node, ast.If) and any(isinstance(s, ast.Raise) for s in node.body)
         )
-        for part in ast.walk(node.test) if held else ():  # type: ignore[attr-defined]
+        for part in nodes_under(node.test) if held else ():  # type: ignore[attr-defined]
             if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod):
                 yield ast.dump(part.left), ast.dump(part.right)
 
@@ -210,7 +302,7 @@ def called(node: ast.Call) -> str:
 
 
 def _calls(expression: ast.AST, function: str) -> bool:
-    return any(isinstance(n, ast.Call) and called(n) == function for n in ast.walk(expression))
+    return any(isinstance(n, ast.Call) and called(n) == function for n in nodes_under(expression))
 
 
 def argument(node: ast.Call, position: int, name: str) -> ast.expr | None:
@@ -220,4 +312,4 @@ def argument(node: ast.Call, position: int, name: str) -> ast.expr | None:
 
 
 def _names_of(target: ast.expr) -> Iterator[str]:
-    return (n.id for n in ast.walk(target) if isinstance(n, ast.Name))
+    return (n.id for n in nodes_under(target) if isinstance(n, ast.Name))

@@ -23,10 +23,18 @@ def reduction_reached(kernel: Kernel, load: Access) -> str:
     """The name of a reduction that mixes undefined lanes of this load with others; "" if there is none."""
     for node in kernel.calls:
         name = called(node)
+        if name in know.KERNEL_SCANS and argument(node, 2, "reverse") is None and _ends_early(kernel, load.mask):
+            continue  # a scan comes to the lanes that were not loaded after all others
         for operand, axis in _reduced(node):
             if _arrives(kernel, operand, axis, load, set()):
                 return name
     return ""
+
+
+def _ends_early(kernel: Kernel, mask: ast.expr | None) -> bool:
+    """`offsets < n`: the lanes that are left out are the last ones."""
+    values = kernel.values(mask) if isinstance(mask, ast.Name) else [mask]
+    return bool(values) and all(isinstance(v, ast.Compare) and isinstance(v.ops[0], ast.Lt) for v in values)
 
 
 def _reduced(node: ast.Call) -> list[tuple[ast.expr, Axis]]:
@@ -63,7 +71,10 @@ def _arrives(kernel: Kernel, node: ast.expr, axis: Axis, load: Access, seen: set
 def _behind(kernel: Kernel, node: ast.expr, axis: Axis) -> list[tuple[ast.expr, Axis]]:
     """The values an expression is made of, each with the axis that `axis` is there."""
     if isinstance(node, ast.Name):
-        return [(value, axis) for value in kernel.values(node)]
+        values = kernel.values(node)
+        replaced = [v for v in values if _replaces(v, node.id)]
+        # `if tail: x = tl.where(mask, x, 0)`: where it is skipped, nothing is left out.
+        return [(value, axis) for value in replaced or values]
     if isinstance(node, ast.Subscript):
         return [(node.value, inside) for inside in _inside(node, axis)]
     if isinstance(node, ast.Call):
@@ -71,6 +82,12 @@ def _behind(kernel: Kernel, node: ast.expr, axis: Axis) -> list[tuple[ast.expr, 
     if isinstance(node, ast.Attribute):
         return [(node.value, _turned(axis))] if node.attr == "T" else []
     return [(part, axis) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
+
+
+def _replaces(value: ast.expr, name: str) -> bool:
+    """`tl.where(mask, x, 0)` for what x was before."""
+    chosen = value.args[1:] if isinstance(value, ast.Call) and called(value) == "where" else []
+    return any(isinstance(part, ast.Name) and part.id == name for part in chosen)
 
 
 def _behind_call(node: ast.Call, axis: Axis) -> list[tuple[ast.expr, Axis]]:
@@ -139,7 +156,9 @@ def _varies(kernel: Kernel, node: ast.expr, axis: Axis, seen: set[ast.AST]) -> b
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
         return _inside(node, axis) != ()
     if isinstance(node, ast.Call):
-        return called(node) not in know.KERNEL_SCALARS
+        # Backends bring functions of the same name: `tle.program_id`.
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else called(node)
+        return name not in know.KERNEL_SCALARS
     if isinstance(node, (ast.Compare, ast.BinOp, ast.BoolOp, ast.UnaryOp)):
         sides = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
         # `rows[:, None] < M`: what is handed to a kernel beside its pointers is a number.

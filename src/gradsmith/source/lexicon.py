@@ -98,6 +98,8 @@ ROLES: dict[str, Role] = {
     "no gradient needed": _part(
         r"no_grad|inference_mode|is_grad_enabled|requires_grad|training|jit|onnx|export|tracing|compil"
     ),
+    "export": _part(r"onnx|export"),
+    "backward wanted": _part(r"grad|backward|bwd"),
     # What constructors of layers call their sizes.
     "input size": Role(
         r"(in|input)_?\w*|d_model|\w*embed\w*|n_?in|features?|num_features|channels|dim|size|normalized_shape"

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal, cast
 
 from gradsmith.findings import Applicability, Edit, Finding, Severity
-from gradsmith.source import declared, gradients, qualnames, roles
+from gradsmith.source import declared, gradients, never_taken, qualnames, roles
 from gradsmith.source.context import AttributeRead, AttributeWrite, Mark, Save, Unpack
 from gradsmith.source.file import FileModel
 from gradsmith.source.method import Binder, Method, Param, Role, read_params
@@ -209,12 +209,25 @@ class FunctionModel:
             return False
         project = self.file.project
         word = f"{self.name}."
+        if f"{word}apply" in self.file.text:
+            return False
         texts = [f.text for f in project.files if f is self.file or word in f.text] if project else [self.file.text]
         # forward(None, ...) is what somebody writes who forgot apply, not what a holder of functions is for.
         if any(f"{word}apply" in text or f"{word}forward(None" in text for text in texts):
             return False
         called = any(f"{word}{name}(" in text for text in texts for name in ("forward", "backward"))
         return called and not any(self in other.bases for other in self.file.functions)
+
+    def never_runs(self, path: str | None, line: int) -> bool:
+        """Does a line stand in a branch of backward that forward's constants rule out?"""
+        backward = self.backward
+        if backward is None or path != backward.file.path:
+            return False
+        return any(line in lines for lines in self._never_taken)
+
+    @cached_property
+    def _never_taken(self) -> list[range]:
+        return never_taken.lines(self)
 
     @cached_property
     def has_gradient(self) -> bool:

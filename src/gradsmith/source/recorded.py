@@ -39,7 +39,7 @@ _COUNTING = (
 )
 _TRANSPARENT = ("torch.", "einops.", "functools.", "itertools.", "operator.", "math.")
 _NOT_RECORDED = ("torch.distributed.", "torch._C.", "torch.autograd.grad", "torch.autograd.backward")
-_UNRECORDED = frozenset(("no_grad", "inference_mode", "custom_op", "triton_op", "once_differentiable"))
+_UNRECORDED = frozenset(("no_grad", "inference_mode", "custom_op", "triton_op", "once_differentiable", "jit", "njit"))
 
 
 class Origin(NamedTuple):

@@ -179,7 +179,6 @@ class Mentioned(NamedTuple):
 
     function: bool
     layer: bool
-    backward: bool  # the word
 
 
 def mentioned(data: bytes) -> Mentioned:
@@ -191,7 +190,7 @@ def mentioned(data: bytes) -> Mentioned:
         or (forward and (b"Function)" in data or (b"def vjp" in data and b"ctx" in data)))
     )
     layer = forward and b"def forward(" in data and b"Module" in data and (b" for " in data or b" while " in data)
-    return Mentioned(function, layer, backward)
+    return Mentioned(function, layer)
 
 
 def _mentions_autograd(data: bytes) -> bool:

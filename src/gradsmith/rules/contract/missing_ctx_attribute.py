@@ -12,8 +12,8 @@ the option. Forward itself works there, so tests of the output pass.
 
 Known problems
 --------------
-Reads under an `if`, and through getattr or hasattr, are left alone, and so is a branch of forward that asks `needs_input_grad`:
-backward does not run where nothing needs a gradient.
+Reads under an `if`, and through getattr or hasattr, are left alone, and so is a branch of forward that asks `needs_input_grad` or the
+inference mode, or asserts it: backward does not run where nothing needs a gradient.
 
 References
 ----------
@@ -29,11 +29,14 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.source.assured import assured
+from gradsmith.source.lexicon import is_a
 from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.source import FunctionModel, Method
+    from gradsmith.source.context import AttributeWrite
 
+_MODES = frozenset(("torch.is_inference_mode_enabled", "torch.is_grad_enabled"))
 CODE = "GS126"
 SEVERITY = "warning"
 EXPLAINS = ("backward-raised",)
@@ -66,28 +69,33 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     backward = function.backward
     if backward is None or not function.has_gradient or function.ctx_escapes:
         return
+    if _is_mode(function):
+        return
     ways = {method: assured(method) for method in function.before if method.ctx is not None}
-    told: set[str] = set()
+    missing: dict[str, AttributeWrite] = {}
     for read in function.ctx_reads:
-        attribute = f"ctx.{read.attr}"
         writes = [w for w in function.ctx_writes if w.attr == read.attr]
-        if read.attr in told or not writes or not isinstance(read.node, ast.Attribute):
+        if read.attr in missing or not writes or not isinstance(read.node, ast.Attribute):
             continue
         if _is_conditional(backward, read.node) or any(w.attr == read.attr for w in backward.context.writes):
             continue
-        if any(not found.missing_at(attribute) for found in ways.values()):
+        left = {m: found.missing_at(f"ctx.{read.attr}") for m, found in ways.items()}
+        if any(not without for without in left.values()):
             continue
-        around = [(w.method, w.node) for w in writes] + [
-            (m, way) for m, found in ways.items() for way in found.missing_at(attribute) if way is not None
-        ]
-        if any(_asks_for_gradients(method, node) for method, node in around):
+        ends = [(method, way) for method, without in left.items() for way in without]
+        if all(way is not None and _without_gradients(method, way) for method, way in ends):
             continue
-        told.add(read.attr)
+        if not any(_asks_for_gradients(w.method, w.node) for w in writes):
+            missing[read.attr] = writes[0]
+    if missing:
+        names, first = [f"ctx.{name}" for name in missing], next(iter(missing.values()))
+        shown = names if len(names) <= 3 else [*names[:2], f"{len(names) - 2} more"]
+        listed = " and ".join([part for part in (", ".join(shown[:-1]), shown[-1]) if part])
         yield function.at(
-            writes[0].node,
-            f"{function.name}.{writes[0].method.name} sets ctx.{read.attr} on some paths only, and {backward.name} reads it on "
-            "all: on the others that raises AttributeError.",
-            advice=f"Set ctx.{read.attr} before the first `if` or `return` of {writes[0].method.name}.",
+            first.node,
+            f"{function.name}.{first.method.name} sets {listed} on some paths only, and {backward.name} reads "
+            f"{'it' if len(names) == 1 else 'them'} on all: on the others that raises AttributeError.",
+            advice=f"Set {listed} before the first `if` or `return` of {first.method.name}.",
         )
 
 
@@ -99,7 +107,32 @@ def _is_conditional(backward: Method, node: ast.AST) -> bool:
     )
 
 
+def _is_mode(function: FunctionModel) -> bool:
+    """`if needs_backward:` around all that forward keeps: the flag says whether there will be a backward."""
+    kept = [(w.method, w.node) for w in function.ctx_writes] + [(s.method, s.node) for s in function.saves]
+    flags = [{g.test.id for g in m.guards(n) if g.positive and isinstance(g.test, ast.Name)} for m, n in kept]
+    return bool(flags) and any(is_a(name, "backward wanted") for name in set.intersection(*flags))
+
+
 def _asks_for_gradients(method: Method, node: ast.AST) -> bool:
-    """Where forward leaves early for want of anything to differentiate, backward never runs."""
+    """Under a condition that asks whether something is to be differentiated."""
     tests = [n for guard in method.guards(node) for n in nodes_under(guard.test)]
     return any(isinstance(n, ast.Attribute) and n.attr in ("needs_input_grad", "requires_grad") for n in tests)
+
+
+def _without_gradients(method: Method, way: ast.Return) -> bool:
+    """Where forward leaves early for want of anything to differentiate, backward never runs.
+
+    The condition says so, or an assertion before the return does.
+    """
+    block = next((b for b in _blocks(method.file.parents[way]) if way in b), [])
+    asserted = [n for s in block if isinstance(s, ast.Assert) for n in nodes_under(s.test)]
+    tested = [n for guard in method.guards(way) for n in nodes_under(guard.test)]
+    named = [n for n in (*asserted, *tested) if isinstance(n, (ast.Attribute, ast.Name))]
+    if any(method.dotted(n) in _MODES or is_a(ast.unparse(n), "export") for n in named):
+        return True
+    return _asks_for_gradients(method, way)
+
+
+def _blocks(node: ast.AST) -> list[list[ast.stmt]]:
+    return [getattr(node, field, None) or [] for field in ("body", "orelse", "finalbody")]

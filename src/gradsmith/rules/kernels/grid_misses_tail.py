@@ -5,8 +5,9 @@ What it finds
 After forward and backward, the last elements of an output or a gradient still hold the uninitialised memory they were allocated
 with, although a kernel stored all elements before them.
 
-In the source: a grid that is computed with floor division by a block, unless the same function raises where the block does not
-divide the size (`assert n % BLOCK == 0`).
+In the source: a grid that is computed with floor division of a size by a block, although the kernel masks its offsets with that size
+(`offsets < n`): it expects a block that is only begun. Left alone where the same function raises unless the block divides the size
+(`assert n % BLOCK == 0`), and where the size was rounded up before.
 
 Why it matters
 --------------
@@ -30,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.rules.kernels import SQUARE, SYMPTOMS
-from gradsmith.source.kernels import launches
+from gradsmith.source.kernels import kernels, launches
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -38,15 +39,16 @@ if TYPE_CHECKING:
 
 CODE = "GSK06"
 SEVERITY = "error"
-TRIGGERS = ("triton",)
+TRIGGERS = ("triton.jit", "@jit")
 EXPLAINS = SYMPTOMS
 BAD = SQUARE.replace("triton.cdiv(x.numel(), 16)", "x.numel() // 16")
 GOOD = SQUARE
 
 
 def lint_file(file: FileModel) -> Iterator[Finding]:
-    for launch in launches(file):
-        for division in launch.floored():
+    known = {kernel.node.name: kernel for kernel in kernels(file)}
+    for launch in launches(file) if known else ():
+        for division in launch.floored(known[launch.kernel]) if launch.kernel in known else ():
             yield file.at(
                 division,
                 f"the grid of {launch.kernel} is rounded down: a last block that is only begun gets no program.",

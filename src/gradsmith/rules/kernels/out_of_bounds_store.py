@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 CODE = "GSK02"
 SEVERITY = "error"
-TRIGGERS = ("triton",)
+TRIGGERS = ("triton.jit", "@jit")
 EXPLAINS = SYMPTOMS
 BAD = SQUARE.replace("tl.store(d_ptr + i, 2 * x * g, mask=mask)", "tl.store(d_ptr + i, 2 * x * g)")
 GOOD = SQUARE
@@ -63,9 +63,18 @@ def _guarded(kernel: Kernel, store: Access, masked: list[Access]) -> set[str]:
     The same range in another offset says nothing: what is stored per block has room for all of the block.
     """
     offset = kernel.offsets(store.pointer)
-    same = [a.mask for a in masked if offset and kernel.offsets(a.pointer) == offset and a.mask is not None]
+    if not offset or not kernel.axes(store.pointer):
+        return set()  # what every program stores at the same place has room for a whole block
+    alike = [a for a in masked if kernel.offsets(a.pointer) == offset and _have_same_values(kernel, a, store)]
+    same = [a.mask for a in alike if a.mask is not None]
     bounded = {name for mask in same for name in kernel.names_behind(mask)}
     return kernel.leads_to(store.pointer, "arange") & bounded
+
+
+def _have_same_values(kernel: Kernel, load: Access, store: Access) -> bool:
+    """`offsets` of the tail is not `offsets` of the whole tiles, which a second loop binds again."""
+    ours, theirs = ({n.id: set(kernel.flow.at.get(n, ())) for n in kernel.names_in(a.pointer)} for a in (load, store))
+    return all(ours[name] == theirs[name] for name in ours.keys() & theirs.keys())
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

@@ -5,7 +5,8 @@ What it finds
 Two programs of one launch touch the same element, at least one of them stores, and not both use atomics; or two lanes of one
 store hit the same element with different values.
 
-In the source: a pointer that is loaded, changed and stored again, and does not depend on every axis of the grid.
+In the source: a pointer that is loaded, changed and stored again, where neither it, nor the mask, nor a condition around the store
+depends on every axis of the grid.
 
 Why it matters
 --------------
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Finding
 from gradsmith.rules.kernels import SYMPTOMS, TOTAL, told
 from gradsmith.source.kernels import kernels
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 CODE = "GSK03"
 SEVERITY = "error"
-TRIGGERS = ("triton",)
+TRIGGERS = ("triton.jit", "@jit")
 EXPLAINS = SYMPTOMS
 BAD = TOTAL.replace("tl.atomic_add(y_ptr, tl.sum(x, 0))", "tl.store(y_ptr, tl.load(y_ptr) + tl.sum(x, 0))")
 GOOD = TOTAL
@@ -51,10 +53,16 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
             if store.kind != "store" or store.pointer is None or store.value is None:
                 continue
             same = [a for a in loads if a.pointer is not None and ast.dump(a.pointer) == ast.dump(store.pointer)]
+            if not same or kernel.base(store.pointer) is None:
+                continue
             values = [store.value, *(v for n in kernel.names_behind(store.value) for v in kernel.assigned.get(n, ()))]
-            again = any(a.node is node for a in same for value in values for node in ast.walk(value))
-            unowned = kernel.all_axes - kernel.axes(store.pointer)
-            if again and unowned:
+            again = any(a.node is node for a in same for value in values for node in nodes_under(value))
+            tests = kernel.conditions(store.node) if again else []
+            owned = {axis for part in (store.pointer, store.mask, *tests) for axis in kernel.axes(part)}
+            unowned = kernel.all_axes - owned
+            # The last program to arrive at a counter is alone.
+            elected = any(kernel.leads_to(test, "atomic_add") for test in tests)
+            if again and unowned and not elected:
                 yield file.at(
                     store.node,
                     f"{kernel.node.name}: {ast.unparse(store.pointer)} is read, changed and stored without an atomic by every program "

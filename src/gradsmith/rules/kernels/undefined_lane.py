@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 CODE = "GSK05"
 SEVERITY = "error"
-TRIGGERS = ("triton",)
+TRIGGERS = ("triton.jit", "@jit")
 EXPLAINS = SYMPTOMS
 BAD = TOTAL.replace("mask=i < n, other=0.0", "mask=i < n")
 GOOD = TOTAL
@@ -47,17 +47,19 @@ GOOD = TOTAL
 
 def lint_file(file: FileModel) -> Iterator[Finding]:
     for kernel in kernels(file):
-        for load in kernel.accesses:
-            if load.kind != "load" or load.mask is None or load.other is not None:
-                continue
-            if reduction := reduction_reached(kernel, load):
-                yield file.at(
-                    load.node,
-                    f"{kernel.node.name}: this load has a mask and no other=, and its undefined lanes reach tl.{reduction}.",
-                    advice="Pass other=, the value that changes nothing: 0 for a sum, 1 for a product, -inf for a maximum.",
-                    function=kernel.node.name,
-                    severity="warning",
-                )
+        loads = [a for a in kernel.accesses if a.kind == "load" and a.mask is not None and a.other is None]
+        reached = [(load, reduction) for load in loads if (reduction := reduction_reached(kernel, load))]
+        if reached:
+            load, reduction = reached[0]
+            lines = ", ".join(str(other.node.lineno) for other, _ in reached[1:])
+            more = f" So do those of {'line' if len(reached) == 2 else 'lines'} {lines}." if lines else ""
+            yield file.at(
+                load.node,
+                f"{kernel.node.name}: this load has a mask and no other=, and its undefined lanes reach tl.{reduction}.{more}",
+                advice="Pass other=, the value that changes nothing: 0 for a sum, 1 for a product, -inf for a maximum.",
+                function=kernel.node.name,
+                severity="warning",
+            )
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

@@ -44,6 +44,7 @@ SEVERITY = "warning"
 EXPLAINS = ()
 FIXABLE = False
 TRIGGERS = ("nn.LSTM(", "nn.GRU(", "nn.RNN(")
+BESIDE = "def forward("
 BAD = """
 import torch
 from torch import nn

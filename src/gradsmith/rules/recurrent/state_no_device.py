@@ -70,6 +70,8 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
             if not names or like is None or creation.counts or placeholder or _device_chosen(method, creation.node):
                 continue
             name = min(names)
+            if _moved_when_read(method, creation.node, name):
+                continue
             yield layer.at(
                 creation.node,
                 f"{layer.name}.{method.name} makes the state '{name}' on the default device: on a GPU the first step raises.",
@@ -83,6 +85,26 @@ def _device_chosen(method: Method, node: ast.expr) -> bool:
     """`if x.is_cuda: h = torch.zeros(n).cuda()`, and this is the other branch."""
     tested = [n for guard in method.guards(node) for n in nodes_under(guard.test)]
     return any(isinstance(n, ast.Attribute) and n.attr in know.ABOUT_DEVICES for n in tested)
+
+
+def _moved_when_read(method: Method, node: ast.expr, name: str) -> bool:
+    """`state[1:].to(device)` wherever it is read: what was made on the wrong device does not stay there."""
+    statement = method.statement(node)
+    reads = [n for n in method.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id == name]
+    reached = [n for n in reads if any(method.statement(b.node) is statement for b in method.definitions(n))]
+    return bool(reached) and all(_is_moved(method, n) for n in reached)
+
+
+def _is_moved(method: Method, read: ast.Name) -> bool:
+    child: ast.AST = read
+    for parent in method.ancestors(read):
+        on_it = getattr(parent, "value", None) is child or getattr(parent, "func", None) is child
+        if not (isinstance(parent, (ast.Attribute, ast.Subscript, ast.Call)) and on_it):
+            return False
+        if isinstance(parent, ast.Attribute) and parent.attr in know.MOVES:
+            return True
+        child = parent
+    return False
 
 
 def _assigned(method: Method, node: ast.expr) -> set[str]:

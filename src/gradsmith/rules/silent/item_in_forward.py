@@ -43,6 +43,7 @@ SEVERITY = "warning"
 EXPLAINS = ("wrong-gradient",)
 FIXABLE = True
 TRIGGERS = (".item()",)
+BESIDE = "def forward("
 BAD = """
 import torch
 
@@ -64,7 +65,8 @@ GOOD = BAD.replace(".mean().item()", ".mean()")
 
 
 def lint_file(file: FileModel) -> Iterator[Finding]:
-    for block in file.blocks_with(".item()", containing="def forward("):
+    places = [at for at in file.occurrences(".item()") if file.stands_in(at, "forward")]
+    for block in file.blocks_at(places):
         if not (isinstance(block, ast.ClassDef) and any(is_module(file, base) for base in block.bases)):
             continue
         for node in block.body:

@@ -155,9 +155,15 @@ def _asked(forward: Method, node: ast.Attribute, source: Source) -> Edit | None:
 def _may_be_copy(method: Method, node: ast.expr) -> bool:
     """Not merely `if bias is None: bias = torch.zeros(...)`: a stand-in needs no gradient."""
     bindings = method.definitions(node) if isinstance(node, ast.Name) else ()
-    return not bindings or any(
-        b.how != "param" and (b.value is None or not method.value(b.value).constant) for b in bindings
-    )
+    made = [b.value for b in bindings if b.how != "param" and b.value is not None]
+    # What an unknown function returns, or a list holds, may be the tensor itself.
+    values = made if isinstance(node, ast.Name) else [node]
+    return any(not method.value(v).constant and _makes_tensor(method, v) for v in values)
+
+
+def _makes_tensor(method: Method, node: ast.expr) -> bool:
+    parts = [node.body, node.orelse] if isinstance(node, ast.IfExp) else [node]
+    return any(isinstance(p, ast.BinOp) or (isinstance(p, ast.Call) and method.op(p) is not None) for p in parts)
 
 
 def _is_computed(forward: Method, node: ast.expr) -> bool:
