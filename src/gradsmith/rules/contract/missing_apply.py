@@ -76,11 +76,28 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     if len(re.findall(rf"(?:class[ \t]+{name}\b|^{name}[ \t]*=)", function.file.text, re.M)) != 1:
         return
     blocks = [b for b in function.file.blocks_matching(pattern) if not _is_function_class(function, b)]
+    kept: set[str] = set()
     for block in blocks:
         made = _instances(function, block)
+        kept |= made if isinstance(block, ast.Assign) else set()
         for node in nodes_under(block):
             if isinstance(node, ast.Call):
                 yield from _judged(function, block, node, made)
+    for name in sorted(kept):
+        yield from _called_elsewhere(function, name, blocks)
+
+
+def _called_elsewhere(function: FunctionModel, name: str, done: list[ast.stmt]) -> Iterator[Finding]:
+    """`op = Op()` at the top of a file, and `op(x)` further down."""
+    for block in function.file.blocks_matching(rf"(?<![\w.]){re.escape(name)}\("):
+        if block in done or len(re.findall(rf"^{re.escape(name)}[ \t]*=", function.file.text, re.M)) != 1:
+            continue
+        inside = nodes_under(block)
+        bound = {n.id for n in inside if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        bound |= {n.arg for n in inside if isinstance(n, ast.arg)}
+        for node in inside if name not in bound else ():
+            if isinstance(node, ast.Call):
+                yield from _judged(function, block, node, {name})
 
 
 def _is_function_class(function: FunctionModel, block: ast.stmt) -> bool:

@@ -88,7 +88,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         if not any(_asks_for_gradients(w.method, w.node) for w in writes):
             missing[read.attr] = writes[0]
     if missing:
-        names, first = [f"ctx.{name}" for name in missing], next(iter(missing.values()))
+        writes = sorted(missing.values(), key=lambda w: w.node.lineno)
+        names, first = [f"ctx.{w.attr}" for w in writes], writes[0]
         shown = names if len(names) <= 3 else [*names[:2], f"{len(names) - 2} more"]
         listed = " and ".join([part for part in (", ".join(shown[:-1]), shown[-1]) if part])
         yield function.at(

@@ -1,0 +1,198 @@
+"""What lint must know before it speaks: which file a name comes from, what is a launch, what is a tensor, what ever runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from gradsmith import lint, lint_source
+
+HEAD = "import torch\nfrom torch.autograd import Function\n"
+
+
+def found(text: str, least: str = "warning") -> list[str]:
+    """The rules that have something to say about a text."""
+    return [f.rule for f in lint_source(HEAD + dedent(text)).at_least(least)]
+
+
+def function(forward: str, backward: str = "return grad_output", arguments: str = "x", around: str = "") -> str:
+    """A file with one Function, of these bodies."""
+    bodies = [("forward", arguments, forward), ("backward", "grad_output", backward)]
+    methods = "".join(
+        f"    @staticmethod\n    def {name}(ctx, {given}):\n"
+        + "".join(f"        {line}\n" for line in dedent(body).strip().splitlines())
+        for name, given, body in bodies
+    )
+    return f"{dedent(around)}\nclass Op(Function):\n{methods}"
+
+
+def project(folder: Path, **files: str) -> list[tuple[str, str]]:
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(HEAD + text)
+    return [(Path(f.path or "").stem, f.rule) for f in lint(folder).at_least("warning")]
+
+
+TWO = "class Base(Function):\n    @staticmethod\n    def forward(ctx, x, y):\n        return x * 1\n"
+THREE = TWO.replace("x, y", "x, y, z")
+SUB = "class Sub(Base):\n    @staticmethod\n    def backward(ctx, grad_output):\n        return grad_output, None\n"
+
+
+@pytest.mark.parametrize(
+    ("imported", "wrong"), [("from two import Base\n", []), ("from three import Base\n", [("sub", "return-count")])]
+)
+def test_a_base_class_is_the_one_that_is_imported(tmp_path: Path, imported: str, wrong: list[tuple[str, str]]) -> None:
+    assert project(tmp_path, two=TWO, three=THREE, sub=imported + SUB) == wrong
+
+
+def test_a_base_class_that_is_imported_from_elsewhere_is_unknown(tmp_path: Path) -> None:
+    assert project(tmp_path, three=THREE, sub="from elsewhere import Base\n" + SUB) == []
+
+
+def test_a_setup_context_that_stands_elsewhere_may_have_saved_anything() -> None:
+    text = """
+    from elsewhere import keep
+
+    class Op(Function):
+        @staticmethod
+        def forward(x, y):
+            return x * y
+        setup_context = keep
+        @staticmethod
+        def backward(ctx, grad_output):
+            x, y = ctx.saved_tensors
+            return grad_output * y, grad_output * x * ctx.scale
+    """
+    assert found(text) == []
+
+
+def test_a_function_out_of_a_dict_is_no_kernel_launch() -> None:
+    table = "TABLE = {'relu': torch.relu, 'tanh': torch.tanh}\n"
+    launched = function("return x * 1", "return TABLE[ctx.mode](grad_output)", around=table)
+    assert "kernel-noncontiguous" not in found(launched, "info")
+
+
+def test_a_dict_is_no_tensor() -> None:
+    kept = function(
+        "ctx.options = options\nreturn x * options['scale']",
+        "return grad_output * ctx.options['scale'], None",
+        "x, options",
+    )
+    assert found(kept) == []
+
+
+def test_a_class_that_only_holds_functions_together_is_left_alone() -> None:
+    held = function("return x * 1", "grad_output.mul_(2)\nreturn grad_output")
+    assert found(held) == ["inplace-grad"]
+    assert found(held + "\ndef double(x):\n    return Op.forward({}, x), Op.backward({}, x)\n") == []
+
+
+def test_a_branch_for_old_releases_is_dead_code() -> None:
+    text = """
+    if torch.__version__ < "1.6":
+        class Op(Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 1
+            @staticmethod
+            def backward(ctx, grad_output):
+                return grad_output.mul_(2)
+    """
+    assert found(text) == []
+    assert found(text.replace("<", ">=")) == ["inplace-grad"]
+
+
+def test_a_branch_that_asks_what_forward_always_sets_is_never_taken() -> None:
+    kept = "ctx.empty = {}\nreturn x * 1"
+    backward = "if ctx.empty:\n    return grad_output, grad_output, grad_output\nreturn grad_output"
+    assert found(function(kept.format("False"), backward)) == []
+    assert found(function(kept.format("True"), backward)) == ["return-count"]
+    assert found(function(kept.format("x.numel() == 0"), backward)) == ["return-count"]
+
+
+def test_continue_leaves_what_was_bound_before_it() -> None:
+    loop = """
+    for part in ctx.parts:
+        grad = grad_output * part
+        if part is None:
+            continue
+        grad = grad + 1
+    return grad
+    """
+    assert found(function("ctx.parts = [1, 2]\nreturn x * 1", loop)) == []
+
+
+EARLY = "{}\n    return x * 1\nctx.a = 1\nctx.b = 2\nctx.c = 3\nctx.d = 4\nreturn x * 2"
+READS = "return grad_output * ctx.a * ctx.b * ctx.c * ctx.d{}"
+
+
+def test_attributes_that_one_return_leaves_out_are_told_once() -> None:
+    report = lint_source(HEAD + function(EARLY.format("if x.numel() == 0:"), READS.format("")))
+    assert [f.rule for f in report.at_least("warning")] == ["missing-ctx-attribute"]
+    assert "ctx.a, ctx.b and 2 more" in report.findings[0].message
+
+
+@pytest.mark.parametrize(
+    "early",
+    [
+        "if not x.requires_grad:",
+        "if not any(ctx.needs_input_grad):",
+        "if x.numel() == 0:\n    assert torch.is_inference_mode_enabled()",
+        "if in_onnx_export():",
+    ],
+)
+def test_a_return_after_which_no_backward_runs_leaves_nothing_out(early: str) -> None:
+    assert "missing-ctx-attribute" not in found(function(EARLY.format(early), READS.format("")))
+
+
+def test_a_flag_that_says_whether_there_is_a_backward_leaves_nothing_out() -> None:
+    kept = "if {}:\n    ctx.scale = 2\nreturn x * 2"
+    reads = "return grad_output * ctx.scale, None"
+    assert found(function(kept.format("is_grad_enabled"), reads, "x, is_grad_enabled")) == []
+    assert found(function(kept.format("training"), reads, "x, training")) == ["missing-ctx-attribute"]
+
+
+@pytest.mark.parametrize(
+    ("made", "rules"),
+    [("x = x.contiguous()", ["requires-grad-read"]), ("x = gathered(x)[0]", []), ("x = xs[0]", [])],
+)
+def test_what_an_unknown_function_returns_may_be_the_tensor_itself(made: str, rules: list[str]) -> None:
+    text = function(f"{made}\nctx.wanted = x.requires_grad\nreturn x * 2", "return grad_output * 2, None", "x, xs")
+    assert found(text) == rules
+
+
+def test_forward_without_apply_is_meant_by_who_knows_apply() -> None:
+    op = function("return x * 1") + "\ndef run(x):\n    return Op.forward(None, x)\n"
+    assert found(op) == ["missing-apply"]
+    assert found(op + "\ndef train(x):\n    return Op.apply(x)\n") == []
+
+
+def test_an_instance_that_the_script_calls_is_called_without_apply() -> None:
+    assert found(function("return x * 1") + "\nop = Op()\ny = op(torch.ones(3))\n") == ["missing-apply"]
+    assert found(function("return x * 1") + "\nop = Op()\ndef run(x):\n    return op(x)\n") == ["missing-apply"]
+    assert found(function("return x * 1") + "\nop = Op()\ndef run(x, op):\n    return op(x)\n") == []
+
+
+STATE = """
+class Cell(torch.nn.Module):
+    def forward(self, x):
+        state = torch.zeros(x.shape[1], x.shape[2])
+        for now in x.unbind(0):
+            state = 0.9 * {} + now
+        return state
+"""
+
+
+def test_a_state_that_is_moved_wherever_it_is_read_is_on_the_right_device() -> None:
+    assert found(STATE.format("state")) == ["state-no-device"]
+    assert found(STATE.format("state.to(x.device)")) == []
+
+
+def test_a_saved_tensor_that_only_a_kernel_reads_has_no_second_derivative_to_spoil() -> None:
+    kernel = "@pointwise\n@triton.jit\ndef slope(x, g):\n    return x * g\n"
+    plain = kernel.partition("def ")[1] + kernel.partition("def ")[2]
+    saved = "y = torch.sigmoid(x)\nctx.save_for_backward(y.clone())\nreturn y * 2"
+    backward = "(y,) = ctx.saved_tensors\nreturn slope(y, grad_output)"
+    assert found(function(saved, backward, around=plain)) == ["intermediate-saved"]
+    assert found(function(saved, backward, around=kernel)) == []
