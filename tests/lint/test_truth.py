@@ -196,3 +196,20 @@ def test_a_saved_tensor_that_only_a_kernel_reads_has_no_second_derivative_to_spo
     backward = "(y,) = ctx.saved_tensors\nreturn slope(y, grad_output)"
     assert found(function(saved, backward, around=plain)) == ["intermediate-saved"]
     assert found(function(saved, backward, around=kernel)) == []
+
+
+def test_what_a_test_defines_may_be_odd_but_not_wrong() -> None:
+    odd = function("return x * 1", "return grad_output * torch.rand_like(grad_output)")
+    inside = "def test_op():\n" + "".join(f"    {line}\n" for line in odd.strip().splitlines())
+    assert found(odd) == ["random-backward"]
+    assert found(inside) == [] and "random-backward" in found(inside, "info")
+    wrong = inside.replace("return grad_output * torch.rand_like(grad_output)", "return grad_output.mul_(2)")
+    assert found(wrong) == ["inplace-grad"]
+
+
+def test_data_that_only_foreign_code_reads_is_no_matter() -> None:
+    text = "import scipy.special\n" + function(
+        "ctx.save_for_backward(x)\ny = x.data.cpu().numpy()\nreturn torch.from_numpy(scipy.special.ive(1, y))",
+        "(x,) = ctx.saved_tensors\nreturn grad_output * x",
+    )
+    assert "data-attr" not in found(text)

@@ -8,7 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from gradsmith.catalog import Rule, ignored, notes
@@ -142,6 +142,8 @@ class Run:
             return
         if isinstance(subject, FunctionModel):
             findings = [f for f in findings if not subject.never_runs(f.path, f.line or 0) and not subject.is_namespace]
+            if subject.is_example:
+                findings = [replace(f, severity="info") if f.severity == "warning" else f for f in findings]
         found = [Found.of(f, subject, file) for f in findings]
         self.found += [f for f in found if not f.stands_in.is_dead(f.finding.line or 0)]
 

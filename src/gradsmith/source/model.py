@@ -218,6 +218,11 @@ class FunctionModel:
         called = any(f"{word}{name}(" in text for text in texts for name in ("forward", "backward"))
         return called and not any(self in other.bases for other in self.file.functions)
 
+    @property
+    def is_example(self) -> bool:
+        """Written inside a test: it is there to be tested, and may be as odd as the test wants it."""
+        return self.qualname.startswith("test_") and "<locals>" in self.qualname
+
     def never_runs(self, path: str | None, line: int) -> bool:
         """Does a line stand in a branch of backward that forward's constants rule out?"""
         backward = self.backward

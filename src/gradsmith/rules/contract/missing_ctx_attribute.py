@@ -27,8 +27,9 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gradsmith.findings import Finding
+from gradsmith.findings import Edit, Finding
 from gradsmith.source.assured import assured
+from gradsmith.source.edits import delete_lines, insert_before
 from gradsmith.source.lexicon import is_a
 from gradsmith.source.walk import nodes_under
 
@@ -40,6 +41,7 @@ _MODES = frozenset(("torch.is_inference_mode_enabled", "torch.is_grad_enabled"))
 CODE = "GS126"
 SEVERITY = "warning"
 EXPLAINS = ("backward-raised",)
+FIXABLE = True
 BAD = """
 import torch
 
@@ -97,7 +99,21 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             f"{function.name}.{first.method.name} sets {listed} on some paths only, and {backward.name} reads "
             f"{'it' if len(names) == 1 else 'them'} on all: on the others that raises AttributeError.",
             advice=f"Set {listed} before the first `if` or `return` of {first.method.name}.",
+            edits=[edit for write in writes for edit in _moved_to_front(write)],
         )
+
+
+def _moved_to_front(write: AttributeWrite) -> list[Edit | None]:
+    """What is a constant, or was handed to forward and is still that, can as well be kept at once."""
+    method, statement = write.method, write.statement
+    value = write.value
+    given = value is not None and (isinstance(value, ast.Constant) or method.param_of(value) is not None)
+    if not given or not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return [None]
+    body = method.node.body
+    documented = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1
+    text = method.file.source_of(statement)
+    return [insert_before(method.file, body[1 if documented else 0], text), delete_lines(method.file, statement)]
 
 
 def _is_conditional(backward: Method, node: ast.AST) -> bool:

@@ -29,8 +29,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gradsmith.findings import Finding
+from gradsmith.findings import Edit, Finding
 from gradsmith.rules.kernels import SQUARE, SYMPTOMS
+from gradsmith.source.edits import replace as replace_node
 from gradsmith.source.kernels import kernels, launches
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ CODE = "GSK06"
 SEVERITY = "error"
 TRIGGERS = ("triton.jit", "@jit")
 EXPLAINS = SYMPTOMS
+FIXABLE = True
 BAD = SQUARE.replace("triton.cdiv(x.numel(), 16)", "x.numel() // 16")
 GOOD = SQUARE
 
@@ -55,7 +57,15 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
                 advice=f"Write triton.cdiv({ast.unparse(division.left)}, {ast.unparse(division.right)}), and mask loads and stores.",
                 function=launch.kernel,
                 severity="warning",
+                edits=[_rounded_up(file, division)],
             )
+
+
+def _rounded_up(file: FileModel, division: ast.BinOp) -> Edit | None:
+    if file.imports.names.get("triton") != "triton":
+        return None
+    size, block = file.source_of(division.left), file.source_of(division.right)
+    return replace_node(file, division, f"triton.cdiv({size}, {block})")
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

@@ -22,10 +22,11 @@ https://triton-lang.org/main/python-api/generated/triton.language.store.html
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gradsmith.findings import Finding
+from gradsmith.findings import Edit, Finding
 from gradsmith.rules.kernels import SQUARE, SYMPTOMS, told
 from gradsmith.source.kernels import Access, Kernel, kernels
 
@@ -37,6 +38,7 @@ CODE = "GSK02"
 SEVERITY = "error"
 TRIGGERS = ("triton.jit", "@jit")
 EXPLAINS = SYMPTOMS
+FIXABLE = True
 BAD = SQUARE.replace("tl.store(d_ptr + i, 2 * x * g, mask=mask)", "tl.store(d_ptr + i, 2 * x * g)")
 GOOD = SQUARE
 
@@ -54,7 +56,22 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
                     advice="Give the store the mask of the load.",
                     function=kernel.node.name,
                     severity="warning",
+                    edits=[_masked(file, kernel, store, masked)],
                 )
+
+
+def _masked(file: FileModel, kernel: Kernel, store: Access, masked: list[Access]) -> Edit | None:
+    """The mask of the load, where it is a name that still means the same."""
+    alike = [a for a in masked if kernel.offsets(a.pointer) == kernel.offsets(store.pointer)]
+    names = {a.mask.id: a.mask for a in alike if isinstance(a.mask, ast.Name)}
+    if len(names) != 1 or len(kernel.assigned.get(next(iter(names)), ())) != 1 or len(store.node.args) != 2:
+        return None
+    place = file.place(store.node)
+    text = file.source_of(store.node)
+    comma = "" if text[:-1].rstrip().endswith(",") else ", "
+    return Edit(
+        place.end_line, place.end_column - 1, place.end_line, place.end_column - 1, f"{comma}mask={next(iter(names))}"
+    )
 
 
 def _guarded(kernel: Kernel, store: Access, masked: list[Access]) -> set[str]:

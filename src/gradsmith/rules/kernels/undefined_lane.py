@@ -24,11 +24,12 @@ https://triton-lang.org/main/python-api/generated/triton.language.load.html
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gradsmith.findings import Finding
+from gradsmith.findings import Edit, Finding
 from gradsmith.rules.kernels import SYMPTOMS, TOTAL
 from gradsmith.source.kernels import kernels
 from gradsmith.source.lanes import reduction_reached
@@ -36,11 +37,13 @@ from gradsmith.source.lanes import reduction_reached
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
     from gradsmith.source import FileModel
+    from gradsmith.source.kernels import Access
 
 CODE = "GSK05"
 SEVERITY = "error"
 TRIGGERS = ("triton.jit", "@jit")
 EXPLAINS = SYMPTOMS
+FIXABLE = True
 BAD = TOTAL.replace("mask=i < n, other=0.0", "mask=i < n")
 GOOD = TOTAL
 
@@ -59,7 +62,21 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
                 advice="Pass other=, the value that changes nothing: 0 for a sum, 1 for a product, -inf for a maximum.",
                 function=kernel.node.name,
                 severity="warning",
+                edits=[_defined(file, load.node) for load, found in reached] if _only_sums(reached) else [],
+                applicability="unsafe",
             )
+
+
+def _only_sums(reached: list[tuple[Access, str]]) -> bool:
+    """Whether 0 changes nothing, as far as the reduction goes: what is computed before it may make another number of it."""
+    return all(reduction in ("sum", "dot") for _, reduction in reached)
+
+
+def _defined(file: FileModel, load: ast.Call) -> Edit:
+    place = file.place(load)
+    text = file.source_of(load)
+    comma = "" if text[:-1].rstrip().endswith(",") else ", "
+    return Edit(place.end_line, place.end_column - 1, place.end_line, place.end_column - 1, f"{comma}other=0.0")
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

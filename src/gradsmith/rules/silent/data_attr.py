@@ -115,7 +115,7 @@ def _handed_over(method: Method, node: ast.Attribute) -> bool:
         return False
     whole: ast.AST = node
     while isinstance(parent := method.file.parents.get(whole), (ast.Attribute, ast.Call)) and (
-        isinstance(parent, ast.Attribute) or (parent.func is whole and method.op(parent) in know.MAYBE_SAME)
+        isinstance(parent, ast.Attribute) or (parent.func is whole and method.op(parent) in know.MAYBE_SAME | {"numpy"})
     ):
         whole = parent
     if _is_foreign_argument(method, whole):
