@@ -22,6 +22,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
         stem = rule.name.replace("-", "_")
         (folder / f"{stem}_bad.py").write_text(rule.bad, encoding="utf-8")
         (folder / f"{stem}_good.py").write_text(rule.good, encoding="utf-8")
+        if rule.fixable:
+            fixed = gs.fix_source(rule.bad, unsafe=True).files[0].after.decode()
+            (folder / f"{stem}_fixed.py").write_text(fixed, encoding="utf-8")
     whole = gs.check_paths(folder, level="standard")
     found: dict[str, Report] = {}
     for path in folder.glob("*.py"):
@@ -48,6 +51,12 @@ def test_a_right_kernel_is_verified(rule: Rule, reports: dict[str, Report]) -> N
     report = reports[f"{rule.name.replace('-', '_')}_good"]
     assert report.subjects[0].verdict == "verified", report.subjects[0].reason
     assert [f.rule for f in report.findings if f.severity != "info"] == []
+
+
+@pytest.mark.parametrize("rule", [r for r in PROBED if r.fixable], ids=lambda r: r.name)
+def test_a_fixed_kernel_is_verified(rule: Rule, reports: dict[str, Report]) -> None:
+    report = reports[f"{rule.name.replace('-', '_')}_fixed"]
+    assert report.subjects[0].verdict == "verified", report.subjects[0].reason
 
 
 def test_the_example_files_are_all_checked(reports: dict[str, Report]) -> None:
