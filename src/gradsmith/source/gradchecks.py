@@ -128,8 +128,10 @@ def gradchecks(file: FileModel) -> list[Gradcheck]:
 
 def _gradchecks(file: FileModel) -> Iterator[Gradcheck]:
     module: Method | None = None
-    for block in file.blocks_at(file.occurrences("gradcheck(")):
-        for node in nodes_under(block):
+    lines = (file.line_number(at) for at in file.occurrences("gradcheck("))
+    # A test class may be thousands of lines long: its methods are parsed alone.
+    for block in dict.fromkeys(file.function_at(line, outermost=True) for line in lines):
+        for node in nodes_under(block) if block is not None else ():
             if not isinstance(node, ast.Call) or not _is_gradcheck(file, node.func):
                 continue
             around = _function_around(file, node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,9 @@ from gradsmith.source.walk import nodes_under, once
 
 if TYPE_CHECKING:
     from gradsmith.source.file import FileModel
+
+
+_JIT = re.compile(r"^[ \t]*@(?:triton\.)?jit\b(?!\.)", re.M)
 
 
 @dataclass(frozen=True)
@@ -246,17 +250,34 @@ def _is_one_less(size: ast.expr, block: ast.expr) -> bool:
 
 @once
 def kernels(file: FileModel) -> list[Kernel]:
-    """The kernels of a file, from the top."""
-    blocks = file.blocks_matching(r"^[ \t]*@(?:triton\.)?jit\b(?!\.)", containing="tl.")
-    found = [n for block in blocks for n in nodes_under(block) if isinstance(n, ast.FunctionDef)]
-    return [Kernel(n) for n in found if any(_is_jit(d) for d in n.decorator_list)]
+    """The kernels of a file, from the top. Each is parsed alone: they may stand in a file of thousands of lines."""
+    places = [match.start() for match in _JIT.finditer(file.text) if not file.in_docstring(match.start())]
+    found = (_function_under(file, file.line_number(at)) for at in places)
+    return [Kernel(node) for node in dict.fromkeys(found) if node is not None]
+
+
+def _function_under(file: FileModel, decorator: int) -> ast.FunctionDef | None:
+    """The function that the decorator on this line belongs to."""
+    indent = len(file.lines[decorator - 1]) - len(file.lines[decorator - 1].lstrip())
+    for index in range(decorator, len(file.lines)):
+        line = file.lines[index]
+        if line.startswith("def ", indent) and not line[:indent].strip():
+            inside = next((i for i in range(index + 1, len(file.lines)) if file.lines[i].strip()), index)
+            node = file.function_at(inside + 1)
+            return node if isinstance(node, ast.FunctionDef) and node.lineno == index + 1 else None
+        if line.strip() and not line[: indent + 1].strip(" \t@)]}#"):
+            continue  # further decorators, and what is inside their brackets
+        if line.strip():
+            return None
+    return None
 
 
 def launches(file: FileModel) -> Iterator[Launch]:
     """The launches of the file's own kernels whose grid is known."""
-    names = {kernel.node.name for kernel in kernels(file)}
-    blocks = file.blocks_with(*(f"{name}[" for name in names)) if names else ()
-    for function in (n for block in blocks for n in nodes_under(block) if isinstance(n, ast.FunctionDef)):
+    names = [kernel.node.name for kernel in kernels(file)]
+    places = [at for name in dict.fromkeys(names) for at in file.occurrences(f"{name}[")]
+    around = (file.function_at(file.line_number(at), outermost=True) for at in sorted(places))
+    for function in (n for n in dict.fromkeys(around) if isinstance(n, ast.FunctionDef)):
         inside = nodes_under(function)
         launched = [n for n in inside if isinstance(n, ast.Call) and isinstance(n.func, ast.Subscript)]
         if not launched:
@@ -287,11 +308,6 @@ def _held_to_divide(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
         for part in nodes_under(node.test) if held else ():  # type: ignore[attr-defined]
             if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod):
                 yield ast.dump(part.left), ast.dump(part.right)
-
-
-def _is_jit(decorator: ast.expr) -> bool:
-    written = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return ast.unparse(written) in ("triton.jit", "jit")
 
 
 def called(node: ast.Call) -> str:
