@@ -99,7 +99,7 @@ ROLES: dict[str, Role] = {
         r"no_grad|inference_mode|is_grad_enabled|requires_grad|training|jit|onnx|export|tracing|compil"
     ),
     "export": _part(r"onnx|export"),
-    "backward wanted": _part(r"grad|backward|bwd"),
+    "backward wanted": Role(r"(is_|needs_|with_|save_for_|requires_)?(grad|backward|bwd)(_enabled|_needed|_wanted)?"),
     # What constructors of layers call their sizes.
     "input size": Role(
         r"(in|input)_?\w*|d_model|\w*embed\w*|n_?in|features?|num_features|channels|dim|size|normalized_shape"
