@@ -30,7 +30,7 @@ def test_the_character_model_learns() -> None:
 def test_reversed_gradients_help_in_the_other_domain() -> None:
     train = importlib.import_module("train_adversarial").train
     alone, hidden = (sum(train(adversarial)[-5:]) / 5 for adversarial in (False, True))
-    assert hidden > alone + 0.1
+    assert hidden > 0.9 and alone < 0.6
 
 
 def test_a_plot_is_saved_or_its_absence_explained(

@@ -25,7 +25,7 @@ def test_the_parameters_are_found(name: str) -> None:
 
 @pytest.mark.deep
 def test_a_noisy_simulator_is_aimed() -> None:
-    assert min(_trained("noisy_simulator")["losses"][-10:]) < 0.1
+    assert max(_trained("noisy_simulator")["losses"][-10:]) < 1e-4  # the noise alone makes 1e-6
 
 
 def test_a_regulariser_is_learned_through_its_optimiser() -> None:
