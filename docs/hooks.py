@@ -121,3 +121,17 @@ def _shown(path: str) -> str:
         return quiet + LINK.sub("](#)", text)
     language = LANGUAGES.get(Path(path).suffix, "text")
     return f"{quiet}# {path}\n\n````{language}\n{text.rstrip()}\n````\n"
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    return _searching_from_disk(output)
+
+
+def on_post_template(output_content: str, template_name: str, config: MkDocsConfig) -> str:
+    return _searching_from_disk(output_content)
+
+
+def _searching_from_disk(text: str) -> str:
+    """The theme would load a script for searching from the network; ours stands in the page."""
+    script = (DOCS / "search_from_disk.js").read_text(encoding="utf-8")
+    return text.replace('<script src="https://unpkg.com/iframe-worker/shim"></script>', f"<script>\n{script}</script>")
