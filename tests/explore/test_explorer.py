@@ -303,3 +303,71 @@ def test_a_step_to_where_forward_is_nan_is_tried_nearer_and_a_made_tie_stays_in_
     report = gs.check(LogDet, (drawn @ drawn.mT + torch.eye(3)).requires_grad_())
     assert "'a' is symmetric" in report.subjects[0].assumptions
     assert {f.rule for f in report.findings if f.severity != "info"} == {"assumes"}
+
+
+def test_a_changed_loop_that_never_ends_costs_its_candidate_only() -> None:
+    class Powers(Function):
+        """1 + x + ... + x ** (n - 1); among the changes tried to its backward are loops without an end."""
+
+        @staticmethod
+        def forward(ctx, x, c):
+            ctx.save_for_backward(x, c)
+            return sum(a * x**k for k, a in enumerate(c))
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            x, c = ctx.saved_tensors
+            slopes = [torch.zeros_like(x), torch.ones_like(x)]
+            while len(slopes) < len(c):
+                slopes.append(slopes[-1] * x)
+            slope = sum(a * s for a, s in zip(c, slopes))
+            return grad_output * slope, torch.stack([(grad_output * x**k).sum() for k in range(len(c))])
+
+    report = gs.check(Powers, randn(5), randn(2), select=RULES)
+    assert report.subjects[0].verdict == "refuted"
+    assert [f.rule for f in report.findings if f.severity == "error"] == ["shape-dependent"]
+
+
+def test_one_option_may_hide_what_another_does() -> None:
+    def forward(ctx, x, shift=0, halved=False):
+        ctx.shift, ctx.halved = shift, halved
+        return x * (2 + shift) if not halved else x * (1 + shift / 2)
+
+    def backward(ctx, g):
+        return g * ((2 + ctx.shift) if not ctx.halved else 1), None, None
+
+    report = gs.check(function(forward, backward), randn(3), select=RULES)
+    (assumption,) = report.subjects[0].assumptions
+    assert assumption.startswith("not `halved=True` and with `shift=")
+
+
+def test_a_size_that_only_has_to_be_large_enough_may_be_larger() -> None:
+    def forward(ctx, q, k):
+        if q.shape[0] > k.shape[0]:
+            raise ValueError("fewer keys than queries")
+        ctx.save_for_backward(q, k)
+        return q @ k.mT
+
+    def backward(ctx, g):
+        q, k = ctx.saved_tensors
+        return g @ k, g.tril(k.shape[0] - q.shape[0]).mT @ q + g.triu(1).mT @ q
+
+    right_when_equal = gs.check(function(forward, backward), randn(4, 3), randn(4, 3), select=RULES)
+    assert right_when_equal.subjects[0].assumptions == ("dim 0 of 'k' equals dim 0 of 'q'",)
+
+
+def test_numbers_that_forward_refuses_are_taken_from_the_example() -> None:
+    def forward(ctx, a):
+        if not bool((a > 0).all()):
+            raise ValueError("positive numbers only")
+        ctx.save_for_backward(a)
+        return a.log().sum(-1) * a.sum(-1)
+
+    def backward(ctx, g):
+        (a,) = ctx.saved_tensors
+        g = g.unsqueeze(-1)
+        return g * (a.sum() / a + a.log().sum(-1, keepdim=True))
+
+    positive = torch.tensor([0.5, 1.5, 0.7], dtype=torch.float64, requires_grad=True)
+    report = gs.check(function(forward, backward), positive, select=RULES)
+    assert report.subjects[0].assumptions == ("'a' has 1 dimension",)

@@ -37,7 +37,7 @@ class Quantise(torch.autograd.Function):  # gradsmith: surrogate[quantise]
         if ctx.needs_input_grad[1]:
             level = ratio.round().clamp(ctx.low, ctx.high)
             each = grad_output * torch.where(inside, level - ratio, level)
-            grad_step = each.sum_to_size(step.shape) / (max(x.numel(), 1) * ctx.high) ** 0.5
+            grad_step = each.sum_to_size(step.shape) / max(x.numel() * ctx.high, 1) ** 0.5
         return grad_x, grad_step, None, None
 
 

@@ -97,15 +97,40 @@ def assumption_finding(lab: Lab, discovery: Discovery) -> Finding:
     # A broken structure is the sentence itself, turned round: to say it twice helps nobody.
     where = "elsewhere" if all(move.assumes for move in moves) else told(moves)
     message = f"{lab.target.name}.backward assumes that {sentence}: {where}, {harm}"
-    line = "class" if lab.target.function is not None or lab.target.module is not None else "def"
     finding = lab.finding(
         message,
         argument=_argument(discovery),
-        advice=f"If that always holds, accept it with `{comment(sentence)}` behind the {line} line, or with "
-        f'`assumes="{plain(sentence)}"` in @gs.example_inputs. Otherwise {_otherwise(discovery)}',
+        advice=f"{_accepting(lab, sentence)} Otherwise {_otherwise(discovery)}",
         evidence={"assumption": sentence, "accept": comment(sentence), "moves": [as_json(move) for move in moves]},
     )
     return _reproducible(lab, discovery, finding)
+
+
+def confined(lab: Lab) -> list[tuple[str, str]]:
+    """Inputs whose gradient is right along the domain of the example only, each with the sentence that must hold."""
+    if lab.surrogate or lab.approximate:
+        return []
+    pairs = [pair for pair in lab.gradient.pairs if pair.explained]
+    return list(dict.fromkeys((pair.leaf.name, f"'{pair.leaf.name}' {pair.explained}") for pair in pairs))
+
+
+def confined_finding(lab: Lab, name: str, sentence: str) -> Finding:
+    """The same for a gradient that is right as long as the input stays on the domain, and wrong in directions that leave it."""
+    return lab.finding(
+        f"{lab.target.name}.backward assumes that {sentence}: in directions that keep this the gradient is right, in others "
+        "it is not the derivative of forward.",
+        argument=name,
+        advice=f"{_accepting(lab, sentence)} Otherwise derive the gradient for other inputs, too.",
+        evidence={"assumption": sentence, "accept": comment(sentence)},
+    )
+
+
+def _accepting(lab: Lab, sentence: str) -> str:
+    line = "class" if lab.target.function is not None or lab.target.module is not None else "def"
+    return (
+        f"If that always holds, accept it with `{comment(sentence)}` behind the {line} line, or with "
+        f'`assumes="{plain(sentence)}"` in @gs.example_inputs.'
+    )
 
 
 def _otherwise(discovery: Discovery) -> str:

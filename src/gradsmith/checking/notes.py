@@ -43,9 +43,8 @@ def notes(lab: Lab) -> list[str]:
     if judgement is not None:
         for pair in judgement.pairs:
             if pair.explained:
-                notes.append(
-                    f"{lab.target.name}: the gradient of '{pair.leaf.name}' is right for {pair.explained} inputs"
-                )
+                name = pair.leaf.name
+                notes.append(f"{lab.target.name}: the gradient of '{name}' is right where '{name}' {pair.explained}")
         if lab.stochastic:
             notes.append(f"{lab.target.name}: forward draws random numbers; it was checked under a replayed seed")
         for o in judgement.run.not_computable if judgement.pairs else ():

@@ -26,6 +26,7 @@ from gradsmith.lab import Run, forward
 from gradsmith.lab.lab import Lab, same
 from gradsmith.lab.once import once
 from gradsmith.lab.process import torch_says
+from gradsmith.lab.process.endless import ended_after
 from gradsmith.lab.run import normal_like
 from gradsmith.lab.subject.foreign import runs_kernels
 from gradsmith.source.edited import alike, function_at, parsed_after
@@ -34,6 +35,7 @@ from gradsmith.source.loaded import definition_of, file_of
 
 # A failing check may take a little longer to say what to write. The limits are work, not time on the clock: a report does
 # not depend on what else the machine is doing, nor on the number of jobs.
+_MOST_LINES = 20_000  # of one candidate: a loop whose condition was changed may never end
 _MOST = 1500
 _ELEMENTS = 30_000_000  # of inputs and outputs, over all candidates
 _CPU_SECONDS = 6.0  # for a backward that loops in Python
@@ -217,7 +219,8 @@ def _gives(case: Case, run: Run, function: Callable[..., Any], v: torch.Tensor, 
     """Call the changed backward on the live ctx, past the engine: a hundred candidates in the time of ten."""
     grad_outputs = [torch.zeros_like(out) if i != case.pair.output else v.clone() for i, out in enumerate(run.outputs)]
     try:
-        with torch.no_grad():
+        files = (function.__code__.co_filename, case.lab.target.path or "")
+        with torch.no_grad(), ended_after(_MOST_LINES, files):
             returned = function(run.outputs[case.pair.output].grad_fn, *grad_outputs)
         grads = returned if isinstance(returned, tuple) else (returned,)
         grad = grads[case.pair.leaf.position].sum_to_size(case.x.shape)

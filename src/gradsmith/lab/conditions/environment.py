@@ -22,6 +22,7 @@ from gradsmith.lab.conditions.outcome import (
     far,
     plain,
     plain_backward,
+    raised,
     results,
     words,
 )
@@ -116,7 +117,7 @@ def two_threads(lab: Lab) -> Outcome:
         thread.join()
     for result in found:
         if isinstance(result, BaseException):
-            return Outcome("fails", words(result))
+            return raised(result)
         if differs := difference(lab, plain(lab), result):
             return Outcome("fails", f"a different result: {differs}", differs)
     return Outcome("works")

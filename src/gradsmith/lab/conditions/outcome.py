@@ -117,12 +117,17 @@ def compared(lab: Lab, run: Callable[[], Results], refuses: Callable[[BaseExcept
     try:
         got = run()
     except Exception as error:  # the user's code and torch's machinery under a condition it may not bear
-        said = words(error)
-        if torch_says.lost_its_threads(error):
-            return Outcome("not tried", f"PyTorch's own threads failed here ({said})")
-        return Outcome("not supported" if refuses is not None and refuses(error) else "fails", said)
+        return raised(error, refuses)
     differs = difference(lab, plain(lab), got)
     return Outcome("fails", f"a different result: {differs}", differs) if differs else Outcome("works")
+
+
+def raised(error: BaseException, refuses: Callable[[BaseException], bool] | None = None) -> Outcome:
+    """What an exception says of a condition."""
+    said = words(error)
+    if torch_says.lost_its_threads(error):
+        return Outcome("not tried", f"PyTorch's own threads failed here ({said})")
+    return Outcome("not supported" if refuses is not None and refuses(error) else "fails", said)
 
 
 _LONGEST = 180

@@ -66,6 +66,19 @@ def redrawn(
     return within(held, generic(tensor, shape, generator)).to(tensor)
 
 
+def resampled(tensor: Tensor, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+    """The tensor's own numbers, in other places and other quantities, for a forward that takes no others.
+
+    Four positive numbers may be an accident; that forward refuses what is not positive, it says only when it is asked.
+    """
+    count, flat = math.prod(shape), tensor.detach().reshape(-1)
+    if not flat.numel():
+        return tensor.new_zeros(tuple(shape))
+    chosen = torch.randint(flat.numel(), (count,), generator=generator).to(flat.device)
+    wider = 1 + 0.1 * torch.rand(count, generator=generator, dtype=torch.float64).to(flat.device)  # no ties
+    return (flat[chosen] * wider).to(tensor.dtype).reshape(tuple(shape))
+
+
 def broken(
     tensor: Tensor, domain: Domain, held: Sequence[Domain], generator: torch.Generator, reach: float = 1.0
 ) -> Tensor | None:

@@ -31,6 +31,7 @@ from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.foreign import foreign
 
 _MOST_FINDINGS = 4
+_MOST_PAIRS = 12  # of options
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class _Explorer:
     def run(self) -> None:
         together, alone = self._planned()
         known = self._replayed(set(_and_nearer([*itertools.chain(*together, alone), *self._redraws(())])))
-        planned = [*self._covering(together), *([move] for move in alone)]
+        planned = [*self._covering(together), *([move] for move in alone), *_pairs_of_options([*together, alone])]
         for example in planned[:1]:
             self._try(example)
         self._reach()
@@ -159,8 +160,7 @@ class _Explorer:
         for move in self._allowed(options.moves(lab, base)):
             (sorts["option"] if move.kind == "named option" else alone).append(move)
         sorts["option"] += self._allowed(optional.moves(lab, base))
-        sorts["size"] += self._allowed(sizes.moves(lab, base))
-        for move in self._allowed([*ranks.moves(lab, base), *dtypes.moves(lab, base)]):
+        for move in self._allowed([*sizes.moves(lab, base), *ranks.moves(lab, base), *dtypes.moves(lab, base)]):
             (sorts["size"] if move.kind == "size" else alone).append(move)
         alone += self._allowed(structure.moves(lab, base))
         alone.sort(key=lambda m: _ALONE_ORDER.index(m.kind) if m.kind in _ALONE_ORDER else 0)
@@ -174,11 +174,11 @@ class _Explorer:
                 self.found.left_out.append(f"{move.words()}: it may crash, and is tried in a process of its own only")
             elif move.addresses and self.foreign and not self.lab.isolated:
                 self.found.left_out.append(f"{move.words()}: forward passes raw pointers, and may read elsewhere")
-            elif self.lab.stochastic and move.kind == "size":
+            elif self.lab.stochastic and isinstance(move, sizes.Resize):
                 self.found.left_out.append(
                     f"{move.words()}: forward draws random numbers, and another size is another draw"
                 )
-            elif self.scattered and move.kind == "size":
+            elif self.scattered and isinstance(move, sizes.Resize):
                 self.found.left_out.append(f"{move.words()}: forward writes at ids, some of which might come twice")
             elif self.fixed and not (move.kind in ("values", "structure") and isinstance(move, _OF_ONE_INPUT)):
                 self.found.left_out.append(f"{move.words()}: an input that only backward reads has to fit the others")
@@ -293,6 +293,21 @@ class _Explorer:
 _OF_ONE_INPUT = (values.Redraw, values.Transform, structure.Break)
 _BENIGN = ("large", "negated", "up", "down", "reversed")
 _ALONE_ORDER: tuple[Kind, ...] = ("values", "structure", "requires grad", "invented option")
+
+
+def _pairs_of_options(planned: Iterable[Iterable[Move]]) -> list[list[Move]]:
+    """Two options at once, of which at least one is named: what one value of an option hides, another may show."""
+    found = [m for sort in planned for m in sort if isinstance(m, options.SetOption)]
+    named = [m for m in found if m.kind == "named option"]
+    pairs = itertools.chain(
+        itertools.combinations(named, 2), itertools.product(named, [m for m in found if m.kind == "invented option"])
+    )
+    by_options: dict[frozenset[int], list[list[Move]]] = {}
+    for a, b in pairs:
+        if a.position != b.position:
+            by_options.setdefault(frozenset((a.position, b.position)), []).append([a, b])
+    turns = itertools.zip_longest(*by_options.values())
+    return [pair for turn in turns for pair in turn if pair is not None][:_MOST_PAIRS]
 
 
 def _and_nearer(moves: Iterable[Move]) -> Iterator[Move]:

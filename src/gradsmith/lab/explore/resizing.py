@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gradsmith.lab.explore.drawing import redrawn
+from gradsmith.lab.explore.drawing import redrawn, resampled
 from gradsmith.lab.subject.arguments import Arguments
 
 
@@ -20,8 +20,13 @@ class Size:
     numbers: tuple[tuple[int, int], ...] = ()  # (flat position, times): Python ints that state times * size
     multiple_of: int = 1  # forward needs it divisible
     least: int = 1
-    learned: str = "relations"  # "together": torch could not tell; "broadcast": 1, or what it is broadcast against
+    # "together": torch could not tell; "broadcast": 1, or what it is broadcast against; "parted": no smaller than another
+    learned: str = "relations"
     ends: tuple[int, ...] = ()  # positions of integer tensors that end at it: offsets
+    beside: tuple[int, int] | None = (
+        None  # "parted": the (position, dim) that it is no smaller than, and equals in the example
+    )
+    own: bool = False  # filled with numbers of the example: forward refuses others
 
 
 def resized(arguments: Arguments, size: Size, to: int, seed: int) -> Arguments:
@@ -38,7 +43,11 @@ def resized(arguments: Arguments, size: Size, to: int, seed: int) -> Arguments:
         tensor, shape = leaf.tensor.detach(), shapes[leaf.position]
         changed = tensor
         if list(tensor.shape) != shape:
-            changed = redrawn(tensor, shape, generator, differentiable=leaf.differentiable, known=leaf.domains)
+            kept = leaf.domains if leaf.domains is not None else ()
+            if size.own and tensor.is_floating_point() and not kept:
+                changed = resampled(tensor, shape, generator)
+            else:
+                changed = redrawn(tensor, shape, generator, differentiable=leaf.differentiable, known=leaf.domains)
         if leaf.position in size.ends:
             changed = _ending(changed, to)
         elif not tensor.is_floating_point() and not tensor.is_complex() and tensor.dtype != torch.bool:

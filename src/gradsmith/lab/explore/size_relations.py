@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -61,6 +61,14 @@ class Relations:
         single = [c for c in self.comparisons if len(c.sizes) == 1]
         found = {name for c in single for name in c.sizes if self._pins(c, name)}
         return frozenset(found) | self.unseen
+
+    def loosened(self, group: frozenset[str]) -> Iterator[tuple[frozenset[str], Comparison]]:
+        """Parts of the group that could grow without the rest, and the "not more than" that was taken for an equality."""
+        for tight in (c for c in self.comparisons if self._is_tight(c) and c.sizes <= group):
+            for name in sorted(tight.sizes):
+                part = replace(self, comparisons=[c for c in self.comparisons if c is not tight]).closed({name})
+                if part is not None and part < group and tight.holds(self.moved(part, 2)):
+                    yield part, tight
 
     def moved(self, names: Iterable[str], up: int, down: int = 1) -> dict[str, int]:
         return {**self.values, **{name: self.values[name] * up // down for name in names}}

@@ -16,10 +16,10 @@ from gradsmith.lab.lab import Lab
 from gradsmith.lab.once import once
 from gradsmith.lab.run import forward
 from gradsmith.lab.subject.arguments import Arguments
-from gradsmith.lab.subject.foreign import gives_addresses
+from gradsmith.lab.subject.foreign import foreign, gives_addresses
 from gradsmith.lab.subject.target import Target
 
-__all__ = ["Size", "free_sizes", "resized", "sizes"]
+__all__ = ["Size", "free_sizes", "parted_sizes", "resized", "sizes"]
 
 _MOST_OPERATIONS = 300  # of a forward that PyTorch is asked about: one takes a millisecond on stand-ins
 _MOST_ONES = 8  # dimensions of size 1 that are grown one by one
@@ -28,13 +28,50 @@ _MOST_ONES = 8  # dimensions of size 1 that are grown one by one
 @once
 def sizes(lab: Lab) -> list[Size]:
     """Every free size, each confirmed by one real forward at another size."""
-    return list(free_sizes(*lab.precise, lab.settings.seed))
+    return [size for size in _every_size(lab) if size.learned != "parted"]
+
+
+@once
+def parted_sizes(lab: Lab) -> list[Size]:
+    """Sizes that equal another one in the example, though forward does not ask for that: only that they are no smaller, say.
+
+    Where PyTorch could not tell, forward itself is asked, dimension by dimension, unless it hands its tensors to foreign code.
+    """
+    told = [size for size in _every_size(lab) if size.learned == "parted"]
+    if foreign(lab):
+        return told
+    example = _Example(*lab.precise, lab.settings.seed, None)
+    return told + [alone for size in sizes(lab) if size.learned == "together" for alone in _alone(example, size)]
+
+
+def _alone(example: _Example, size: Size) -> Iterator[Size]:
+    """Single dimensions of a size that forward also takes one smaller or larger by themselves; never 1, which is broadcast."""
+    for position, dim, times in size.dims:
+        others = [(p, d) for p, d, t in size.dims if (p, d) != (position, dim) and t == times]
+        if times == 1 and others and size.value > 2:
+            alone = Size(size.value, ((position, dim, 1),), learned="parted", beside=others[0])
+            to = next((n for n in (size.value - 1, size.value + 1) if example.at(alone, n)), None)
+            if to is not None:
+                yield replace(alone, least=to)
+
+
+@once
+def _every_size(lab: Lab) -> list[Size]:
+    return list(free_sizes(*lab.precise, lab.settings.seed, parted=True))
 
 
 def free_sizes(
-    target: Target, arguments: Arguments, seed: int, takes: Callable[[Arguments], bool] | None = None
+    target: Target,
+    arguments: Arguments,
+    seed: int,
+    takes: Callable[[Arguments], bool] | None = None,
+    *,
+    parted: bool = False,
 ) -> Iterator[Size]:
-    """The same for a subject that is on no bench. `takes` says whether it runs on other arguments, if forward is not all."""
+    """The same for a subject that is on no bench. `takes` says whether it runs on other arguments, if forward is not all.
+
+    With `parted` also those that part company with a size which they equal in the example.
+    """
     example = _Example(target, arguments, seed, takes)
     if gives_addresses(target):
         # A kernel that gets addresses does not reject tensors that no longer fit: it reads past their end.
@@ -46,6 +83,9 @@ def free_sizes(
     for size in _confirmed(example, relations or untraced(arguments), ones if relations else set()):
         found.append(size)
         yield size
+    if relations and parted:
+        for size in list(found):
+            yield from _parted(example, relations, size)
     if relations:
         yield from _broadcast(example, found)
 
@@ -105,6 +145,17 @@ def _confirmed(example: _Example, relations: Relations, ones: set[tuple[int, int
                 break
 
 
+def _parted(example: _Example, relations: Relations, whole: Size) -> Iterator[Size]:
+    """Parts of a size that forward only asks to be no smaller than the rest: more keys than queries."""
+    dims = {(position, dim) for position, dim, _ in whole.dims}
+    group = frozenset(n for n, places in relations.places.items() if any((p.position, p.dim) in dims for p in places))
+    for part, order in relations.loosened(group):
+        (other,) = (place for name in order.sizes - part for place in relations.places[name][:1])
+        size = _size(relations, _Hypothesis(part, "parted"), set())
+        if size is not None and other.dim is not None and (confirmed := _taken(example, size)) is not None:
+            yield replace(confirmed, least=confirmed.value + confirmed.multiple_of, beside=(other.position, other.dim))
+
+
 def _hypotheses(relations: Relations, name: str, covered: set[str]) -> list[_Hypothesis]:
     """The likeliest first; none where the size follows something that cannot move."""
     value = relations.values[name]
@@ -159,7 +210,7 @@ def _taken(example: _Example, size: Size, *, shrinks: bool = False) -> Size | No
         # A bound may be PyTorch's own (another kernel from 16 samples on), or the user's.
         smallest = taken.least > step and example.at(taken, step)
         return replace(taken, least=step if smallest or taken.least <= step else taken.least)
-    return None
+    return None if size.own else _taken(example, replace(size, own=True), shrinks=shrinks)
 
 
 def _grown(example: _Example) -> tuple[Arguments, set[tuple[int, int]]]:

@@ -68,7 +68,7 @@ class Pair:
     rounding: float = 0.0  # the median disagreement with the exact oracle, relative to each element
     mismatch: Mismatch | None = None
     truth: Tensor | None = None  # dense, where the exact oracle was confirmed
-    explained: str = ""  # a constrained domain on which the gradient is right
+    explained: str = ""  # "is symmetric": the domain on which alone the gradient is right
     corners: list[tuple[int, ...]] = field(default_factory=list)
     singular: list[tuple[int, ...]] = field(default_factory=list)  # no finite slope there: not judged
     flat: bool = False  # forward did not move along any direction

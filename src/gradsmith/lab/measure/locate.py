@@ -72,7 +72,7 @@ def confirm(
 
 
 def explaining_domain(target: Target, arguments: Arguments, settings: Settings, pair: Pair) -> str:
-    """A constrained domain (symmetric, normalised) the input lies on and on which the gradient is right, if any."""
+    """The words of a constrained domain that the input lies on and on which the gradient is right; empty where there is none."""
     x = pair.leaf.tensor.detach()
     for name, project in _domains(x):
         inside = replace(settings, project=project)
@@ -89,17 +89,22 @@ def _domains(x: Tensor) -> list[tuple[str, Projection]]:
         and x.shape[-1] > 1
         and torch.allclose(x, x.mH, rtol=1e-9, atol=1e-12)
     ):
-        found.append(("symmetric", lambda y: (y + y.mH) / 2))
+        found.append(("is symmetric", lambda y: (y + y.mH) / 2))
     if x.ndim and x.shape[-1] > 1 and not x.is_complex():
         sums = x.sum(-1, keepdim=True)
         if bool((x >= 0).all()) and torch.allclose(sums, torch.ones_like(sums), rtol=1e-6):
-            found.append(("normalised to sum 1", lambda y: y / y.sum(-1, keepdim=True)))
+            found.append(("has rows that sum to 1", lambda y: y / y.sum(-1, keepdim=True)))
         logs = torch.logsumexp(x, -1, keepdim=True)
         if torch.allclose(logs, torch.zeros_like(logs), atol=1e-6):
-            found.append(("log-probability", lambda y: y - torch.logsumexp(y, -1, keepdim=True)))
+            found.append(
+                (
+                    "has rows of logarithms of probabilities that sum to 1",
+                    lambda y: y - torch.logsumexp(y, -1, keepdim=True),
+                )
+            )
         norms = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
         if torch.allclose(norms, torch.ones_like(norms), rtol=1e-6):
-            found.append(("unit length", lambda y: y / torch.linalg.vector_norm(y, dim=-1, keepdim=True)))
+            found.append(("has rows of length 1", lambda y: y / torch.linalg.vector_norm(y, dim=-1, keepdim=True)))
     return found
 
 

@@ -69,7 +69,10 @@ GOOD = BAD.replace("2 * grad_output[:, None] * (x @ matrix)", "grad_output[:, No
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.checking.accepting import is_accepted
-    from gradsmith.checking.discoveries import assumed, assumption_finding, sentence_of
+    from gradsmith.checking.discoveries import assumed, assumption_finding, confined, confined_finding, sentence_of
 
+    for name, sentence in confined(lab):
+        if not is_accepted(sentence, lab.accepted):
+            yield confined_finding(lab, name, sentence)
     told = [d for d in assumed(lab) if not is_accepted(sentence_of(d), lab.accepted)]
     yield from (assumption_finding(lab, discovery) for discovery in told)

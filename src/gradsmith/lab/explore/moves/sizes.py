@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.lab.explore.move import Kind, Move
-from gradsmith.lab.explore.sizes import Size, resized, sizes
+from gradsmith.lab.explore.sizes import Size, parted_sizes, resized, sizes
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.foreign import runs_kernels
@@ -47,6 +47,18 @@ class Empty(Resize):
         return f"with size 0 in dim {self.size.dims[0][1]} of '{self.argument}'"
 
 
+@dataclass(frozen=True)
+class Part(Resize):
+    """Another value than that of a size which equals it in the example, where forward does not ask for that."""
+
+    other: str  # what it equals in the example
+    kind: ClassVar[Kind] = "structure"
+
+    @property
+    def assumes(self) -> str:
+        return f"dim {self.size.dims[0][1]} of '{self.argument}' equals {self.other}"
+
+
 def _repeats(before: Arguments, after: Arguments) -> bool:
     """Ids that were all different no longer are: that is a step of another kind."""
     ids = [(a.tensor, b.tensor) for a, b in zip(before.leaves, after.leaves) if _is_index(a.tensor)]
@@ -71,6 +83,11 @@ def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
             if turn < len(others):
                 kind = Empty if others[turn] == 0 else Resize
                 yield kind(names[size.dims[0][0]], size, others[turn])
+    for size in parted_sizes(lab):
+        if size.beside is not None:
+            position, dim = size.beside
+            other = f"dim {dim} of '{names[position]}'"
+            yield Part(names[size.dims[0][0]], size, size.least, other)
 
 
 def _all_ones(free: list[Size]) -> Iterator[Size]:
