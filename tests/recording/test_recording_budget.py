@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 import torch
 
@@ -31,6 +33,36 @@ def test_a_limit_of_time_counts_also_where_runs_are_reserved() -> None:
     with pytest.raises(Spent) as caught, TimeLimit(-1.0), Allowance(5, reserved=True), counted():
         raise AssertionError("it ran")
     assert isinstance(caught.value.allowance, TimeLimit)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="Windows has no alarm")
+def test_a_limit_of_time_stops_a_run_that_has_begun_and_nothing_between_runs() -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    with TimeLimit(0.05) as limit:
+        while not limit.over:
+            pass
+        sum(range(1_000_000))  # the alarm has rung by now, and nothing was raised
+
+    def run_without_end() -> None:
+        with counted():
+            while True:
+                pass
+
+    with pytest.raises(Spent), TimeLimit(0.05):
+        run_without_end()
+    assert signal.getsignal(signal.SIGALRM) is before and signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def test_somebody_elses_alarm_is_left_alone() -> None:
+    if not hasattr(signal, "SIGALRM"):
+        pytest.skip("Windows has no alarm")
+    theirs = signal.signal(signal.SIGALRM, signal.SIG_IGN)
+    try:
+        with TimeLimit(100.0):
+            assert signal.getsignal(signal.SIGALRM) is signal.SIG_IGN
+            assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    finally:
+        signal.signal(signal.SIGALRM, theirs)
 
 
 def test_what_no_time_is_left_for_is_not_verified() -> None:

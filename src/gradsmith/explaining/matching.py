@@ -45,11 +45,34 @@ def match(pasted: Pasted) -> Match | None:
     """The entry that a text means; None: unknown."""
     for message in pasted.messages:
         said = _plain(message)
-        possible = [entry for entry in entries().values() if all(words in pasted.text for words in entry.seen)]
+        possible = [entry for entry in entries().values() if _possible(entry, said, pasted)]
         found = _longest(said, possible, _whole) or _longest(said, possible, _cut) or _by_words(message, possible)
         if found:
             return found
     return None
+
+
+def _possible(entry: Entry, said: str, pasted: Pasted) -> bool:
+    """Whether a text can mean an entry at all: its words are in the traceback, and it is about the same function."""
+    if not all(words in pasted.text for words in entry.seen):
+        return False
+    called = {name for wording in entry.wordings if (name := _called(_plain(wording)))}
+    return not called or (_called(said) in (called | {""}) and (not pasted.frames or _by_torch(pasted.frames[-1].path)))
+
+
+def _called(text: str) -> str:
+    """The function with which Python begins an error about arguments, without its class; "" where a text begins otherwise.
+
+    >>> _called("outline.__init__() missing 1 required positional argument: 'page'")
+    '__init__'
+    """
+    found = re.match(r"[\w.<>]*?(\w*)\(\) (?:takes|missing|got)\b", text)
+    return found[1] if found else ""
+
+
+def _by_torch(path: str) -> bool:
+    """Whether a call stands in a file of torch: Python raises an error about arguments where the call is."""
+    return "torch" in re.split(r"[\\/]", path)[:-1]
 
 
 def _longest(said: str, possible: Sequence[Entry], length: Callable[[str, str], int]) -> Match | None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
+import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 import torch
@@ -65,7 +68,7 @@ class Run:
         _in_time()
         positions = list(self.leaves)
         chosen = [i for i in self.differentiable if i in grad_outputs]
-        with observing(self.classes, self.trace):
+        with observing(self.classes, self.trace), _run_under_way():
             outputs, leaves = [self.outputs[i] for i in chosen], [self.leaves[p] for p in positions]
             given = [grad_outputs[i] if as_is else grad_outputs[i].clone() for i in chosen]
             for leaf in leaves:
@@ -134,19 +137,29 @@ class Allowance:
 class TimeLimit(Allowance):
     """While it is entered, the subject may run until so many seconds are over; then `Spent` is raised, also in what is reserved.
 
-    For those who were promised a time (a script, a test suite). Verdicts never depend on it otherwise.
+    For those who were promised a time (a script, a test suite). Verdicts never depend on it otherwise. A run that has begun
+    is stopped, too: under a tape, or in a compiler, one run takes minutes where the subject takes a second. Only runs are
+    stopped, never what we do between them, so that nothing is left half restored.
     """
 
     def __init__(self, seconds: float) -> None:
         super().__init__(sys.maxsize)
         self.until = time.monotonic() + seconds
+        self._before: Any = None
 
     def __enter__(self) -> TimeLimit:
         _limits.append(self)
+        if _alarm_is_free():
+            self._before = signal.signal(signal.SIGALRM, self._stop)
+            signal.setitimer(signal.ITIMER_REAL, max(1e-3, self.until - time.monotonic()))
         return self
 
     def __exit__(self, *raised: Any) -> None:
         _limits.remove(self)
+        if self._before is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, self._before)
+            self._before = None
 
     @property
     def entered(self) -> bool:
@@ -156,9 +169,33 @@ class TimeLimit(Allowance):
     def over(self) -> bool:
         return time.monotonic() > self.until
 
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN)  # between two runs, or in a subject that catches everything
+        if _under_way:
+            raise Spent(self)
 
+
+def _alarm_is_free() -> bool:
+    """Whether an alarm can be set, and is nobody else's: Windows has none, only the main thread may set it."""
+    if not hasattr(signal, "SIGALRM") or threading.current_thread() is not threading.main_thread():
+        return False
+    return signal.getsignal(signal.SIGALRM) is signal.SIG_DFL and signal.getitimer(signal.ITIMER_REAL)[0] == 0
+
+
+_AGAIN = 0.5  # s after which an alarm that stopped nothing is repeated
 _allowances: list[Allowance] = []
 _limits: list[TimeLimit] = []
+_under_way: list[None] = []  # runs of the subject that have begun
+
+
+@contextlib.contextmanager
+def _run_under_way() -> Iterator[None]:
+    before = len(_under_way)
+    _under_way.append(None)
+    try:
+        yield
+    finally:
+        del _under_way[before:]
 
 
 def out_of_time() -> bool:
@@ -200,7 +237,8 @@ def counted(*, as_one: bool = False) -> Iterator[None]:
         allowance.take()
     start = time.process_time()
     try:
-        yield
+        with _run_under_way():
+            yield
     finally:
         seconds = time.process_time() - start
         for allowance in () if as_one else charged:
