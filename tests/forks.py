@@ -46,6 +46,8 @@ sys.stdin = os.fdopen(0, "r", closefd=False)
 os.environ.clear()
 os.environ.update(asked["env"])
 os.chdir(asked["cwd"])
+if "multiprocessing.process" in sys.modules:  # it was imported elsewhere, and looks for a script there
+    sys.modules["multiprocessing.process"].ORIGINAL_DIR = os.getcwd()
 sys.path[1:1] = [p for p in asked["env"].get("PYTHONPATH", "").split(os.pathsep) if p and p not in sys.path]
 kind, *words = asked["words"]
 if kind == "-m":
