@@ -116,6 +116,10 @@ def command(
         if (fix or diff) and options.level == "quick":
             click.echo("level quick searches for no repair of a gradient: use --level standard", err=True)
         if fix or diff:
+            held = sum(bool(f.edits) and f.applicability == "unsafe" for f in report.findings)
+            if held and not unsafe_fixes:
+                told = f"{plural(held, 'repair')} held back: inputs were guessed, or forward changes"
+                click.echo(f"{told} (--unsafe-fixes takes them, too)", err=True)
             report = _mended(fixes(report, before, unsafe=unsafe_fixes), checked, shown, write=not diff)
     except Stopped as stopped:
         finish_early(stopped, shown)
