@@ -1,0 +1,23 @@
+import torch
+from torch.autograd.function import once_differentiable
+
+
+class RowProduct(torch.autograd.Function):
+    """Product of the last dim of real x."""
+
+    @staticmethod
+    def forward(ctx, x):
+        if x.is_complex() or x.dim() < 1:
+            raise ValueError("real x with at least one dim")
+        ctx.save_for_backward(x)
+        return x.prod(-1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        others = x.prod(-1, keepdim=True) / x
+        return grad.unsqueeze(-1) * others
+
+
+gradsmith_inputs = {"RowProduct": lambda: (torch.randn(3, 4, requires_grad=True),)}
