@@ -40,6 +40,7 @@ ABOUT_OUTPUT = {
     "exit_zero",
     "allow_unverified",
     "isolated",
+    "open",
 }
 # What a command does with the report afterwards, and how it finds the files to check.
 WRITES = {"fix", "unsafe_fixes", "diff", "write_test", "force", "declare_surrogates", "write_inputs"}

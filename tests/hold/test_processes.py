@@ -34,12 +34,19 @@ def test_a_signal_waits_until_a_block_is_done_and_comes_once() -> None:
     assert done == ["all of it"] and stopped.value.status == 143 and stopped.value.words == "interrupted by SIGTERM"
 
 
+PARTS = """
+from gradsmith.lab.process import run_folder
+with run_folder.part() as first:
+    with run_folder.part() as second:
+        assert first.parent == second.parent and second.stat().st_mode & 0o077 == 0
+    assert run_folder.in_use() and first.is_dir() and not second.exists()
+assert not run_folder.in_use() and not first.parent.exists()
+"""
+
+
 def test_parts_go_one_by_one_and_the_run_folder_with_the_last() -> None:
-    with run_folder.part() as first:
-        with run_folder.part() as second:
-            assert first.parent == second.parent and second.stat().st_mode & 0o077 == 0
-        assert first.is_dir() and not second.exists()
-    assert not first.parent.exists()
+    """In a process of its own: others may have parts in this one."""
+    subprocess.run([sys.executable, "-c", PARTS], check=True)
 
 
 ABANDONING = """

@@ -64,7 +64,7 @@ class Relations:
 
     def loosened(self, group: frozenset[str]) -> Iterator[tuple[frozenset[str], Comparison]]:
         """Parts of the group that could grow without the rest, and the "not more than" that was taken for an equality."""
-        for tight in (c for c in self.comparisons if self._is_tight(c) and c.sizes <= group):
+        for tight in (c for c in self.comparisons if c.stated and self._is_tight(c) and c.sizes <= group):
             for name in sorted(tight.sizes):
                 part = replace(self, comparisons=[c for c in self.comparisons if c is not tight]).closed({name})
                 if part is not None and part < group and tight.holds(self.moved(part, 2)):

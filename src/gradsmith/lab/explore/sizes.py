@@ -16,7 +16,7 @@ from gradsmith.lab.lab import Lab
 from gradsmith.lab.once import once
 from gradsmith.lab.run import forward
 from gradsmith.lab.subject.arguments import Arguments
-from gradsmith.lab.subject.foreign import foreign, gives_addresses
+from gradsmith.lab.subject.foreign import gives_addresses
 from gradsmith.lab.subject.target import Target
 
 __all__ = ["Size", "free_sizes", "parted_sizes", "resized", "sizes"]
@@ -33,26 +33,8 @@ def sizes(lab: Lab) -> list[Size]:
 
 @once
 def parted_sizes(lab: Lab) -> list[Size]:
-    """Sizes that equal another one in the example, though forward does not ask for that: only that they are no smaller, say.
-
-    Where PyTorch could not tell, forward itself is asked, dimension by dimension, unless it hands its tensors to foreign code.
-    """
-    told = [size for size in _every_size(lab) if size.learned == "parted"]
-    if foreign(lab):
-        return told
-    example = _Example(*lab.precise, lab.settings.seed, None)
-    return told + [alone for size in sizes(lab) if size.learned == "together" for alone in _alone(example, size)]
-
-
-def _alone(example: _Example, size: Size) -> Iterator[Size]:
-    """Single dimensions of a size that forward also takes one smaller or larger by themselves; never 1, which is broadcast."""
-    for position, dim, times in size.dims:
-        others = [(p, d) for p, d, t in size.dims if (p, d) != (position, dim) and t == times]
-        if times == 1 and others and size.value > 2:
-            alone = Size(size.value, ((position, dim, 1),), learned="parted", beside=others[0])
-            to = next((n for n in (size.value - 1, size.value + 1) if example.at(alone, n)), None)
-            if to is not None:
-                yield replace(alone, least=to)
+    """Sizes that equal another one in the example, though forward asks only that they are no smaller."""
+    return [size for size in _every_size(lab) if size.learned == "parted"]
 
 
 @once

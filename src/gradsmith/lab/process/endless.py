@@ -17,8 +17,10 @@ class Endless(Exception):
 def ended_after(lines: int, files: Collection[str]) -> Iterator[None]:
     """Raises `Endless` inside code of these files once so many of its lines have run. Another tracer comes back after it.
 
+    Python reports a line each time it is come to; a loop of a single instruction (`while True: pass`) is not reported.
+
     >>> with ended_after(100, ["<endless>"]):
-    ...     exec(compile("while True: pass", "<endless>", "exec"))
+    ...     exec(compile("n = 0\\nwhile True: n += 1", "<endless>", "exec"))
     Traceback (most recent call last):
         ...
     gradsmith.lab.process.endless.Endless: more than 100 lines

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -260,6 +261,7 @@ class Comparison:
     sizes: frozenset[str]
     holds: Callable[[Mapping[str, int]], bool]
     between: bool = False
+    stated: bool = False  # the user's own code asks it
 
 
 def compared_sizes(
@@ -303,11 +305,19 @@ def compared_sizes(
         with mode, torch.no_grad():
             call(given)
     known = {name for own in names for name in own}
-    asked = {str(guard.expr): guard.expr for guard in env.guards}
-    return names, [c for expr in asked.values() if (c := _comparison(expr)) is not None and c.sizes <= known]
+    asked = {str(guard.expr): guard for guard in env.guards}
+    found = (_comparison(guard.expr, _is_stated(guard)) for guard in asked.values())
+    return names, [c for c in found if c is not None and c.sizes <= known]
 
 
-def _comparison(expr: Any) -> Comparison | None:
+def _is_stated(guard: Any) -> bool:
+    """Whether the code that was called compares the sizes itself, and not an operation of PyTorch's; False where it does not say."""
+    where = getattr(getattr(guard, "sloc", None), "framework_loc", None)
+    file = str(getattr(where, "filename", ""))
+    return bool(file) and not file.startswith(os.path.dirname(torch.__file__))
+
+
+def _comparison(expr: Any, stated: bool) -> Comparison | None:
     import sympy  # type: ignore[import-untyped]
     from torch.utils._sympy.printers import PythonPrinter
 
@@ -323,7 +333,7 @@ def _comparison(expr: Any) -> Comparison | None:
 
     bare = all(side.is_Symbol for side in expr.args)
     orders = not expr.has(sympy.Eq)
-    return Comparison("order" if orders else "equal", frozenset(map(str, expr.free_symbols)), holds, bare)
+    return Comparison("order" if orders else "equal", frozenset(map(str, expr.free_symbols)), holds, bare, stated)
 
 
 # What a printed relation of sizes may call: `int(channels / 4)` in forward is printed as `math.trunc(float(s0) / 4.0)`.

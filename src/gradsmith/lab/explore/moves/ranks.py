@@ -23,12 +23,11 @@ _MOST_DIMENSIONS = 4  # batch, channels, height, width: a fifth is nobody's mist
 
 @dataclass(frozen=True)
 class Stack(Move):
-    """One more dimension for these inputs, before the others or behind them: what is there, and other draws of it."""
+    """One more leading dimension for these inputs: what is there, and other draws of it."""
 
     positions: tuple[int, ...]
     ndim: int
     own: bool = False  # of the example's numbers: forward refuses others
-    behind: bool = False
     kind: ClassVar[Kind] = "structure"
     addresses: ClassVar[bool] = True
 
@@ -36,11 +35,7 @@ class Stack(Move):
         generator = torch.Generator().manual_seed(seed)
         leaves = [leaf_at(arguments, p) for p in self.positions]
         count = self.copies(arguments)
-        tensors = {
-            x.position: _stacked(x, count, generator, self.own, -1 if self.behind else 0)
-            for x in leaves
-            if x is not None
-        }
+        tensors = {x.position: _stacked(x, count, generator, self.own) for x in leaves if x is not None}
         return arguments.replaced(tensors) if tensors else None
 
     def copies(self, arguments: Arguments) -> int:
@@ -50,7 +45,7 @@ class Stack(Move):
         return size if 1 < size <= _MOST_COPIES else 2
 
     def words(self) -> str:
-        return f"with one more {'trailing' if self.behind else 'leading'} dimension of '{self.argument}'"
+        return f"with one more leading dimension of '{self.argument}'"
 
     @property
     def assumes(self) -> str:
@@ -65,11 +60,11 @@ def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
         return
     alike = tuple(x.position for x in leaves if x.tensor.ndim == first.tensor.ndim)
     every = tuple(x.position for x in arguments.leaves if x.tensor.ndim > 0 and x.tensor.numel() > 1)
-    chosen = (((alike, every), False), (((first.position,), alike, every), True))
-    for candidates, behind in chosen:
-        tried = itertools.product(dict.fromkeys(candidates), (False, True))
-        steps = (Stack(first.name, positions, first.tensor.ndim, own, behind) for positions, own in tried)
-        yield from itertools.islice((step for step in steps if _is_a_batch(lab, arguments, step)), 1)
+    for positions, own in itertools.product(dict.fromkeys((alike, every)), (False, True)):
+        move = Stack(first.name, positions, first.tensor.ndim, own)
+        if _is_a_batch(lab, arguments, move):
+            yield move
+            return
 
 
 def _is_a_batch(lab: Lab, arguments: Arguments, move: Stack) -> bool:
@@ -81,14 +76,12 @@ def _is_a_batch(lab: Lab, arguments: Arguments, move: Stack) -> bool:
         together = forward(target, stacked, seed=seed).outputs if stacked is not None else []
     except Exception:  # the user's forward, with a dimension that it may not take
         return False
-    count, dim = move.copies(arguments), -1 if move.behind else 0
     return len(alone) == len(together) and all(
-        b.shape == ((*a.shape, count) if move.behind else (count, *a.shape)) and lab.close(a, b.select(dim, 0))
-        for a, b in zip(alone, together)
+        b.shape == (move.copies(arguments), *a.shape) and lab.close(a, b[0]) for a, b in zip(alone, together)
     )
 
 
-def _stacked(leaf: Leaf, count: int, generator: torch.Generator, own: bool, dim: int) -> Tensor:
+def _stacked(leaf: Leaf, count: int, generator: torch.Generator, own: bool) -> Tensor:
     given = leaf.tensor.detach()
     others = [given] * (count - 1)
     if own and movable(leaf) and not leaf.domains and not given.is_complex():
@@ -98,4 +91,4 @@ def _stacked(leaf: Leaf, count: int, generator: torch.Generator, own: bool, dim:
             redrawn(given, given.shape, generator, differentiable=leaf.differentiable, known=leaf.domains)
             for _ in others
         ]
-    return torch.stack([given, *others], dim).contiguous()
+    return torch.stack([given, *others]).contiguous()

@@ -49,7 +49,7 @@ class Empty(Resize):
 
 @dataclass(frozen=True)
 class Part(Resize):
-    """Another value than that of a size which equals it in the example, where forward does not ask for that."""
+    """Larger than another size that equals it in the example, where forward asks only that it is no smaller."""
 
     other: str  # what it equals in the example
     kind: ClassVar[Kind] = "structure"
