@@ -39,14 +39,14 @@ class Mutant:
 
 
 def breed(limit: int = 3, seed: int = 0) -> Iterator[Mutant]:
-    """Up to `limit` mutants for each operator and Function."""
-    chooser = random.Random(seed)
+    """Up to `limit` mutants for each operator and Function, the same ones whatever other files the gallery has."""
     kernels = GALLERY / "kernels"  # run in the interpreter only, and broken by benchmarks/kernels.py
     for path in sorted(p for p in GALLERY.rglob("*.py") if p.parent != kernels):
         source = path.read_text(encoding="utf-8")
         tree = ast.parse(source)
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and _is_subject(node, source):
+                chooser = random.Random(f"{seed} {path.stem}.{node.name}")
                 for operator, make in OPERATORS.items():
                     changes = list(make(node))
                     for change in chooser.sample(changes, min(limit, len(changes))):

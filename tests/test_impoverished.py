@@ -15,7 +15,7 @@ from impoverished import judged, undeclared
 from mutants import Mutant, breed
 from poverties import applied, of_structure, of_values
 
-MUTANTS = list(breed(1))
+MUTANTS = list(breed(3))
 
 
 def hidden(part: str) -> tuple[Search, list[Poor]]:
