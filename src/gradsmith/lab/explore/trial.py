@@ -155,7 +155,7 @@ def _weighed(lab: Lab, arguments: Arguments, judged: Judgement) -> Trial:
         return Trial(nothing, "unjudged" if judged.noisy else "right", "noise is too wide" if judged.noisy else "")
     if all(p.flat for p in lab.gradient.pairs) and not any(_slopes_by_autograd(judged, p) for p in wrong):
         return Trial(nothing, "unjudged", "forward is locally constant at the example: a step, or a surrogate")
-    wrong = [p for p in wrong if not _vanishing(p) and not _rounded(p)]
+    wrong = [p for p in wrong if not _vanishing(p) and not _rounded(p) and not _negligible(lab, p)]
     if not wrong:
         return Trial(nothing, "unjudged", "the gradient is off by rounding only, or too small to be told from none")
     if is_smoothed(judged, lab.settings):
@@ -177,6 +177,14 @@ def _vanishing(pair: Pair) -> bool:
     """Numbers whose square is not a number any more: what backward computed them from has lost its digits."""
     m = pair.mismatch
     return m is not None and max(abs(m.claimed), abs(m.true)) < 1e-150
+
+
+def _negligible(lab: Lab, pair: Pair) -> bool:
+    """Off by less than a rounding of what the gradient is at the example: 1e-21 where 0 would be exact."""
+    m = pair.mismatch
+    here = [p.claimed for p in lab.gradient.pairs if p.leaf.position == pair.leaf.position and p.claimed.numel()]
+    size = max((float(g.abs().max()) for g in here if finite(g)), default=0.0)
+    return m is not None and abs(m.claimed - m.true) <= 1e-16 * size
 
 
 def _rounded(pair: Pair) -> bool:
