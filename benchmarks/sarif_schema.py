@@ -2,8 +2,8 @@
 
 python benchmarks/sarif_schema.py [schema.json]
 
-Without a path the schema is taken from the source distribution of sarif-pydantic on PyPI, the one package there that ships
-the published text. Needs the network then, which is why no test does it.
+Without a path the schema is taken from the source distribution of sarif-pydantic on PyPI, which ships the
+published text (its wheel does not). Needs the network then, which is why no test does it.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from gradsmith.lab.explore.sizes import Size, resized, sizes
+from gradsmith.lab.explore.sizes import Size, parted_sizes, resized, sizes
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.gradient import Settings
 from gradsmith.lab.subject.binding import bound
@@ -304,3 +304,21 @@ def test_what_forward_keeps_for_itself_is_never_a_stand_in() -> None:
     assert free(lab_of(Keeps, leaf(4, 3))) and free(lab_of(module, leaf(4, 3)))
     kept = [Keeps.mean, *Keeps.seen, *_ROWS.values(), module.mean]
     assert {type(tensor) for tensor in kept} == {Tensor}
+
+
+def no_more_than_and_equal(a: Tensor, b: Tensor) -> Tensor:
+    if a.shape[0] > b.shape[0]:
+        raise ValueError("too long")
+    return a + b
+
+
+def no_more_than(a: Tensor, b: Tensor) -> Tensor:
+    if a.shape[0] > b.shape[0]:
+        raise ValueError("too long")
+    return a.sum(0) + b.sum(0)
+
+
+def test_sizes_part_where_only_an_order_is_asked_for_and_stay_together_where_they_must_be_equal() -> None:
+    parted = parted_sizes(lab_of(no_more_than, leaf(4, 3), leaf(4, 3)))
+    assert [(size.dims, size.beside) for size in parted] == [(((1, 0, 1),), (0, 0))]
+    assert parted_sizes(lab_of(no_more_than_and_equal, leaf(4, 3), leaf(4, 3))) == []

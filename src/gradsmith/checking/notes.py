@@ -41,10 +41,6 @@ def notes(lab: Lab) -> list[str]:
         notes.append(f"{lab.target.name}: left out, because {why_left_out(lab)}: {', '.join(lab.left_out)}")
     judgement = lab.__dict__.get("gradient")
     if judgement is not None:
-        for pair in judgement.pairs:
-            if pair.explained:
-                name = pair.leaf.name
-                notes.append(f"{lab.target.name}: the gradient of '{name}' is right where '{name}' {pair.explained}")
         if lab.stochastic:
             notes.append(f"{lab.target.name}: forward draws random numbers; it was checked under a replayed seed")
         for o in judgement.run.not_computable if judgement.pairs else ():

@@ -67,7 +67,8 @@ class Relations:
         for tight in (c for c in self.comparisons if c.stated and self._is_tight(c) and c.sizes <= group):
             for name in sorted(tight.sizes):
                 part = replace(self, comparisons=[c for c in self.comparisons if c is not tight]).closed({name})
-                if part is not None and part < group and tight.holds(self.moved(part, 2)):
+                apart = part is not None and part < group and not tight.sizes <= part
+                if part is not None and apart and tight.holds(self.moved(part, 2)):
                     yield part, tight
 
     def moved(self, names: Iterable[str], up: int, down: int = 1) -> dict[str, int]:

@@ -134,7 +134,12 @@ def _parted(example: _Example, relations: Relations, whole: Size) -> Iterator[Si
     for part, order in relations.loosened(group):
         (other,) = (place for name in order.sizes - part for place in relations.places[name][:1])
         size = _size(relations, _Hypothesis(part, "parted"), set())
-        if size is not None and other.dim is not None and (confirmed := _taken(example, size)) is not None:
+        if (
+            size is not None
+            and size.dims
+            and other.dim is not None
+            and (confirmed := _taken(example, size)) is not None
+        ):
             yield replace(confirmed, least=confirmed.value + confirmed.multiple_of, beside=(other.position, other.dim))
 
 
