@@ -45,6 +45,17 @@ class Outcome:
         return f"{self.name}: {'; '.join(parts) or 'survived'}"
 
 
+# The command, but that what only waits is ended after the limit itself: a benchmark with fifty sleepers has not the hour.
+_COMMAND = """
+import sys
+from gradsmith.cli import main
+if sys.argv[1] == "check":
+    from gradsmith.lab.process import time_limit
+    time_limit.TIMES, time_limit.MORE = 1.0, 1.0
+main()
+"""
+
+
 @dataclass
 class Ground:
     """A folder with a place for files and one for temporary files, and a mark in the environment of all that runs on it."""
@@ -73,7 +84,7 @@ class Ground:
 
     def start(self, *words: str, streams: int = subprocess.PIPE, **more: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "gradsmith", *words],
+            [sys.executable, "-c", _COMMAND, *words],
             cwd=self.files,
             env=self.environment(**more),
             stdin=subprocess.DEVNULL,

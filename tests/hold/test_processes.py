@@ -17,6 +17,7 @@ from fault_runs import ground
 
 from gradsmith.lab.process import run_folder, tree
 from gradsmith.lab.process.stopping import Stopped, orderly, undisturbed
+from gradsmith.lab.process.time_limit import TimeLimit
 
 
 def test_a_signal_waits_until_a_block_is_done_and_comes_once() -> None:
@@ -105,6 +106,17 @@ def test_memory_that_processes_share_is_counted_once() -> None:
         pids = [process.pid, *tree.below(process.pid)]
         assert 190_000_000 < tree.memory(pids, 1) < 300_000_000
         tree.end(pids)
+
+
+def test_a_limit_counts_cpu_time_and_what_waits_has_ten_times_of_it_and_a_minute() -> None:
+    me, used = [os.getpid()], time.process_time()
+    assert TimeLimit(used / 2).exceeded(me) == f"did not finish within {used / 2:g} s of CPU time"
+    code = "import time\nwhile time.process_time() < 0.5: pass"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert tree.cpu_seconds(me) >= used + 0.4  # of a process that it started, too
+    long_ago = time.monotonic() - 10_000
+    assert TimeLimit(1_000, long_ago).exceeded(me) == ""  # the machine was busy
+    assert TimeLimit(990, long_ago).exceeded(me).startswith("did not finish within 9960 s and computed for ")
 
 
 def _case(phase: str, number: int) -> fault_signals.Case:

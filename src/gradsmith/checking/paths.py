@@ -41,7 +41,7 @@ def check_paths(
     """`gradsmith check` from Python: files, folders, `file.py::Class` or `package.module:Class`, each one isolated.
 
     `inputs` is Python code, evaluated in the user's module; `recorded` a file that `gradsmith record --save` wrote;
-    `stubs` names modules that a stand-in replaces. `timeout` (seconds) and `memory` (GiB) limit one subject. `jobs` files
+    `stubs` names modules that a stand-in replaces. `timeout` (seconds of CPU time) and `memory` (GiB) limit one subject. `jobs` files
     are checked at the same time, and the report is the same for any number. With `cache`, what was verified before is not run again
     as long as nothing has changed that it saw. What a pyproject.toml says counts only as
     `config=gradsmith.config.load()`. The other options are those of `gs.check`.

@@ -36,7 +36,7 @@ from gradsmith.lab.process.stopping import Stopped
 @click.option("--device", metavar="NAME", help="Where to run: cpu, cuda, ... (declared inputs are moved there).")
 @click.option("--jobs", "-j", type=click.IntRange(1), default=1, help="Files checked at the same time. [1]")
 @click.option("--stub", multiple=True, metavar="MODULE", help="Replace a missing module by a stand-in.")
-@click.option("--timeout", type=float, default=120.0, metavar="SECONDS", help="Limit for one subject. [120]")
+@click.option("--timeout", type=float, default=120.0, metavar="SECONDS", help="CPU time for one subject. [120]")
 @click.option("--memory-limit", type=float, default=8.0, metavar="GIB", help="Limit for one subject. [8]")
 @click.option("--fix", is_flag=True, help="Write the proved repairs into the files, and check them again.")
 @click.option(

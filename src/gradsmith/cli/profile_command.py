@@ -42,7 +42,7 @@ from gradsmith.torch_here import need_torch
 @click.option("--device", metavar="NAME", help="Where to run: cpu, cuda, ...")
 @click.option("--threads", type=int, default=0, help="Threads for torch; by default what torch chooses.")
 @click.option("--seed", type=int, default=0, help="Seed of the inputs. [0]")
-@click.option("--timeout", type=float, default=300.0, metavar="SECONDS", help="Limit for one subject. [300]")
+@click.option("--timeout", type=float, default=300.0, metavar="SECONDS", help="CPU time for one subject. [300]")
 @click.option("--trace", type=click.Path(dir_okay=False), help="Write a Chrome trace that Perfetto opens.")
 @click.option("--flame", type=click.Path(dir_okay=False), help="Write nested data for a flame chart.")
 @click.option("--format", "format", type=click.Choice(FORMATS), default=None, help="How to print. [full]")

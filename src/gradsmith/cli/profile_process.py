@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -17,11 +17,12 @@ from gradsmith.lab.process import run_folder, tree
 from gradsmith.lab.process.channel import read_message
 from gradsmith.lab.process.household import environment
 from gradsmith.lab.process.stopping import undisturbed
-from gradsmith.lab.process.waiting import kept_waiting
+from gradsmith.lab.process.time_limit import TimeLimit
 from gradsmith.report.escaping import escaped
 
 _MARK = "\x1egradsmith: "  # in front of progress; what user code writes to stderr is not ours to show
 _LONGEST_LINE = 1 << 16
+_POLL = 0.1
 
 
 @contextmanager
@@ -65,16 +66,14 @@ def profiled(task: dict[str, Any], timeout: float, say: Callable[[str], None]) -
     return result
 
 
-def _ends(process: subprocess.Popen[str], timeout: float) -> bool:
-    """Whether it ends within its time, which stands still while others have the processor."""
-    started, left = time.monotonic(), timeout
-    while left > 0:
-        try:
-            process.wait(left)
-            return True
-        except subprocess.TimeoutExpired:
-            left = timeout - (time.monotonic() - started - kept_waiting(process.pid))
-    return False
+def _late(process: subprocess.Popen[str], timeout: float) -> str:
+    """Which limit of time it exceeds; nothing where it ends before."""
+    limit = TimeLimit(timeout)
+    while not (late := limit.exceeded([process.pid, *tree.below(process.pid)])):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_POLL)
+            return ""
+    return late
 
 
 def _run(words: list[str], environment: Mapping[str, str], timeout: float, say: Callable[[str], None]) -> str:
@@ -104,14 +103,14 @@ def _run(words: list[str], environment: Mapping[str, str], timeout: float, say: 
     listener = threading.Thread(target=listen, daemon=True)
     try:
         listener.start()
-        in_time = _ends(process, timeout)
+        late = _late(process, timeout)
     finally:
         with undisturbed():
             tree.end_below(process.pid)
             tree.end([process.pid])
             process.wait()
     listener.join(1.0)
-    if not in_time:
-        return f"did not finish within {timeout:g} s"
+    if late:
+        return late
     last = last_words[0] if last_words and process.returncode > 0 else f"exit status {process.returncode}"
     return f"ended the process that profiled it: {last}" if process.returncode else ""

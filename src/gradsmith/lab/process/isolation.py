@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from gradsmith.lab.process.channel import LONGEST, Listener, Message, Parted, re
 from gradsmith.lab.process.household import environment
 from gradsmith.lab.process.stages import guessing_mark, stage_mark
 from gradsmith.lab.process.stopping import undisturbed
-from gradsmith.lab.process.waiting import kept_waiting
+from gradsmith.lab.process.time_limit import TimeLimit
 
 _POLL = 0.02
 _PATIENCE = 120.0  # seconds for a fork, on a machine that is very busy
@@ -37,9 +37,9 @@ _GRACE = 5.0  # seconds in which a process that was ended must have been told of
 
 @dataclass(frozen=True)
 class Limits:
-    """How long and how much one subject may take. While others have the processor its time stands still."""
+    """How long and how much one subject may take."""
 
-    seconds: float = 120.0
+    seconds: float = 120.0  # of CPU time; see time_limit.py
     bytes: int = 8 << 30
 
 
@@ -80,6 +80,7 @@ class Zygote:
         self.cpu_seconds = 0.0  # what the last subject used
         self.hears: Callable[[str], None] | None = None  # is told what is being tried, as it changes
         self.stage: Path | None = None  # where the running subject says it
+        self.late = ""  # which limit of time the last subject exceeded
         self.lost = False  # what had imported the file is gone, so that nothing can be asked about it
         self.unread: list[Message] = []
         self.interrupted = False
@@ -179,7 +180,7 @@ class Zygote:
 
     def _limit_text(self, event: str) -> str:
         if event == "time":
-            return f"did not finish within {self.limits.seconds:g} s (raise the limit with --timeout)"
+            return f"{self.late} (raise the limit with --timeout)"
         return f"grew past {self.limits.bytes / 2**30:.3g} GiB of memory (raise the limit with --memory-limit)"
 
     # --- its process ------------------------------------------------------------------------------------------------
@@ -255,9 +256,12 @@ class Zygote:
 
         `patience` is for what should take no time: after it the keeper is ended, and after twice of it the zygote.
         """
-        started = looked = time.monotonic()
+        looked = time.monotonic()
         killed = ""
-        overdue = started + patience if patience is not None else None
+        overdue = looked + patience if patience is not None else None
+        limit = TimeLimit(self.limits.seconds)
+        # What its file started on import is not the subject's.
+        spared = set(tree.below(self.keeper)) - {watched, *tree.below(watched)} if watched else set()
         while True:
             # Not the next one only: a keeper may have imported before the zygote gets to say that it forked it.
             found = next((m for m in self.unread if any(key in m for key in wanted)), None)
@@ -272,19 +276,18 @@ class Zygote:
             elif watched and not killed and time.monotonic() > looked + _POLL:
                 looked = time.monotonic()
                 self._listen()
-                killed = self._exceeded(watched, started)
+                killed = self._exceeded(watched, limit, spared)
                 if killed:
                     self._end_all_of(watched)
                     overdue = time.monotonic() + _GRACE
 
-    def _exceeded(self, watched: int, started: float) -> str:
+    def _exceeded(self, watched: int, limit: TimeLimit, spared: Collection[int]) -> str:
         # All below the keeper: what a subject started counts, also when it is no longer below the subject.
         pids = [watched, *(pid for pid in tree.below(self.keeper) if pid != watched)]
         if len(pids) > MOST_PROCESSES:
             return "processes"
-        # A subject that has started processes may be waiting for a processor that they hold: that is its own time.
-        others = kept_waiting(watched) if len(pids) == 1 else 0.0
-        if time.monotonic() - started - others > self.limits.seconds:
+        self.late = limit.exceeded([pid for pid in pids if pid not in spared])
+        if self.late:
             return "time"
         return "memory" if tree.memory(pids, self.limits.bytes) > self.limits.bytes else ""
 

@@ -79,6 +79,16 @@ def memory(pids: Collection[int], limit: int) -> int:
     return sum(_proportional(pid) for pid in pids)
 
 
+def cpu_seconds(pids: Collection[int]) -> float:
+    """Seconds for which these processes, and those that they started and waited for, had a processor; 0 where none tells.
+
+    >>> cpu_seconds([os.getpid()]) >= 0
+    True
+    """
+    known = [fields for fields in map(_stat, pids) if fields]
+    return sum(int(ticks) for fields in known for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK") if known else 0.0
+
+
 def end(pids: Collection[int]) -> None:
     """End these processes, their groups, and all that is below them, however often they fork."""
     for _ in range(_ROUNDS):

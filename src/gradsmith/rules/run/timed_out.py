@@ -2,7 +2,8 @@
 
 What it finds
 -------------
-forward or backward was still running when the time limit (`--timeout`) ended.
+forward or backward was still running when the time limit (`--timeout`) ended. CPU time counts, of the subject's process and of
+all that it started; what waits without computing is ended after ten times the limit and 60 s.
 
 Why it matters
 --------------
@@ -10,8 +11,8 @@ A hang in CI costs more than a failure, and nothing was verified.
 
 Known problems
 --------------
-Time for which other processes have the processor does not count, but only Linux tells how much that is; elsewhere a busy
-machine may need a longer limit. Example inputs that are smaller than in training need none.
+Only Linux tells how long another process computed. Elsewhere a hang is ended after ten times the limit and 60 s. Example inputs
+that are smaller than in training need no longer limit.
 
 References
 ----------
@@ -24,15 +25,15 @@ SEVERITY = "error"
 REFUTES = False
 EVENT = "time"
 BAD = """
-import threading
-
 import torch
 
 
 class Double(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
-        threading.Event().wait()
+        rest = x
+        while rest.abs().max() >= 0:  # holds for ever
+            rest = rest / 2
         return 2 * x
 
     @staticmethod
