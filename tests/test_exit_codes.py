@@ -53,11 +53,34 @@ def test_a_file_that_is_not_python_is_listed_and_gives_1(command: str, tmp_path:
     assert "bad.py: syntax error at line 1" in done.stdout
 
 
-def test_inputs_that_are_not_python_are_a_wrong_call(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        (")(", "--inputs ')(' is not Python"),
+        ("", "--inputs '' is not Python"),
+        ("unknown(3)", "--inputs raises NameError: name 'unknown' is not defined"),
+        (
+            "randn(3), 5",
+            "--inputs cannot be used: these inputs do not fit Square.forward: too many positional arguments",
+        ),
+    ],
+)
+def test_wrong_inputs_are_a_wrong_call(inputs: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "ops.py").write_text(SQUARE.format(slope=2))
-    done = gradsmith("check", "ops.py", "--inputs", ")(", folder=tmp_path)
+    done = gradsmith("check", "ops.py", "--inputs", inputs, "--format", "json", folder=tmp_path)
     assert done.returncode == 2
-    assert "--inputs ')(' is not Python" in done.stderr
+    assert said in done.stdout + done.stderr
+
+
+def test_profile_lists_what_it_could_not_read(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text("def f(:\n")
+    done = gradsmith("profile", "bad.py", folder=tmp_path)
+    assert done.returncode == 2
+    assert "bad.py: syntax error at line 1" in done.stderr
+    (tmp_path / "ops.py").write_text(SQUARE.format(slope=2))
+    done = gradsmith("profile", ".", "--budget", "0.1", "--no-growth", folder=tmp_path)
+    assert done.returncode == 1
+    assert "bad.py: syntax error at line 1" in done.stdout
 
 
 @pytest.mark.parametrize(("slope", "status", "said"), [(2, 0, "1 verified"), (3, 1, "1 refuted")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradsmith import catalog
+from gradsmith.about import WRONG_INPUTS
 from gradsmith.checking import verdict
 from gradsmith.checking.inside import examine_whole
 from gradsmith.checking.options import Options
@@ -15,6 +16,7 @@ from gradsmith.inputs.examples import Supply
 from gradsmith.inputs.lifting import NotLiftable, lookup
 from gradsmith.lab.process import device, stages
 from gradsmith.lab.process.state import seed_all
+from gradsmith.lab.subject.binding import positional
 from gradsmith.lab.subject.target import Target, resolve
 
 
@@ -58,6 +60,11 @@ def _examined(target: Target, module: Any, task: dict[str, Any]) -> Report:
         except GradsmithError:
             raise
         except Exception as error:  # evaluating the user's own expression
-            return unverified(target, f"--inputs raises {one_line(error)}")
+            return unverified(target, f"{WRONG_INPUTS}raises {one_line(error)}")
+        if target.function is not None:
+            try:
+                positional(target, args, kwargs)
+            except GradsmithError as error:
+                return unverified(target, f"{WRONG_INPUTS}cannot be used: {error}")
         return examine_whole(target, Supply(((args, kwargs),), "given"), options)
     return examine_supplied(target, options, module, where, stages.inputs_are_guessed)

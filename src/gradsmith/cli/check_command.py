@@ -159,6 +159,6 @@ def _write_test(report: Report, path: str) -> None:
 def _read_as_python(inputs: str | None) -> None:
     """A wrong call is known before anything runs."""
     try:
-        compile(inputs or "None", "--inputs", "eval")
+        compile("None" if inputs is None else f"({inputs},)", "--inputs", "eval")
     except (SyntaxError, ValueError) as error:
         raise GradsmithError(f"--inputs {inputs!r} is not Python: {getattr(error, 'msg', error)}") from None

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import click
 
+from gradsmith.about import WRONG_INPUTS
 from gradsmith.baseline import Baseline
 from gradsmith.cli.opening import open_option, opened
 from gradsmith.config import Config, load
@@ -148,6 +149,8 @@ def _write(file: str, text: str) -> None:
 
 
 def status(report: Report, output: Output) -> int:
+    if any(s.reason.startswith(WRONG_INPUTS) for s in report.subjects):
+        return 2
     open_ends = [s for s in report.subjects if s.verdict != "verified" and not s.known]
     if output.allow_unverified:
         open_ends = [s for s in open_ends if s.verdict == "refuted"]

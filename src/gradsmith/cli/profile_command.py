@@ -9,12 +9,13 @@ from typing import Any
 
 import click
 
-from gradsmith.checking.subjects import Wanted, wanted
+from gradsmith.checking.subjects import Wanted, files_of, wanted
 from gradsmith.cli.options import _color, split
 from gradsmith.cli.profile_process import profiled, status
 from gradsmith.findings import GradsmithError, Report
 from gradsmith.lab.process.household import household
 from gradsmith.lab.process.stopping import Stopped, leave_at_once
+from gradsmith.linting import lint
 from gradsmith.report import FORMATS, format_for, render
 from gradsmith.report.html_format import render_profiles
 from gradsmith.report.layout import PLAIN, terminal_width, wrapped
@@ -75,6 +76,7 @@ def command(
     task = _task(wishes, trace)
     results: list[dict[str, Any]] = []
     left_out: list[str] = []
+    unread = [f"{each.path}: {each.reason}" for each in lint(files_of(targets)).skipped]
     stopped: Stopped | None = None
     try:
         with household():
@@ -85,6 +87,7 @@ def command(
         stopped = error
         leave_at_once()
         left_out.append(f"{error.words}: this is what was profiled until then")
+    left_out += unread
     if not results:
         raise GradsmithError(
             "; ".join(left_out) or f"nothing to profile in {' '.join(targets)}: no custom gradient found"
@@ -109,7 +112,7 @@ def command(
     else:
         click.echo(text, nl=False)
     levels = {"error"} if fail_on == "error" else {"error", "warning"}
-    failing = any(f["severity"] in levels for r in results for f in r["profile"]["findings"])
+    failing = bool(unread) or any(f["severity"] in levels for r in results for f in r["profile"]["findings"])
     if stopped is not None:
         raise click.exceptions.Exit(stopped.status)
     raise click.exceptions.Exit(1 if failing and not exit_zero else 0)

@@ -11,7 +11,10 @@ Keep one of them: the generated rule where forward and backward are torch operat
 
 from __future__ import annotations
 
-WORDINGS = ("You tried to vmap over ..., but it has both generate_vmap_rule=True and an overridden vmap staticmethod",)
+WORDINGS = (
+    "You tried to vmap over ..., but it has both generate_vmap_rule=True and an overridden vmap staticmethod",
+    "You tried to vmap over ..., but it has both generate_vmap_rule=True and an overriden vmap staticmethod",  # torch 2.6
+)
 RULES = ("GS112",)
 BAD = """
 import torch
