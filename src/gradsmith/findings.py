@@ -123,7 +123,7 @@ class Subject:
     assumptions: tuple[str, ...] = ()  # what has to hold for the gradient to be right: "'matrix' is symmetric"
     explored: Mapping[str, Any] = field(default_factory=dict)  # how many other examples were right, by kind of step
     coverage: Mapping[str, Any] = field(default_factory=dict)  # which lines ran, which sides of conditions were taken
-    known: bool = False  # it stands no worse than in the project's baseline
+    known: bool = False  # it stands no worse than in the project's baseline, or a comment ignores what is wrong
 
     def __repr__(self) -> str:
         return f"<Subject {self.name}: {self.verdict}{f' ({self.reason})' if self.reason else ''}>"

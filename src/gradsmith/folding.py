@@ -122,8 +122,13 @@ def _same_defect(a: Finding, b: Finding) -> bool:
     return a.argument == b.argument or a.argument is None or b.argument is None
 
 
+def _own_name(finding: Finding) -> str:
+    """An operator is `library::name` where it runs, and `name` where it is written."""
+    return (finding.function or "").rpartition("::")[2]
+
+
 def _same_place(a: Finding, b: Finding) -> bool:
-    if a.function != b.function:
+    if _own_name(a) != _own_name(b):
         return False
     return a.path is None or b.path is None or _same_file(a.path, b.path)
 

@@ -63,7 +63,7 @@ def test_a_subject_that_got_worse_counts() -> None:
     ]
     report = known.without_known(Report(subjects=now))
     assert [s.known for s in report.subjects] == [False, True, False]
-    assert "B (in the baseline)" in render(report, "full")
+    assert "B (known)" in render(report, "full")
 
 
 def test_only_new_findings_make_lint_fail(tmp_path: Path) -> None:

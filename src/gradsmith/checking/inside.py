@@ -94,7 +94,7 @@ def _examined(target: Target, supply: Supply, options: Options) -> Report:
     quick = examine(target, replace(supply, examples=others, notes=()), replace(options, level="quick"))
     worst = verdict.worst([*report.subjects, *quick.subjects])
     both = together(report, quick)
-    kept = replace(report.subjects[0], verdict=worst.verdict, reason=worst.reason)
+    kept = replace(report.subjects[0], verdict=worst.verdict, reason=worst.reason, known=worst.known)
     return replace(both, subjects=[kept])
 
 

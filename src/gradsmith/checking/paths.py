@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gradsmith.catalog import for_event
+from gradsmith.checking.ignoring import without_used
 from gradsmith.checking.jobs import Running, recalled, run, started
 from gradsmith.checking.options import Options
 from gradsmith.checking.remembered import Memory
@@ -103,7 +104,8 @@ def linted_and_run(
     memory.tidy()
     if work and (note := newer_than_tested()):
         report.notes.append(note)
-    report = _with_note(waiting(once_each(together(_narrowed(source, work), report)), calls_of(work)))
+    both = without_used(once_each(together(_narrowed(source, work), report)))
+    report = _with_note(waiting(both, calls_of(work)))
     report.notes += memory.words(verbose=verbose)
     return report
 

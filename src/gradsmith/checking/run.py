@@ -9,7 +9,7 @@ from typing import Any
 
 from gradsmith import catalog
 from gradsmith.cells import cell_number
-from gradsmith.checking import surroundings, verdict
+from gradsmith.checking import ignoring, surroundings, verdict
 from gradsmith.checking.accepting import accepted_for, unmatched
 from gradsmith.checking.elsewhere.solvers import with_more_iterations
 from gradsmith.checking.guessed import weighed
@@ -23,6 +23,7 @@ from gradsmith.folding import fold, merge
 from gradsmith.inputs.examples import Supply, Wish
 from gradsmith.inputs.supply import on_instance, supply
 from gradsmith.lab import Arguments, Lab, Settings, Target, resolve
+from gradsmith.lab.explore.moves.option_values import source_of
 from gradsmith.lab.measure.gradient import NotNearby
 from gradsmith.lab.process import stages
 from gradsmith.lab.process.eager import uncompiled
@@ -33,6 +34,7 @@ from gradsmith.lab.subject.code import as_code
 from gradsmith.lab.subject.foreign import interpreter_cell, needs_interpreter
 from gradsmith.lab.subject.holders import modules_held
 from gradsmith.rule_shape import LEVELS
+from gradsmith.source.loaded import class_definition_of
 from gradsmith.surrogate_kinds import frees, known
 
 
@@ -172,10 +174,15 @@ def _on_examples(target: Target, given: Supply, options: Options) -> Report:
     findings = merge([*findings, *_source_findings(target, options)]) if options.lint else findings
     if target.path is not None and (cell := cell_number(target.path)) is not None:
         findings = [replace(f, cell=f.cell or cell) if f.path == target.path else f for f in findings]
-    findings = fold(findings)
+    parted = ignoring.seen(findings, target.path, _definition(target))
+    everything, findings = fold(findings), fold(parted.shown)
     seen = [report.subjects[0] for report in reports]
+    settled = verdict.settled(verdict.worst(seen), findings)
+    if parted.hidden:
+        settled = verdict.ignored(settled, verdict.settled(verdict.worst(seen), everything))
+        settled = replace(settled, measured={**settled.measured, ignoring.IGNORED: parted.comments})
     subject = replace(
-        verdict.settled(verdict.worst(seen), findings),
+        settled,
         conditions=worst_of_each([s.conditions for s in seen]),
         assumptions=tuple(dict.fromkeys(sentence for s in seen for sentence in s.assumptions)),
         explored=surroundings.merged([s.explored for s in seen]),
@@ -190,7 +197,12 @@ def _on_examples(target: Target, given: Supply, options: Options) -> Report:
             ]
         )
     )
-    return Report(findings, [subject], functions=1, files=1, notes=notes)
+    return ignoring.without_used(Report(findings, [subject], functions=1, files=1, notes=notes))
+
+
+def _definition(target: Target) -> Any:
+    """The class or function as it is written."""
+    return class_definition_of(type(target.module)) if target.module else getattr(source_of(target), "node", None)
 
 
 def unverified(target: Target, reason: str) -> Report:

@@ -54,6 +54,17 @@ def settled(subject: Subject, findings: Sequence[Finding]) -> Subject:
     return replace(subject, verdict="unverified", reason=reason) if reason else subject
 
 
+def ignored(shown: Subject, whole: Subject) -> Subject:
+    """The verdict where comments hide findings: what they hide proves nothing any more, and still is not verified.
+
+    `shown` is the verdict on what is shown, `whole` the one on everything. The author knows of it: it does not count again.
+    """
+    if whole.verdict == shown.verdict:
+        return shown
+    reason = f"{whole.reason}, which a comment ignores"
+    return replace(shown, verdict="unverified", reason=reason, known=shown.verdict == "verified")
+
+
 def stopped(findings: Iterable[Finding], what: str) -> bool:
     """Whether something was found after which `what` (measuring, everything) cannot be done."""
     return any(find(f.rule).stops == what for f in findings)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from gradsmith.findings import Finding
 from gradsmith.folding import fold, merge
 from gradsmith.source import FileModel, FunctionModel, LayerModel
+from gradsmith.source.ignoring import head_of, hiding
 
 Subject = FunctionModel | LayerModel | FileModel
 
@@ -30,17 +31,11 @@ class Found(NamedTuple):
         where = file
         if isinstance(subject, FunctionModel) and finding.path != file.path:
             where = next((b.file for b in subject.bases if b.file.path == finding.path), file)
-        return Found(finding, file, where, _is_own(finding, subject, file), class_lines(subject))
+        return Found(finding, file, where, _is_own(finding, subject, file), head_of(getattr(subject, "node", None)))
 
     def is_hidden(self) -> bool:
         """A comment of the author hides it; that comment is then known to be of use."""
-        finding = self.finding
-        first = finding.line or 0
-        lines = [first, finding.end_line or first]
-        hidden = self.stands_in.comments.hides(finding.rule, finding.code, lines)
-        for line in self.header:
-            hidden = self.file.comments.hides(finding.rule, finding.code, (), line) or hidden
-        return hidden
+        return bool(hiding(self.finding, self.stands_in, self.file, self.header))
 
 
 def _is_own(finding: Finding, subject: Subject, file: FileModel) -> bool:
@@ -48,15 +43,6 @@ def _is_own(finding: Finding, subject: Subject, file: FileModel) -> bool:
     if node is None or finding.path != file.path:
         return node is None
     return bool(node.lineno <= line <= (node.end_lineno or line))
-
-
-def class_lines(subject: object) -> range:
-    """The lines of a class header, from `class` to its first statement: where a comment speaks for the whole class."""
-    node = getattr(subject, "node", None)
-    if node is None:
-        return range(0)
-    first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-    return range(first, max(first + 1, node.body[0].lineno if node.body else 0))
 
 
 def settled(found: Sequence[Found], afterwards: Callable[[], Sequence[Found]]) -> list[Finding]:

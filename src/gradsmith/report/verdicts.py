@@ -51,7 +51,7 @@ def _told(subject: Subject, *, short: bool) -> tuple[str, ...]:
     """All that is told of a subject besides its name."""
     origin = f" [{subject.inputs_from} inputs]" if subject.inputs_from != "none" else ""
     meant = f" ({subject.gradient} gradient)" if subject.gradient != "exact" else ""
-    known = " (in the baseline)" if subject.known else ""
+    known = " (known)" if subject.known else ""
     brief = short and subject.verdict == "verified"
     where = _assumed(subject) if brief else right_where(subject)
     words = "; ".join(filter(None, (subject.reason, where)))

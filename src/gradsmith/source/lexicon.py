@@ -119,6 +119,10 @@ ROLES: dict[str, Role] = {
     "combining function": Role(
         r"(\w*_)?(combine|merge|join|reduce|accumulate|assoc\w*|monoid)(r|_?(fn|func|function|op))?"
     ),
+    "numerical derivative": _part(
+        r"fprime|num(eric(al)?)?_?(diff|grad|jac|hess|deriv)|finite_?diff|differentiate|approx_(deriv|grad|jac|hess)"
+        r"|(^|_)derivative$"
+    ),
     "forward method": _part(r"forward|step|scan|unroll|recur"),
     "entry point": Role(r"main|train|test|run|benchmark|demo|example"),
     "action": Role(

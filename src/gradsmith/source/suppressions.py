@@ -63,15 +63,18 @@ class Suppressions:
 
     def hides(self, name: str, code: str, lines: Sequence[int], class_line: int | None = None) -> bool:
         """Is a finding of this rule on these lines suppressed there, or on the line of its class?"""
-        hidden = False
-        for line in dict.fromkeys((*lines, *((class_line,) if class_line else ()))):
+        return bool(self.hiding(name, code, lines, [class_line] if class_line else []))
+
+    def hiding(self, name: str, code: str, lines: Sequence[int], head: Sequence[int] = ()) -> list[Suppression]:
+        """The comments that hide a finding of this rule: on its lines, or in the head of its class. They were of use, then."""
+        found = []
+        for line in dict.fromkeys((*lines, *head)):
             for suppression in self.by_line.get(line, ()):
-                if suppression.noqa and line not in lines:
-                    continue
-                if suppression.covers(name, code):
-                    self.used.add(suppression)
-                    hidden = True
-        return hidden
+                speaks = line in lines or not suppression.noqa
+                if speaks and suppression.covers(name, code):
+                    found.append(suppression)
+        self.used.update(found)
+        return found
 
 
 def read(lines: Sequence[str]) -> Suppressions:

@@ -2,8 +2,10 @@
 
 What it finds
 -------------
-A Function whose forward leaves torch for NumPy, and whose backward divides a difference of two calls of one function by a step.
-Running it, the step's error is measured, and compared with what `gs.wrap` would reach at the same inputs.
+A Function whose forward leaves torch, and whose backward divides a difference of two calls of one function by a step: in its own
+body, in a function or method of its file that it calls, or by a library (`scipy.optimize.approx_fprime`, `numdifftools`).
+Running it, the step is measured at the calls that backward makes, wherever they stand. The error is measured, too, and compared
+with what `gs.wrap` would reach at the same inputs.
 
 Why it matters
 --------------
@@ -12,8 +14,9 @@ raises. A step that suits float64 and inputs near 1 is wrong for float32, for no
 
 Known problems
 --------------
-Only differences that stand in backward itself are seen, not those of a helper that backward calls. A class that declares
-`# gradsmith: approximate` is not reported by lint: its error is measured by check and is documented.
+Lint does not follow helpers into other files, and knows those of libraries by their names. Running it, calls of C functions and
+of other processes are not seen, nor points that are stacked into one call; then the step is the one that the source names. A
+class that declares `# gradsmith: approximate` is not reported by lint: its error is measured by check and is documented.
 
 References
 ----------
@@ -23,16 +26,14 @@ two thirds of it; central differences with 1e-3 by 4e-5.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab, Pair
-    from gradsmith.source import FunctionModel, Method
+    from gradsmith.source import FunctionModel
 
 CODE = "GS331"
 SEVERITY = "warning"
@@ -71,27 +72,16 @@ GOOD = (
 )
 
 
-@dataclass(frozen=True)
-class _Difference:
-    """A difference quotient in backward: where it stands, the function, its step if that is a number, and its kind."""
-
-    node: ast.BinOp
-    function: str
-    step: float | None
-    central: bool
-
-    def __str__(self) -> str:
-        kind = "central" if self.central else "one-sided"
-        return f"takes {kind} differences of {self.function}" + (f" with step {self.step:g}" if self.step else "")
-
-
 def lint(function: FunctionModel) -> Iterator[Finding]:
-    found = _difference(function)
-    if found is None or function.declaration is not None:
+    from gradsmith.source.differences import in_backward
+
+    found = in_backward(function) if function.declaration is None else None
+    if found is None:
         return
+    taken = _sentence(found.function, found.central, found.step, found.through)
     yield function.at(
-        found.node,
-        f"{function.name}.backward {found}, and nobody knows how far off the gradient is.",
+        found.at,
+        f"{function.name}.backward {taken}, and nobody knows how far off the gradient is.",
         advice=f"Write `gs.wrap({found.function})`: it measures the noise, chooses the steps, and states the error. Or declare "
         "`# gradsmith: approximate` at the class, and let `gradsmith check` measure it.",
     )
@@ -99,27 +89,42 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.diagnosis.truth import approximation_error
-    from gradsmith.source import model_of
+    from gradsmith.lab.explore.moves.option_values import source_of
+    from gradsmith.lab.explore.reevaluated import reevaluated
+    from gradsmith.source import FunctionModel
+    from gradsmith.source.differences import in_backward
 
-    model = model_of(lab.target.function) if lab.target.function is not None else None
-    found = _difference(model) if model is not None else None
-    if found is None:
+    model = source_of(lab.target)
+    written, seen = in_backward(model) if isinstance(model, FunctionModel) else None, reevaluated(lab)
+    if written is None and (seen is None or not seen.certain):
         return
+    name = written.function if written is not None else seen.function if seen is not None else ""
+    central, step = (seen.central, seen.step) if seen is not None else (None, None)
+    if seen is None and written is not None:
+        central, step = written.central, written.step
+    taken = _sentence(name, central, step, written.through if written is not None else "")
+    line = getattr(written.at, "lineno", None) if written is not None else seen.line if seen is not None else None
     for pair in lab.gradient.pairs:
         error = approximation_error(lab, pair)
         if error is None:
             continue
-        step, reached = _by_wrap(lab, pair)
+        wanted, reached = _by_wrap(lab, pair)
         severity: Any = "error" if error.relative >= 1e-2 else "warning" if error.relative >= 1e-3 else "info"
         yield lab.finding(
-            f"{lab.target.name}.backward {found}: the gradient of '{pair.leaf.name}' is off by {error.relative:.2g} of its size. "
-            f"`gs.wrap` would use step {step:.1g} and be off by {reached:.1g}.",
+            f"{lab.target.name}.backward {taken}: the gradient of '{pair.leaf.name}' is off by {error.relative:.2g} of its size. "
+            f"`gs.wrap` would use step {wanted:.1g} and be off by {reached:.1g}.",
             argument=pair.leaf.name,
             severity=severity,
-            advice=f"Write `gs.wrap({found.function})` instead of the class, or take central differences with step {step:.1g}.",
-            evidence={"relative": error.relative, "step": found.step, "wrap_step": step, "wrap_relative": reached},
-            line=found.node.lineno,
+            advice=f"Write `gs.wrap({name})` instead of the class, or take central differences with step {wanted:.1g}.",
+            evidence={"relative": error.relative, "step": step, "wrap_step": wanted, "wrap_relative": reached},
+            line=line,
         )
+
+
+def _sentence(function: str, central: bool | None, step: float | None, through: str) -> str:
+    kind = "" if central is None else "central " if central else "one-sided "
+    by = f" by {through}" if through else ""
+    return f"takes {kind}differences of {function}{by}" + (f" with step {step:.2g}" if step else "")
 
 
 def _by_wrap(lab: Lab, pair: Pair) -> tuple[float, float]:
@@ -146,57 +151,3 @@ def _by_wrap(lab: Lab, pair: Pair) -> tuple[float, float]:
     (slope,) = ladder.slopes(phi, [direction], [1.0], base, np.abs(base))
     step, error, _ = ladder.error_at(slope, "central", phi, direction, base)
     return step * typical_size(x), float(error[0] / max(abs(float(slope.value[0])), 1e-300))
-
-
-def _difference(function: FunctionModel) -> _Difference | None:
-    """The first difference quotient in the backward of a Function whose forward leaves torch for NumPy."""
-    forward, backward = function.forward, function.backward
-    if forward is None or backward is None or function.kind != "function":
-        return None
-    if not any(call.is_numpy for call in forward.calls):
-        return None
-    for node in backward.nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
-            over = backward.resolve(node.left)
-            called = _same_call(backward, over) if isinstance(over, ast.BinOp) else None
-            if called is not None:
-                number = _number(backward, node.right)
-                central = _has_factor_two(backward, node.right)
-                step = number / 2 if number is not None and central else number
-                return _Difference(node, called, step, central)
-    return None
-
-
-def _same_call(method: Method, difference: ast.BinOp) -> str | None:
-    """`f` where both sides of a minus are calls of f, perhaps inside a product."""
-    if not isinstance(difference.op, ast.Sub):
-        return None
-    names = [{ast.unparse(c.func) for c in _calls(method, side)} for side in (difference.left, difference.right)]
-    both = names[0] & names[1]
-    return min(both) if both else None
-
-
-def _calls(method: Method, node: ast.expr) -> list[ast.Call]:
-    node = method.resolve(node)
-    if isinstance(node, ast.Call):
-        inside = node.func.value if isinstance(node.func, ast.Attribute) else None  # `f(x).sum()` is a call of f
-        return [node] if not isinstance(inside, ast.Call) else [node, *_calls(method, inside)]
-    return []
-
-
-def _number(method: Method, node: ast.expr) -> float | None:
-    """The value of a number, or of a product of numbers, that stands in the source."""
-    node = method.resolve(node)
-    if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
-        return float(node.value)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        left, right = _number(method, node.left), _number(method, node.right)
-        return left * right if left is not None and right is not None else None
-    return None
-
-
-def _has_factor_two(method: Method, node: ast.expr) -> bool:
-    node = method.resolve(node)
-    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)):
-        return False
-    return any(_number(method, side) == 2 for side in (node.left, node.right))
