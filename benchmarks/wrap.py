@@ -43,9 +43,10 @@ def overhead() -> None:
         bare.append(_per_call(lambda: np.sqrt(array)))
         plain.append(_per_call(lambda: wrapped(x)))
         with_grad.append(_per_call(lambda: wrapped(needing)))
-    print(
-        f"overhead: bare {min(bare):.1f} us; wrapped +{min(plain) - min(bare):.1f} us, with a graph +{min(with_grad) - min(bare):.1f} us (best of 15 rounds)"
-    )
+    for name, times in (("without a graph", plain), ("with a graph", with_grad)):
+        over = sorted(one - other for one, other in zip(times, bare))
+        spread = f"{over[0]:.1f} to {over[-1]:.1f} us, median {over[7]:.1f} us over 15 rounds"
+        print(f"overhead {name}: +{min(times) - min(bare):.1f} us on {min(bare):.1f} us at best ({spread})")
 
 
 def _per_call(call: Callable[[], Any], times: int = 300) -> float:
@@ -78,7 +79,9 @@ def workers() -> None:
     for one in wrapped.values():
         one.close()
     best = {number: min(times) for number, times in took.items()}
-    print(f"workers: {best[1]:.2f} s with one, {best[2]:.2f} s with two: {best[1] / best[2]:.2f}x (best of 5 rounds)")
+    ratios = sorted(one / two for one, two in zip(took[1], took[2]))
+    spread = f"{ratios[0]:.2f}x to {ratios[-1]:.2f}x, median {ratios[2]:.2f}x over 5 rounds"
+    print(f"workers: {best[1]:.2f} s with one, {best[2]:.2f} s with two: {best[1] / best[2]:.2f}x at best ({spread})")
 
 
 def complex_step() -> None:

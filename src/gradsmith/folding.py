@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from gradsmith.catalog import explained_by, find
-from gradsmith.findings import RANK, Finding, Report, Severity
+from gradsmith.findings import RANK, Finding, GradsmithError, Report, Severity
 
 
 def together(*reports: Report) -> Report:
@@ -25,6 +25,25 @@ def together(*reports: Report) -> Report:
             notes=[*total.notes, *(n for n in report.notes if n not in total.notes)],
         )
     return total
+
+
+def profiled(report: Report, profiles: Sequence[Mapping[str, Any]]) -> Report:
+    """The report with profiles, as their JSON has them, at the subjects that they measured, and their findings among the others."""
+    subjects = list(report.subjects)
+    new: list[Finding] = []
+    for profile in profiles:
+        name, path = profile["subject"]["name"], profile["subject"]["path"]
+        at = [
+            i
+            for i, s in enumerate(subjects)
+            if s.name == name and (None in (path, s.path) or _same_file(path, s.path or ""))
+        ]
+        if not at:
+            raise GradsmithError(f"the report says nothing of {name}, which was profiled")
+        shown = {key: value for key, value in profile.items() if key != "findings"}
+        subjects[at[0]] = replace(subjects[at[0]], measured={**subjects[at[0]].measured, "profile": shown})
+        new += Report.from_dict({"findings": profile["findings"], "subjects": [], "skipped": []}).findings
+    return replace(report, findings=fold(merge([*report.findings, *new])), subjects=subjects)
 
 
 def merge(findings: Iterable[Finding]) -> list[Finding]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 
 import gradsmith as gs
-from gradsmith.findings import Edit, Finding, Report, Reproduction, Skipped, Subject
+from gradsmith.findings import Edit, Finding, Report, Reproduction, Skipped, Subject, jsonable
 
 HOSTILE = "</script></style></pre><script>window.broken = 1</script><img src=x onerror='window.broken = 1'>\"'&{{ 7 * 7 }}$x^2$"
 
@@ -29,9 +30,10 @@ class Product(torch.autograd.Function):
 
 
 def real() -> Report:
-    """Of a Function that is wrong in one column, and one that is right."""
+    """Of a Function that is wrong in one column and was profiled, too, and one that is right."""
     x, y = (torch.randn(4, 3, dtype=torch.float64, requires_grad=True) for _ in range(2))
     wrong = gs.check(Product, x, y, level="quick", coverage=True)
+    wrong = gs.profile(Product, x, y, budget=0.2).report(beside=wrong)
     right = gs.check(torch.sin, x, level="quick")
     return Report(wrong.findings + right.findings, wrong.subjects + right.subjects)
 
@@ -80,6 +82,18 @@ def hostile(folder: Path) -> Report:
                 {"line": 1, "sort": "operation", "what": HOSTILE, "side": HOSTILE, "phase": "forward", "state": "ran"},
             ],
         },
+        measured={"profile": _hostile_profile()},
     )
     warning = Finding("plain", rule="tensor-on-ctx", code="GS401", severity="warning", function="Other", path=str(file))
     return Report([finding, warning], [subject], [Skipped(HOSTILE, HOSTILE)], notes=[HOSTILE])
+
+
+def _hostile_profile() -> dict[str, Any]:
+    """A profile with hostile texts wherever user code has a say."""
+    x = torch.randn(4, 3, requires_grad=True)
+    profile: dict[str, Any] = jsonable(gs.profile(Product, x, x.detach(), budget=0.1).to_dict())
+    profile["by_line"] = [{**use, "text": HOSTILE} for use in profile["by_line"]]
+    profile["memory"]["saved"] = [{**one, "attribute": HOSTILE} for one in profile["memory"]["saved"]]
+    profile["growth"] = [{**one, "dimension": HOSTILE} for one in profile["growth"]]
+    profile["subject"] |= {"name": HOSTILE, "inputs": HOSTILE}
+    return {**profile, "notes": [HOSTILE], "findings": []}

@@ -64,7 +64,7 @@ def test_the_gradients_are_drawn_side_by_side_with_the_wrong_element_marked(repo
     assert all(row[1] != 0 for row in gradients["true"])
     page = render(Report.from_dict(report.to_dict()), "html")
     assert "Heat maps of the gradient (4 x 3): claimed, true, and difference" in page
-    assert page.count("<svg") == 1
+    assert page.count("<svg") == 1 + 3  # and those of the profile
 
 
 def test_lines_and_sides_are_marked_on_the_source(tmp_path: Path) -> None:
@@ -171,6 +171,49 @@ def test_the_command_opens_it(tmp_path: Path) -> None:
 
 def test_an_empty_report_is_a_page() -> None:
     assert "nothing to check" in render(Report(), "html")
+
+
+def test_a_profile_stands_with_the_verdict_of_its_subject(report: Report) -> None:
+    (card,) = re.findall(r'<section class="card" id="s0".*?</section>', render(report, "html"), re.DOTALL)
+    for told in (
+        "refuted",
+        "Profile: ",
+        "Where the time goes, by line",
+        "Growth with the size",
+        "Saved for backward, by owner",
+    ):
+        assert told in card, told
+    assert "where the time goes, by line" in render(report, "full")
+    assert report.subjects[0].measured["profile"]["by_line"] and not report.subjects[1].measured.get("profile")
+
+
+@pytest.mark.deep
+def test_check_profiles_what_it_checked(tmp_path: Path) -> None:
+    source = (
+        Path(__file__)
+        .with_name("pages.py")
+        .read_text()
+        .partition("def real()")[0]
+        .replace("import gradsmith as gs\n", "")
+    )
+    (tmp_path / "ops.py").write_text(source)
+    code = "torch.randn(4, 3, requires_grad=True), torch.randn(4, 3, requires_grad=True)"
+    call = [
+        sys.executable,
+        "-m",
+        "gradsmith",
+        "check",
+        "ops.py",
+        "--profile",
+        "--inputs",
+        code,
+        "--output",
+        "report.html",
+    ]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    page = (tmp_path / "report.html").read_text()
+    assert "wrong-gradient" in page and "Where the time goes, by line" in page
 
 
 def test_a_profile_has_bars_by_line_and_memory_by_owner(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from gradsmith.checking.options import Options
 from gradsmith.checking.paths import linted_and_run, recorded_file, with_config
 from gradsmith.checking.subjects import files_of, wanted
 from gradsmith.cli.adoption import adoption_options, from_config, narrowed, write_wanted
+from gradsmith.cli.check_profiles import with_profiles_of
 from gradsmith.cli.options import Output, check_options, configured, finish, finish_early, report_options, split
 from gradsmith.cli.progress import Progress
 from gradsmith.findings import GradsmithError, Report, plural
@@ -45,6 +46,9 @@ from gradsmith.lab.process.stopping import Stopped
 @click.option("--diff", is_flag=True, help="Show what --fix would change; write nothing.")
 @click.option("--write-test", metavar="FILE", help="Write a pytest file that fails while what was found is there.")
 @click.option("--force", is_flag=True, help="With --write-test: also over a file that exists.")
+@click.option(
+    "--profile", is_flag=True, help="Profile what ran, too: time by line, growth, memory, in the same report."
+)
 @click.option("--allow-unverified", is_flag=True, help="Exit 0 although some subjects could not be verified.")
 @adoption_options
 @check_options
@@ -62,6 +66,7 @@ def command(
     diff: bool,
     write_test: str | None,
     force: bool,
+    profile: bool,
     allow_unverified: bool,
     declare_surrogates: bool,
     write_inputs: bool,
@@ -121,6 +126,10 @@ def command(
                 told = f"{plural(held, 'repair')} held back: inputs were guessed, or forward changes"
                 click.echo(f"{told} (--unsafe-fixes takes them, too)", err=True)
             report = _mended(fixes(report, before, unsafe=unsafe_fixes), checked, shown, write=not diff)
+        if profile:
+            rules = {name: chosen[name] for name in ("select", "ignore", "preview", "seed", "recorded")}
+            with household():
+                report = with_profiles_of(report, work, {**rules, "inputs": inputs, "device": device}, timeout)
     except Stopped as stopped:
         finish_early(stopped, shown)
     finish(report, shown)

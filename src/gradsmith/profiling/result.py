@@ -13,6 +13,7 @@ from typing import Any
 from gradsmith.cells import cell_number
 from gradsmith.checking.verdict import measured
 from gradsmith.findings import Finding, InputsFrom, Report, Severity, jsonable, plural
+from gradsmith.folding import profiled
 from gradsmith.profiling.attribution import LineUse, OpUse, floor_seconds, kernel_seconds
 from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.clock import Ratio, Spread
@@ -264,10 +265,14 @@ class Profile:
         """The custom Functions that took part, and how often each was called."""
         return self.recording.functions
 
-    def report(self) -> Report:
-        """The findings as a Report, for every format that reports have."""
+    def report(self, beside: Report | None = None) -> Report:
+        """The profile as a Report, for every format that reports have; or a report of `gs.check`, with this profile in it."""
+        told = jsonable(self.to_dict())
+        if beside is not None:
+            return profiled(beside, [told])
         subject = measured(self.name, self.path, self.line, inputs_from=self.inputs_from)
-        return Report(findings=list(self.findings), subjects=[subject], functions=1, files=1, notes=list(self.notes))
+        whole = Report(subjects=[subject], functions=1, files=1, notes=list(self.notes))
+        return profiled(whole, [told])
 
     def to_dict(self) -> dict[str, Any]:
         from gradsmith.about import VERSION

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from gradsmith.findings import RANK, Finding, Report, Subject, plural
-from gradsmith.report import source_view
+from gradsmith.report import profile_table, source_view
 from gradsmith.report.conditions_table import table
 from gradsmith.report.coverage import listed
 from gradsmith.report.kinds import notes_together, told_once
@@ -33,6 +33,7 @@ def render(
         blocks.append([style.bold(f"skipped ({len(report.skipped)})"), *lines])
     blocks += [_steps(s, width) for s in report.subjects if s.measured.get("steps")]
     blocks += [listed(s, style, width) for s in report.subjects]
+    blocks += [_profile(s, style, width) for s in report.subjects if s.measured.get("profile")]
     if report.subjects:
         blocks.append(verdicts(report.subjects, style, width, verbose=verbose))
     blocks.append(table(report.subjects, style, width, verbose=verbose))
@@ -116,6 +117,12 @@ def _closing(report: Report, width: int) -> list[str]:
 
 def _item(text: str, width: int) -> list[str]:
     return wrapped(text, width, first="  ", indent="    ")
+
+
+def _profile(subject: Subject, style: Style, width: int) -> list[str]:
+    """Where time and memory go. The findings of the profile stand with the others."""
+    text = profile_table.render({**subject.measured["profile"], "findings": []}, color=style.color, width=width)
+    return text.rstrip("\n").splitlines()
 
 
 def _steps(subject: Subject, width: int) -> list[str]:

@@ -25,7 +25,7 @@ def report_html(report: Report) -> str:
     text = str(report)
     skipped = [f"skipped {shown_path(each.path)}: {each.reason}" for each in report.skipped]
     shown = presentable(report)
-    cards = cards_of(shown, prefix=_own(text))
+    cards = cards_of(shown, prefix=_own(text), drawn=False)
     return _cell(cards, shown.closing_line(), [*shown.notes, *skipped], text)
 
 

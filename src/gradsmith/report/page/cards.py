@@ -86,17 +86,17 @@ class Card:
         return any(state != "not tried" for state in self.outcomes.values())
 
 
-def cards_of(report: Report, prefix: str = "") -> list[Card]:
+def cards_of(report: Report, prefix: str = "", *, drawn: bool = True) -> list[Card]:
     """A card per subject with its findings, then a card per function that has findings and is not a subject.
 
-    `prefix` keeps apart what several reports draw into one document: a notebook.
+    `prefix` keeps apart what several reports draw into one document: a notebook. Charts of profiles are there where `drawn`.
     """
     left = list(report.findings)
     cards: list[Card] = []
     for subject in sorted(report.subjects, key=lambda s: _ORDER.index(s.verdict)):
         own = sorted((f for f in left if _is_of(f, subject)), key=lambda f: RANK[f.severity or "info"])
         left = [f for f in left if f not in own]
-        cards.append(_subject_card(subject, own, f"{prefix}s{len(cards)}"))
+        cards.append(_subject_card(subject, own, f"{prefix}s{len(cards)}", drawn=drawn))
     groups: dict[tuple[str, str], list[Finding]] = {}
     for finding in left:
         groups.setdefault((finding.path or "", finding.function or ""), []).append(finding)
@@ -113,8 +113,10 @@ def _is_of(finding: Finding, subject: Subject) -> bool:
     return finding.function in names and len(here) <= 1
 
 
-def _subject_card(subject: Subject, findings: list[Finding], key: str) -> Card:
+def _subject_card(subject: Subject, findings: list[Finding], key: str, *, drawn: bool) -> Card:
     steps: Mapping[str, Any] = subject.explored.get("steps", {})
+    profile: Mapping[str, Any] | None = subject.measured.get("profile")
+    profile_notes = [f"Profile: {_in_short(profile)}", *profile["notes"]] if profile else []
     return Card(
         key=key,
         name=subject.name,
@@ -127,11 +129,12 @@ def _subject_card(subject: Subject, findings: list[Finding], key: str) -> Card:
         reason=subject.reason,
         right_where=right_where(subject),
         assumptions=list(subject.assumptions),
-        notes=[line.strip() for line in below(subject)],
+        notes=[*(line.strip() for line in below(subject)), *profile_notes],
         explored=[(kind, list(told)) for kind, told in steps.items() if told],
         covered=covered(subject),
         conditions=[(name, *_state(state)) for name, state in subject.conditions.items()],
         findings=[_shown(finding, f"{key}f{i}") for i, finding in enumerate(findings)],
+        tables=_tables(profile, key, drawn=drawn) if profile else [],
     )
 
 
@@ -182,7 +185,6 @@ def _chart(finding: Finding, key: str) -> str:
 def profile_card(profile: Mapping[str, Any], number: int, *, drawn: bool = True) -> Card:
     """A profile: where the time goes, how it grows, and who keeps the memory; as charts, too, where they are `drawn`."""
     key, subject = f"p{number}", profile["subject"]
-    tables = (_by_line(profile, key, drawn), _growth(profile, key, drawn), _saved(profile, key, drawn))
     own = [Finding(**_known(f)) for f in profile["findings"]]
     return Card(
         key=key,
@@ -194,8 +196,13 @@ def profile_card(profile: Mapping[str, Any], number: int, *, drawn: bool = True)
         inputs=subject["inputs"],
         notes=[_in_short(profile), *profile["notes"]],
         findings=[_shown(finding, f"{key}f{i}") for i, finding in enumerate(own)],
-        tables=[table for table in tables if table.rows],
+        tables=_tables(profile, key, drawn=drawn),
     )
+
+
+def _tables(profile: Mapping[str, Any], key: str, *, drawn: bool) -> list[Table]:
+    tables = (_by_line(profile, key, drawn), _growth(profile, key, drawn), _saved(profile, key, drawn))
+    return [table for table in tables if table.rows]
 
 
 def _in_short(profile: Mapping[str, Any]) -> str:
