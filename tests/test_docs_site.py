@@ -74,6 +74,11 @@ def test_outputs_are_what_the_commands_say_now(rule: object, tmp_path: Path, mon
 
 
 @pytest.mark.deep
+def test_the_page_of_derived_operations_is_what_is_derived_now() -> None:
+    assert (ROOT / "docs" / "derived.md").read_text(encoding="utf-8") == loaded("derived").page(), "docs/derived.py"
+
+
+@pytest.mark.deep
 def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")
     built = subprocess.run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -355,3 +356,43 @@ def test_a_loop_over_unbind_stays_a_loop_and_computes_what_it_reads_once() -> No
     example = {"x": r(3, 5, 2), "h": r(5, 4), "w": r(2, 4), "u": r(4, 4)}
     example = {name: value.detach() for name, value in example.items()}
     assert compared(rnn, made.wrapper, example, set(example)) == "same"
+
+
+def softmax_by_hand(x: Any) -> Any:
+    weights = torch.exp(x - x.amax(-1, keepdim=True))
+    return weights / weights.sum(-1, keepdim=True)
+
+
+def logsumexp_by_hand(x: Any) -> Any:
+    top = x.max(dim=-1, keepdim=True).values
+    return top.squeeze(-1) + torch.log(torch.exp(x - top).sum(-1))
+
+
+def rms_norm_by_hand(x: Any) -> Any:
+    return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-6)
+
+
+def huber_by_hand(x: Any) -> Any:
+    return torch.where(x.abs() <= 1, 0.5 * x**2, x.abs() - 0.5)
+
+
+@pytest.mark.parametrize("forward", [softmax_by_hand, logsumexp_by_hand, rms_norm_by_hand, huber_by_hand])
+def test_known_formulas_are_recognised_and_stay_short(forward: Any) -> None:
+    """The maximum that is taken away has no gradient of its own; each element of a `where` has one slope."""
+    made = derived(forward, (r(4, 6),), {})
+    backward = made.source.split("def backward")[1].split("\ndef ")[0]
+    assert len(backward.strip().splitlines()) <= 6 and "==" not in backward and backward.count("where(") <= 1, backward
+    ties = torch.tensor([[1.0, 1.0, -3.0], [0.5, 2.0, 2.0]], dtype=torch.float64)
+    assert compared(forward, made.wrapper, {"x": ties}, {"x"}) == "same"
+
+
+def test_no_line_is_too_long_and_no_gradient_is_written_twice() -> None:
+    def mixture(logits: Any, mean: Any, log_sigma: Any, target: Any) -> Any:
+        z = (target[:, None] - mean) * torch.exp(-log_sigma)
+        log_p = -0.5 * z * z - log_sigma - 0.5 * math.log(2 * math.pi)
+        return -torch.logsumexp(F.log_softmax(logits, dim=-1) + log_p, dim=-1).mean()
+
+    source = derived(mixture, (r(5, 3), r(5, 3), r(5, 3), r(5, grad=False)), {}).source
+    code = [line for line in source.splitlines() if '"""' not in line]
+    assert max(map(len, code)) <= 120, source
+    assert len(re.findall(r"\bgrad_output\b", source)) == 2, source  # the parameter, and where it is used

@@ -75,6 +75,9 @@ class Algebra:
     def _factored(self, op: str, a: Node, b: Node) -> Any:
         """g * p + g * q as g * (p + q), where g is a gradient; p / s + q / s as (p + q) / s."""
         (up_a, down_a), (up_b, down_b) = ratio(a), ratio(b)
+        chosen = self._chosen(op, (up_a, down_a), (up_b, down_b))
+        if chosen is not None:
+            return chosen
         shared_up = _shared(up_a, up_b)
         shared_down = _shared(down_a, down_b)
         worth = any(from_output(f) for f in shared_up) or (bool(shared_down) and _like(self, a, b))
@@ -87,6 +90,24 @@ class Algebra:
             self.product(left_b, _without(down_b, shared_down)),
         )
         return self.product([*shared_up, inner], shared_down)
+
+    def _chosen(self, op: str, a: tuple[list[Any], list[Any]], b: tuple[list[Any], list[Any]]) -> Any:
+        """where(m, g, 0) * p + where(m, 0, g) * q as g * where(m, p, q): each element has one slope."""
+        for first in filter(_selects, a[0]):
+            for second in filter(_selects, b[0]):
+                (mask, yes, no), (other, yes_too, no_too) = first.args, second.args
+                here = is_number(no, 0) and is_number(yes_too, 0) and yes is no_too
+                there = is_number(yes, 0) and is_number(no_too, 0) and no is yes_too
+                if mask is not other or not (here or there):
+                    continue
+                p = self.product(_without(a[0], [first]), a[1])
+                q = self.product(_without(b[0], [second]), b[1])
+                q = q if op == "add" else self.neg(q)
+                if not _tensors(p, q):
+                    return None  # where() of two numbers has a dtype of its own
+                picked = self.make("where", mask, p, q) if here else self.make("where", mask, q, p)
+                return self.product([yes if here else no, picked], [])
+        return None
 
     def product(self, above: list[Any], below: list[Any]) -> Any:
         """A quotient of products: numbers first, equal factors cancelled, one minus sign in front."""
@@ -184,6 +205,10 @@ def from_output(value: Any) -> bool:
 
 def _loose(node: Node) -> bool:
     return node.back and node.grad_of is None
+
+
+def _selects(value: Any) -> bool:
+    return isinstance(value, Node) and value.op == "where" and _loose(value)
 
 
 def _is_neg(value: Any) -> bool:

@@ -157,7 +157,7 @@ class Text:
         }
         if used & set(self.arguments):
             unpacked = ", ".join(a if a in used else "_" for a in self.arguments)
-            lines.append(f"{unpacked}{',' if len(self.arguments) == 1 else ''} = inputs")
+            lines.append(f"({unpacked},) = inputs" if len(self.arguments) == 1 else f"{unpacked} = inputs")
         inert = [self.outputs[o] for o in self.reading.outputs if o not in self.grads] + [
             self.saved[n] for n in self.extra
         ]

@@ -180,9 +180,11 @@ def _once(
 
 def executed(source: str) -> dict[str, Any]:
     """The names that the source defines; its lines can be shown in reports."""
-    path = f"{DERIVED}{next(_numbers)}>"
+    number = next(_numbers)
+    path = f"{DERIVED}{number}>"
     linecache.cache[path] = (len(source), None, source.splitlines(keepends=True), path)
-    scope: dict[str, Any] = {"__name__": "derived"}
+    # Dynamo imports the module that a function names: no file of the user's may have that name.
+    scope: dict[str, Any] = {"__name__": f"gradsmith_derived_{number}"}
     exec(compile(source, path, "exec"), scope)
     return scope
 

@@ -74,6 +74,8 @@ class Graph(Algebra):
             known = simpler(self, op, args)
             if known is not None:
                 return known
+        if op == "squeeze" and self.backward and _undone(*args):
+            return args[0].args[0]
         if op in ("dtype", "device"):
             args = (_source(self, args[0]),)
         key: tuple[Any, ...] = (op, key_of(args))
@@ -197,6 +199,13 @@ class Graph(Algebra):
 
     def mentions(self, node: Any) -> bool:
         return any(True for _ in nodes_in(node))
+
+
+def _undone(node: Node, dim: Any) -> bool:
+    """Is this the dimension that an unsqueeze has just put in?"""
+    if node.op != "unsqueeze" or not isinstance(dim, int):
+        return False
+    return bool(dim % len(node.dims) == value_of(node.args[1]) % len(node.dims))
 
 
 def _source(graph: Graph, node: Node) -> Node:

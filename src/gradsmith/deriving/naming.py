@@ -34,6 +34,7 @@ _WORDS = {
     "permute": "permuted",
     "vjp": "pulled",
     "or": "mask",
+    "neg": "minus",
 }
 _MASKS = ("lt", "le", "gt", "ge", "eq", "ne")
 
@@ -67,9 +68,9 @@ def label(node: Node) -> str:
     return f"{word}_{names[0]}" if len(names) == 1 and len(names[0]) < 12 else word
 
 
-def unique(base: str, taken: set[str]) -> str:
-    """The name, or with a number behind it the first that is free."""
-    name, count = base, 1
+def unique(base: str, taken: set[str], instead: str = "") -> str:
+    """The name, or the one to take instead, or with a number behind it the first that is free."""
+    name, count = instead if instead and base in taken else base, 1
     while name in taken:
         count += 1
         name = f"{base}_{count}" if base[-1].isdigit() else f"{base}{count}"

@@ -20,6 +20,7 @@ from gradsmith.deriving.saving import read_by
 from gradsmith.deriving.table import INFIX, PREFIX
 
 _WIDTH = 92
+_LINE = 108  # of a statement in backward, before it is indented
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _POSITIONAL = ("dim", "dims", "diagonal", "start_dim", "ord", "approximate")
 _SPREAD = ("reshape", "permute", "expand", "repeat", "tile", "new_zeros", "new_ones", "flip")
@@ -288,10 +289,33 @@ class Printer:
             name = self._name(node, counts.get(node, 0), targets)
             if name is None:
                 continue
+            made += self._shortened(node, len(name))
             text = self.text(node, whole=True)
             made.append(Statement(name, text, node))
             self.names[node] = name
         return made
+
+    def _shortened(self, node: Node, width: int) -> list[Statement]:
+        """Lines of their own for the longest parts of a value, until what is left of it fits into one line."""
+        made: list[Statement] = []
+        while width + len(self.text(node, whole=True)) > _LINE:
+            parts = [n for n in self._inlined(node) if len(self.text(n)) > _LINE // 3]
+            if not parts:
+                break
+            part = min(parts, key=lambda n: (abs(len(self.text(n)) - _LINE // 2), n.serial))
+            made += self._shortened(part, 0)
+            text = self.text(part, whole=True)
+            self.names[part] = self._plain_name(part)
+            made.append(Statement(self.names[part], text, part))
+        return made
+
+    def _inlined(self, node: Node) -> Iterable[Node]:
+        """The tensors of backward that are written inside the text of this one."""
+        for inner in node.operands if node.op not in ("vjp", *OUTSIDE) else ():
+            if inner not in self.names and inner.op not in ("input", "literal", *OUTSIDE):
+                if inner.is_tensor and inner.back and inner.op != "neg":
+                    yield inner
+                yield from self._inlined(inner)
 
     def _written(self, node: Node, targets: Mapping[Node, str], needed: set[Node]) -> list[Statement]:
         """Writes into parts, as a person writes them: a tensor, then `x[:, 0] = ...` line by line."""
@@ -377,7 +401,8 @@ class Printer:
             return unique(f"grad_{node.grad_of.name}", self.taken)
         if not node.back and node.name:
             return unique(node.name, self.taken)
-        simple = node.op in ("mT", "item", "transpose") or (node.op == "getitem" and not node.back) or node.op == "neg"
+        simple = node.op in ("mT", "item", "transpose") or (node.op == "getitem" and not node.back)
+        simple = simple or (node.op == "neg" and (node.args[0] in self.names or not node.args[0].operands))
         if (uses > 1 and not simple) or len(self.text(node, whole=True)) > _WIDTH - 20:
             return unique(f"grad_{label(node.grad_of)}" if node.grad_of is not None else label(node), self.taken)
         return None

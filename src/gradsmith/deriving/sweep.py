@@ -38,7 +38,7 @@ def _sweep(graph: Graph, nodes: list[Node], contributions: dict[Node, list[Any]]
         else:
             g = total(node, contributions[node])
             operation = graph.operations.get(node.op)
-            if not _takes_any_shape(node, operation, g):
+            if not _takes_any_shape(node, operation, g) and not idioms.spreads(node):
                 g = fitted(node, g)
             if g.op not in ("grad", "carried") and g.back and g.grad_of is None and _worth_a_name(node, operation):
                 g.grad_of = node
@@ -171,7 +171,9 @@ def total(node: Node, contributions: list[Any]) -> Any:
     if len({tuple(map(_identity, c.dims)) for c in contributions}) > 1:
         contributions = [summed(node, c, force=True) for c in contributions]
     result: Any = None
-    for c in contributions:
+    for c in dict.fromkeys(contributions):  # `x * x` hands the same on twice
+        times = contributions.count(c)
+        c = graph.arith("mul", times, c) if times > 1 else c
         result = c if result is None else graph.arith("add", result, c)
     return result
 

@@ -36,7 +36,7 @@ def forward_block(printer: Printer, node: Node, kept: list[Node]) -> tuple[list[
             lines.append(f"{lists[i]} = []")
     keeping: dict[Node, str] = {}
     for stacked in kept:
-        keeping[stacked] = unique(f"{label(stacked.args[1])}s", printer.taken)
+        keeping[stacked] = unique(f"{label(stacked.args[1])}s", printer.taken, f"kept_{label(stacked.args[1])}s")
         first = variables[_state(loop, stacked.args[1])] if stacked.args[2] else ""
         lines.append(f"{keeping[stacked]} = [{first}]")
     start = [
@@ -78,7 +78,8 @@ def backward_block(printer: Printer, node: Node, wanted: dict[Node, str]) -> tup
         inner.names[c.leaf] = names[item] = carried[c]
     sums = {}
     for a, item in zip(back.added, items[len(back.carried) :]):
-        sums[a] = names[item] = wanted.get(item) or unique(f"grad_{label(a.node)}", printer.taken)
+        name = f"grad_{label(a.node)}"
+        sums[a] = names[item] = wanted.get(item) or unique(name, printer.taken, f"{name}_sum")
         lines.append(f"{sums[a]} = {printer.text(a.zeros)}")
     start = []
     for value, (kept, ahead) in back.at_hand().items():

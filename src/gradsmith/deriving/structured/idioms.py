@@ -68,8 +68,17 @@ def layer_norm(y: Node, g: Any) -> Pairs:
         yield bias, g
 
 
+def spreads(node: Node) -> bool:
+    """Does the derivative of the subgraph multiply the gradient into the full shape, whatever shape it comes in?"""
+    return node.op == "gather" and _picks_one(node)
+
+
 def whole(node: Node, g: Any, fit: Any) -> Iterator[tuple[Any, Any]] | None:
     """The derivative of a subgraph that ends in this value, for those that are better known whole; None for all others."""
+    if node.op == "div" and _softmax_of(node) is not None:
+        return iter([_softmax_by_hand(node, fit(node, g))])
+    if node.op == "add" and _shifted_back(node) is not None:
+        return iter([_logsumexp_by_hand(node, fit(node, g))])
     if node.op in ("mul", "div"):
         found = _normalised(node)
         if found is not None:
@@ -78,9 +87,81 @@ def whole(node: Node, g: Any, fit: Any) -> Iterator[tuple[Any, Any]] | None:
             if g.op not in ("grad", "carried") and g.back:
                 g.grad_of = node
             return iter([_two_means(node, *found, g)])
-    if node.op == "gather" and _picks_one(node):
-        return iter([_softmax_minus_one_hot(node, fit(node, g))])
+    if spreads(node):
+        return iter([_softmax_minus_one_hot(node, g)])
     return None
+
+
+def _softmax_of(node: Node) -> tuple[Node, Any] | None:
+    """(z, dim) where the value is exp(z) / exp(z).sum(dim, keepdim=True)."""
+    above, below = node.args
+    if not (isinstance(above, Node) and isinstance(below, Node)) or above.op != "exp" or not _sum_over(below, above):
+        return None
+    return above.args[0], below.graph.operations["sum"].argument(below.args, "dim")
+
+
+def _softmax_by_hand(node: Node, g: Any) -> tuple[Node, Any]:
+    found = _softmax_of(node)
+    assert found is not None
+    z, dim = found
+    node.name = node.name or "softmax"
+    return _unshifted(z, dim), node * (g - (g * node).sum(dim, keepdim=True))
+
+
+def _shifted_back(node: Node) -> tuple[Node, Node, Any] | None:
+    """(x, sum of exponentials, dim) where the value is m + log(exp(x - m).sum(dim)), with the m that was taken away."""
+    for shift, log in (node.args, tuple(reversed(node.args))):
+        if not (isinstance(shift, Node) and isinstance(log, Node)) or log.op != "log" or log.args[0].op != "sum":
+            continue
+        total = log.args[0]
+        operation = total.graph.operations["sum"]
+        exp, dim = total.args[0], operation.argument(total.args, "dim")
+        if exp.op != "exp" or exp.args[0].op != "sub" or not isinstance(dim, int):
+            continue
+        x, m = exp.args[0].args
+        if not isinstance(x, Node) or not isinstance(m, Node) or not _one_along(m, dim):
+            continue
+        kept = bool(operation.argument(total.args, "keepdim"))
+        if shift is (m if kept else _squeezed(m, dim)):
+            return x, total, dim
+    return None
+
+
+def _logsumexp_by_hand(node: Node, g: Any) -> tuple[Node, Any]:
+    found = _shifted_back(node)
+    assert found is not None
+    x, total, dim = found
+    kept = bool(total.graph.operations["sum"].argument(total.args, "keepdim"))
+    exp = total.args[0]
+    return x, (g / total if kept else (g / total).unsqueeze(dim)) * exp
+
+
+def _sum_over(total: Node, terms: Node) -> bool:
+    """Is this the sum of these terms, along a dimension that stays?"""
+    if total.op != "sum" or total.args[0] is not terms:
+        return False
+    operation = total.graph.operations["sum"]
+    return bool(operation.argument(total.args, "keepdim")) and operation.argument(total.args, "dim") is not None
+
+
+def _unshifted(z: Node, dim: Any) -> Node:
+    """x where z is x - m and m is one number along `dim`: softmax does not change with it, so no gradient reaches m."""
+    if z.op == "sub" and all(isinstance(n, Node) and n.is_tensor for n in z.args):
+        x: Node = z.args[0]
+        m: Node = z.args[1]
+        if len(x.dims) == len(z.dims) and all(_one_along(m, d) for d in (dim if isinstance(dim, tuple) else (dim,))):
+            return x
+    return z
+
+
+def _one_along(m: Node, dim: int) -> bool:
+    return m.is_tensor and bool(m.dims) and is_number(m.dims[dim], 1)
+
+
+def _squeezed(m: Node, dim: int) -> Any:
+    """`m.squeeze(dim)`, as the user's source has made it."""
+    with m.graph.of_forward():
+        return m.graph.call("squeeze", (m, dim), {})
 
 
 def _normalised(node: Node) -> tuple[Node, Node, Any, bool] | None:
@@ -98,10 +179,13 @@ def _normalised(node: Node) -> tuple[Node, Node, Any, bool] | None:
         dims = inner.graph.operations[inner.op].argument(inner.args, "dim")
         centred = a.op == "sub" and a.args[1] is a.graph.make("mean", a.args[0], dims, True)
         x = a.args[0] if centred else a
-        square = inner.op == "mean" and inner.args[0].op == "pow" and is_number(inner.args[0].args[1], 2)
+        square = inner.args[0]
+        squared = (
+            is_number(square.args[1], 2) if square.op == "pow" else square.op == "mul" and len({*square.args}) == 1
+        )
         fits = (
-            inner.args[0].args[0] is a
-            if square
+            square.args[0] is a
+            if inner.op == "mean" and squared
             else inner.op == "var" and centred and inner.args[0] is x and is_number(inner.args[2], 0)
         )
         if fits:

@@ -79,8 +79,11 @@ def extremum(y: Node, g: Any) -> Pairs:
 
 @rule
 def logsumexp(y: Node, g: Any) -> Pairs:
-    x = y.args[0]
-    yield x, unreduced(y, g) * (x - unreduced(y, y)).exp()
+    x, dim = y.args[:2]
+    dim = dim[0] if isinstance(dim, tuple) and len(dim) == 1 else dim
+    # softmax is one pass over x; the other form reads x and y, and computes y again where it is no output.
+    slope = x.softmax(dim) if isinstance(dim, int) else (x - unreduced(y, y)).exp()
+    yield x, unreduced(y, g) * slope
 
 
 @rule
