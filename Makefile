@@ -2,7 +2,7 @@
 PY := .venv/bin/python
 STAMP := .venv/.ready
 
-.PHONY: demo test test-deep lint bench docs self-check release-check clean
+.PHONY: demo test test-deep test-versions test-pythons test-wheel lint bench docs self-check release-check clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(PY) || python3 -m venv .venv
@@ -25,6 +25,21 @@ test: lint
 
 test-deep: lint
 	$(PY) -m pytest -n 2
+
+# The tests that touch torch with another torch, in an environment of its own: make test-versions V=2.8.0 (or V=newest).
+# The results go to docs/compatibility.md.
+V ?= newest
+test-versions: $(STAMP)
+	$(PY) tools/test_versions.py $(V)
+
+# Lint and the source model with other Pythons: make test-pythons P="python3.10 python3.14"
+P ?= python3.10 python3.11 python3.12 python3.13 python3.14
+test-pythons: $(STAMP)
+	$(PY) tools/test_pythons.py $(P)
+
+# The wheel in empty environments, without and with torch.
+test-wheel: $(STAMP)
+	$(PY) tools/test_wheel.py
 
 # Hours: every benchmark once, and docs/evidence.md from what they print. One alone: python benchmarks/evidence.py run NAME
 bench: $(STAMP)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import importlib.util
 import itertools
 import os
@@ -13,13 +15,24 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-import torch
 from hypothesis import HealthCheck, settings
 
 from gradsmith.findings import Report
 from gradsmith.folding import together
 
+with contextlib.suppress(ImportError):  # tests of lint and of the source model run without it: tools/test_pythons.py
+    import torch
+
 pytest_plugins = ["forks", "kept_zygotes"]
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Without torch, files that import it are left out."""
+    if "torch" in sys.modules or not collection_path.name.startswith("test_") or collection_path.suffix != ".py":
+        return None
+    imports = [node for node in ast.parse(collection_path.read_bytes()).body if isinstance(node, ast.Import)]
+    return True if any(name.name == "torch" for node in imports for name in node.names) else None
+
 
 _COUNT = itertools.count()
 
@@ -50,7 +63,8 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
     """Two test processes share two cores."""
-    torch.set_num_threads(1)
+    if "torch" in sys.modules:
+        torch.set_num_threads(1)
 
 
 @pytest.fixture
@@ -74,6 +88,7 @@ def load(tmp_path: Path) -> Callable[[str], ModuleType]:
 @pytest.fixture
 def check_source(load: Callable[[str], ModuleType]) -> Callable[..., Report]:
     """Check every subject that a source declares inputs for, in this process."""
+    pytest.importorskip("torch")
     from gradsmith.checking.options import Options
     from gradsmith.checking.run import examine_supplied
     from gradsmith.lab import resolve

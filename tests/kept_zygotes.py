@@ -73,6 +73,6 @@ def _kept_zygotes(_own_cache: None) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (jobs, paths):
             patch.setattr(module, "started", keeping.lent)
-        patch.setattr(isolated, "Zygote", lambda limits, worker: keeping.lent(Running()))
+        patch.setattr(isolated, "new_zygote", lambda limits, worker: keeping.lent(Running()))
         yield
     keeping.end()

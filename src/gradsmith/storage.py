@@ -21,7 +21,8 @@ _LARGEST = 256 << 20
 def cache_folder(name: str) -> Path | None:
     """A folder of our own in the user's cache, private to the user; None where that cannot be had.
 
-    GRADSMITH_CACHE_DIR wins, then XDG_CACHE_HOME, then ~/.cache. Nothing is left behind where nothing could be kept.
+    GRADSMITH_CACHE_DIR wins, then where this system keeps caches (on Linux XDG_CACHE_HOME, else ~/.cache). Nothing is left behind
+    where nothing could be kept.
     """
     try:
         above = root()
@@ -35,8 +36,14 @@ def cache_folder(name: str) -> Path | None:
 def root() -> Path:
     """Where all our folders are, whether or not it exists; raises RuntimeError for a user without a home."""
     chosen = os.environ.get("GRADSMITH_CACHE_DIR")
-    base = os.environ.get("XDG_CACHE_HOME")
-    return Path(chosen) if chosen else (Path(base) if base else Path.home() / ".cache") / "gradsmith"
+    if chosen:
+        return Path(chosen)
+    from platformdirs import user_cache_path
+
+    found = user_cache_path("gradsmith", appauthor=False)
+    if not found.is_absolute():
+        raise RuntimeError("the user has no home")
+    return found
 
 
 def is_private(folder: Path) -> bool:

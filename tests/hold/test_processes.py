@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -117,6 +118,31 @@ def test_a_limit_counts_cpu_time_and_what_waits_has_ten_times_of_it_and_a_minute
     long_ago = time.monotonic() - 10_000
     assert TimeLimit(1_000, long_ago).exceeded(me) == ""  # the machine was busy
     assert TimeLimit(990, long_ago).exceeded(me).startswith("did not finish within 9960 s and computed for ")
+
+
+# What Windows lacks, as far as Python itself can run without it here.
+WITHOUT_FORK = """
+import os, signal, sys
+for name in ("fork", "mkfifo", "getuid", "killpg", "setpgid"):
+    delattr(os, name)
+del signal.SIGHUP
+sys.modules["resource"] = sys.modules["fcntl"] = None
+from gradsmith.cli import main
+main()
+"""
+
+
+def test_where_processes_cannot_be_forked_each_subject_starts_its_own(tmp_path: Path) -> None:
+    source = "import torch\n" + fault_subjects._CLASS.format(name="Right", forward="pass", backward="pass")
+    source += fault_subjects._CLASS.format(name="Wrong", forward="pass", backward="x = x * x")
+    source += fault_subjects._CLASS.format(name="Exits", forward="import os; os._exit(7)", backward="pass")
+    (tmp_path / "ops.py").write_text(source + fault_subjects._INPUTS.format(names=["Right", "Wrong", "Exits"]))
+    call = [sys.executable, "-c", WITHOUT_FORK, "check", "ops.py", "--level", "quick", "--format", "json"]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    subjects = {s["name"]: (s["verdict"], s["reason"]) for s in json.loads(done.stdout)["subjects"]}
+    assert [subjects[name][0] for name in ("Right", "Wrong", "Exits")] == ["verified", "refuted", "unverified"]
+    assert "exit status 7" in subjects["Exits"][1]
 
 
 def _case(phase: str, number: int) -> fault_signals.Case:

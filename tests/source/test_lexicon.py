@@ -15,6 +15,7 @@ HOUSE = Path(__file__).resolve().parents[2] / "benchmarks" / "house.py"
 
 @pytest.fixture(scope="module")
 def house():
+    pytest.importorskip("torch")
     spec = importlib.util.spec_from_file_location("house_of_names", HOUSE)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module

@@ -13,6 +13,7 @@ from gradsmith.checking.options import Options
 from gradsmith.findings import Finding, GradsmithError, Report, Severity, Skipped
 from gradsmith.lab.process import run_folder
 from gradsmith.lab.process.isolation import Ended, Limits, Opened, Zygote
+from gradsmith.lab.process.spawning import new_zygote
 
 WORKER = "gradsmith.checking.worker"
 
@@ -70,7 +71,7 @@ def check_isolated(fn: Any, inputs: tuple[Any, ...], kwargs: dict[str, Any], opt
     if target.path is None or not Path(target.path).is_file() or not isinstance(subject, type):
         raise GradsmithError(f"isolate=True needs a class in a file; {target.name} cannot be found by name elsewhere")
     chosen = options.as_json()
-    with run_folder.part() as folder, Zygote(Limits(), WORKER) as zygote:
+    with run_folder.part() as folder, new_zygote(Limits(), WORKER) as zygote:
         job = Job(target.path, None, [(subject.__qualname__, target.line)])
         if inputs or kwargs:
             job.tensors = str(folder / "inputs.pt")

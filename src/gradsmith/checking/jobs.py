@@ -67,10 +67,11 @@ def recalled(work: Sequence[Wanted], memory: Memory) -> list[Recalled]:
 def started(how: Running) -> Zygote:
     """A zygote that is importing torch while the caller does something else. Hand it to `run`."""
     from gradsmith.checking.isolated import WORKER
-    from gradsmith.lab.process.isolation import Limits, Zygote
+    from gradsmith.lab.process.isolation import Limits
+    from gradsmith.lab.process.spawning import new_zygote
 
     need_torch("gradsmith check")
-    return Zygote(Limits(how.seconds, how.bytes), WORKER, warm=how.options.get("level", "standard") != "quick")
+    return new_zygote(Limits(how.seconds, how.bytes), WORKER, warm=how.options.get("level", "standard") != "quick")
 
 
 def run(

@@ -13,7 +13,7 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-def die_with(parent: int, by: int = signal.SIGKILL) -> None:
+def die_with(parent: int, by: int = getattr(signal, "SIGKILL", signal.SIGTERM)) -> None:
     """When `parent`, which started this process, is gone, the system sends this process the signal `by`."""
     _prctl(_PR_SET_PDEATHSIG, int(by))
     if os.getppid() != parent and sys.platform == "linux":  # it went before it was asked for

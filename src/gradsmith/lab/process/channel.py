@@ -21,6 +21,8 @@ Message = dict[str, Any]
 LONGEST = 64 << 20  # bytes of one message
 _LINE = 4096  # what a pipe takes at once, so that lines of several writers never mix
 _NAME = re.compile(r"[0-9a-f]{32}")
+# No link, no pipe that waits for a writer, nothing that a child inherits: as far as the system knows these words.
+_CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 class Parted(Exception):
@@ -30,7 +32,7 @@ class Parted(Exception):
 def read_message(path: Path) -> Message | None:
     """A message that somebody wrote, or None where it is anything else: missing, special, too long, not JSON."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | _CAREFULLY)
     except OSError:
         return None
     with os.fdopen(descriptor, "rb") as stream:

@@ -35,6 +35,6 @@ def environment(folder: Path) -> Mapping[str, str]:
 
     temporary = folder / "t"
     temporary.mkdir(mode=0o700)
-    cache = os.path.join(tempfile.gettempdir(), f"torchinductor_{os.getuid()}")
+    cache = os.path.join(tempfile.gettempdir(), f"torchinductor_{os.getuid() if hasattr(os, 'getuid') else ''}")
     kept = os.environ.get("TORCHINDUCTOR_CACHE_DIR") or cache
     return {**os.environ, "TMPDIR": str(temporary), "TORCHINDUCTOR_CACHE_DIR": kept}

@@ -119,7 +119,7 @@ class Zygote:
         except _Died:
             self._start_again()
             return Opened(trouble="importing it ended the process that checks it")
-        return Opened(trouble=answer.get("error") or _death(answer))
+        return Opened(trouble=answer.get("error") or death(answer))
 
     def ask(self, **task: Any) -> Ended:
         """Work on one subject of what was opened, in a process of its own."""
@@ -144,7 +144,7 @@ class Zygote:
         started = self._reply(["worker", "keeper_exit"], None, patience=_PATIENCE)
         if "worker" not in started:
             self.lost = True
-            return Ended(None, "crash", f"what imported its file ended: {_death(started)}")
+            return Ended(None, "crash", f"what imported its file ended: {death(started)}")
         answer = self._reply(["worker_exit", "keeper_exit"], started["worker"])
         self.lost = "keeper_exit" in answer
         self.cpu_seconds = float(answer.get("cpu", 0.0))
@@ -156,7 +156,7 @@ class Zygote:
         event = answer.get("killed") or "crash"
         if event == "processes":
             return Ended(None, "crash", f"started more than {MOST_PROCESSES} processes")
-        words = self._limit_text(event) if event != "crash" else _death(answer)
+        words = self._limit_text(event) if event != "crash" else death(answer)
         if event == "crash" and self.lost:
             words = "it ended the process that had imported its file"
         return Ended(None, event, words, guessing_mark(str(result)).exists())
@@ -320,7 +320,8 @@ class Zygote:
         return said.splitlines()[-1] if said else f"exit status {self.process.returncode}"
 
 
-def _death(answer: Message) -> str:
+def death(answer: Message) -> str:
+    """How a process came to its end, in words."""
     if answer.get("killed"):
         return {"time": "it did not finish in time", "memory": "it took more memory than it may"}.get(
             answer["killed"], f"it started more than {MOST_PROCESSES} processes"

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import platform
 import re
 import shutil
 import stat
@@ -98,7 +99,7 @@ def _remove_abandoned(root: Path) -> None:
                 continue
             with contextlib.suppress(OSError):
                 found = entry.stat(follow_symlinks=False)
-                mine = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
+                mine = stat.S_ISDIR(found.st_mode) and (not hasattr(os, "getuid") or found.st_uid == os.getuid())
                 if mine and not _lives(int(named[1]), int(named[2])):
                     _removed(Path(entry.path))
 
@@ -115,7 +116,7 @@ def _machine() -> str:
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
     with contextlib.suppress(OSError):
         parts.append(os.readlink("/proc/self/ns/pid"))
-    return hashlib.sha256("\0".join(parts or [os.uname().nodename]).encode()).hexdigest()[:8]
+    return hashlib.sha256("\0".join(parts or [platform.node()]).encode()).hexdigest()[:8]
 
 
 def _removed(folder: Path) -> None:

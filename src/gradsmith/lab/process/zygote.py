@@ -30,6 +30,7 @@ from gradsmith.lab.process import witness
 from gradsmith.lab.process.bond import adopt_orphans, die_with
 from gradsmith.lab.process.channel import LONGEST, Channel, Message, Parted, write_message
 from gradsmith.lab.process.tree import children, end_below
+from gradsmith.lab.process.user_module import opened
 
 _SPARE = 64  # descriptors that a subject leaves for its report
 
@@ -133,25 +134,12 @@ def _keep(request: Message, line: Line, report_on: Callable[[Any, Message], Any]
 
     While the very first worker is busy, what later ones will need is imported.
     """
-    from gradsmith.lab.subject.declaration import declared_names
-    from gradsmith.lab.subject.importing import ImportFailed, import_dotted
-    from gradsmith.lab.subject.opening import Opening, open_file
-    from gradsmith.lab.triton.importing import watch
-
     adopt_orphans()
     witness.from_now()
-    watch(request.get("path"))
-    try:
-        if request.get("module"):
-            opening = Opening(import_dotted(request["module"], request["stubs"]))
-        else:
-            opening = open_file(Path(request["path"]), request["stubs"], request["subjects"])
-    except ImportFailed as error:
-        line.reply(imported=False, error=str(error))
+    module, told = opened(request)
+    line.reply(**told)
+    if module is None:
         return
-    module = opening.module
-    declared, malformed = declared_names(module)
-    line.reply(imported=True, declared=declared, malformed=malformed, trouble=opening.trouble, instead=opening.instead)
     while (task := line.read()) is not None and "subject" in task:
         before = children(os.getpid())
         pid = _forked(lambda task=task: _work(module, task, report_on))  # type: ignore[misc]

@@ -1,0 +1,188 @@
+"""What was run with which torch and which Python: kept in docs/compatibility.json, and docs/compatibility.md written from it.
+
+    python tools/compatibility.py     write the page again
+
+Nothing on the page is typed by hand but the reasons of known differences (REASONS).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT / "docs" / "compatibility.json"
+PAGE = ROOT / "docs" / "compatibility.md"
+REFERENCE = "2.13.0"  # which the tests are written with
+
+# Why a subject comes out differently, or a test fails, with some torch: what that torch does, not what we would like.
+REASONS: dict[str, str] = {}
+
+Kept = dict[str, dict[str, Any]]
+
+
+def kept() -> Kept:
+    """Results by kind ("torch", "python") and version."""
+    found: Kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.is_file() else {}
+    return {"torch": found.get("torch", {}), "python": found.get("python", {})}
+
+
+def keep(kind: str, version: str, **results: Any) -> None:
+    """Add results of a version, area by area, and write the page."""
+    everything = kept()
+    own = everything[kind].setdefault(version, {})
+    for key, value in results.items():
+        own[key] = {**own.get(key, {}), **value} if isinstance(value, dict) else value
+    KEPT.write_text(json.dumps(everything, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    PAGE.write_text(page(everything), encoding="utf-8")
+
+
+def tested(python: str, paths: Sequence[str], folder: Path, jobs: int) -> dict[str, dict[str, Any]]:
+    """Counts and the names of failures, for each of these paths, from one run of pytest."""
+    told = folder / "tests.xml"
+    call = [python, "-m", "pytest", *paths, "-m", "not deep", f"--junitxml={told}", "-p", "no:cacheprovider"]
+    subprocess.run([*call, "-n", str(jobs)] if jobs > 1 else [*call, "-p", "no:xdist"], cwd=ROOT, check=False)
+    return counted(paths, xml.parse(told).getroot()) if told.is_file() else {}
+
+
+def counted(paths: Sequence[str], told: xml.Element) -> dict[str, dict[str, Any]]:
+    """A report of pytest by the paths that were asked for.
+
+    >>> case = '<testcase classname="tests.recurrent.test_scan" name="test_a"><failure/></testcase>'
+    >>> counted(["tests/recurrent"], xml.fromstring(f"<testsuite>{case}</testsuite>"))
+    {'tests/recurrent': {'passed': 0, 'failed': ['test_scan::test_a'], 'skipped': 0}}
+    """
+    found: dict[str, dict[str, Any]] = {path: {"passed": 0, "failed": [], "skipped": 0} for path in paths}
+    for case in told.iter("testcase"):
+        module = case.get("classname", "") or case.get("name", "")  # a file that cannot be collected has a name only
+        path = next((p for p in paths if f"{module}.".startswith(p.removesuffix(".py").replace("/", ".") + ".")), None)
+        if path is None:
+            continue
+        if case.find("failure") is not None or case.find("error") is not None:
+            found[path]["failed"].append(f"{module.rpartition('.')[2]}::{case.get('name')}")
+        else:
+            found[path]["skipped" if case.find("skipped") is not None else "passed"] += 1
+    return found
+
+
+def judged(report: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Verdict and findings of every subject in a report of `gradsmith check --format json`."""
+    found: dict[str, list[str]] = {}
+    for subject in report["subjects"]:
+        found[f"{subject['path']}::{subject['name']}"] = [subject["verdict"]]
+    for finding in report["findings"]:
+        key = f"{finding['path']}::{finding['function'] or ''}"
+        found.setdefault(key, []).append(f"{finding['severity']} {finding['rule']}")
+    return {key: [*words[:1], *sorted(words[1:])] for key, words in sorted(found.items())}
+
+
+def differences(ours: Mapping[str, Sequence[str]], reference: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """What comes out differently, subject by subject, in words.
+
+    >>> differences({"a.py::F": ["verified", "info x"]}, {"a.py::F": ["refuted", "error y", "info x"]})
+    {'a.py::F': 'verified instead of refuted; without error y'}
+    """
+    found = {}
+    for key in sorted({*ours, *reference}):
+        here, there = Counter(ours.get(key, [])), Counter(reference.get(key, []))
+        more, less = list((here - there).elements()), list((there - here).elements())
+        words = []
+        if more and less and " " not in more[0] + less[0]:
+            words.append(f"{more.pop(0)} instead of {less.pop(0)}")
+        words += [f"with {word}" for word in more] + [f"without {word}" for word in less]
+        if words:
+            found[key] = "; ".join(words)
+    return found
+
+
+def page(everything: Kept) -> str:
+    torches = dict(sorted(everything["torch"].items(), key=lambda item: _numbers(item[0])))
+    pythons = dict(sorted(everything["python"].items(), key=lambda item: _numbers(item[0])))
+    parts = [
+        "# Which torch, which Python",
+        (
+            "Written by `tools/compatibility.py` from what `make test-versions`, `make test-pythons` and `make test-wheel` ran. Nothing here"
+            " is typed by hand but the reasons of differences."
+        ),
+        (
+            "`gradsmith lint` needs no torch. `check`, `record`, `profile`, the pytest plugin and `gs.Recurrent` need torch 2.6 or newer."
+            " With an older one they end in one sentence and exit status 2; with one that is newer than the last tested, a note says so."
+            " What a torch can do is asked where it is used (`lab/process/torch_says.py`); versions are not compared."
+        ),
+        "Everything was run on Linux (x86-64). Windows and macOS are untested.",
+        "## torch",
+        _tests(torches, "torch") if torches else "Nothing was run yet.",
+        *_findings(torches),
+        "## Python",
+        "Tests of lint and of the source model, without torch.",
+        _tests(pythons, "Python") if pythons else "Nothing was run yet.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _tests(versions: Mapping[str, Mapping[str, Any]], what: str) -> str:
+    areas = sorted({area for own in versions.values() for area in own.get("tests", {})})
+    rows = [[what, *versions], ["---"] * (len(versions) + 1)]
+    if any("python" in own for own in versions.values()):
+        rows.append(["Python", *(str(own.get("python", "")) for own in versions.values())])
+    for area in areas:
+        rows.append([f"`{area}`", *(_cell(own.get("tests", {}).get(area)) for own in versions.values())])
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    failed = [
+        f"- {what} {version}, `{name}`: {REASONS.get(name.partition('[')[0], 'not explained')}"
+        for version, own in versions.items()
+        for counts in own.get("tests", {}).values()
+        for name in counts["failed"]
+    ]
+    return "\n\n".join([table, *(["Failed:", "\n".join(failed)] if failed else [])])
+
+
+def _cell(counts: Mapping[str, Any] | None) -> str:
+    if counts is None:
+        return "not run"
+    failed = f", **{len(counts['failed'])} failed**" if counts["failed"] else ""
+    return f"{counts['passed']} passed{failed}" + (f", {counts['skipped']} skipped" if counts["skipped"] else "")
+
+
+def _findings(torches: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    judged_by = {version: own["subjects"] for version, own in torches.items() if "subjects" in own}
+    reference = judged_by.get(REFERENCE)
+    if reference is None:
+        return []
+    rows = [
+        "| torch | subjects | verified | refuted | not verified | different |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    told = []
+    for version, subjects in judged_by.items():
+        verdicts = Counter(words[0] for words in subjects.values() if " " not in words[0])
+        different = differences(subjects, reference)
+        counts = [verdicts.total(), verdicts["verified"], verdicts["refuted"], verdicts["unverified"], len(different)]
+        rows.append(f"| {version} | {' | '.join(map(str, counts))} |")
+        told += [
+            f"- torch {version}, `{key}`: {w}. {REASONS.get(key, 'Not explained.')}" for key, w in different.items()
+        ]
+    return [
+        f"## Verdicts and findings on examples/, compared with torch {REFERENCE}",
+        (
+            "`gradsmith check examples` (the broken files, the gallery, the wrapped examples), level standard: every verdict, and rule and"
+            " severity of every finding."
+        ),
+        "\n".join(rows),
+        *(["\n".join(told)] if told else []),
+    ]
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".") if part.isdigit()]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(kept()), encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)}", file=sys.stderr)
