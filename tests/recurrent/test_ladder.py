@@ -135,6 +135,19 @@ def test_a_refused_backend_explains_itself() -> None:
     torch.testing.assert_close(scan(step, x, torch.zeros(2, 3)), scan(step, x, torch.zeros(2, 3), backend="loop"))
 
 
+def test_writing_over_all_of_a_tensor_is_no_work_along_the_batch() -> None:
+    """`x[:, a:b]` is two slices in torch 2.6, the first of everything; so is its gradient."""
+
+    def step(x: Tensor, h: Tensor) -> Any:
+        h = torch.slice_scatter(torch.zeros_like(h), torch.tanh(x + h), 0)
+        return h, h
+
+    x = torch.randn(4, 2, 3)
+    chosen = plan(step, x, torch.zeros(2, 3))
+    assert chosen.backend == "c", str(chosen)
+    torch.testing.assert_close(scan(step, x, torch.zeros(2, 3)), scan(step, x, torch.zeros(2, 3), backend="loop"))
+
+
 def test_other_devices_do_not_run_c() -> None:
     chosen = plan(lambda x, h: (x + h, x + h), torch.ones(4, 2, 3, device="meta"), torch.zeros(2, 3, device="meta"))
     assert "C runs on the CPU" in str(chosen)

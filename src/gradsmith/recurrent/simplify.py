@@ -43,6 +43,9 @@ def _simpler(graph: fx.Graph, node: fx.Node) -> fx.Node | None:
         return source
     if target is aten.slice.Tensor and shape_of(node) == shape_of(source):
         return source  # `x[:, a:b]` was captured as two slices, the first of everything (torch 2.6)
+    if target is aten.slice_scatter.default and _same_kind(node, args[1]):
+        put: fx.Node = args[1]  # the gradient of the first of them: everything is written over
+        return put
     if target is aten.permute.default:
         return _fewer_permutes(node)
     if target in (aten.mul.Tensor, aten.div.Tensor) and args[1] in (1, 1.0) and _same_kind(node, source):
