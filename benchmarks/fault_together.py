@@ -68,7 +68,7 @@ def _settled(text: str) -> str:
         report = json.loads(text)
     except ValueError:
         return re.sub(r"\d+(\.\d+)?s", "", text)
-    for subject in report["subjects"]:
+    for subject in report.get("subjects", []):  # SARIF has none
         subject.pop("measured", None)
     return json.dumps(report, sort_keys=True)
 

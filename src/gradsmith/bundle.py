@@ -4,22 +4,28 @@ Importing a module means looking for it, opening its .pyc and reading it, about 
 lies beside the .pyc files of the package, in `__pycache__`. It is written at the end of a run that had to import something the usual way.
 Like a .pyc, the code of a module is used only while its source has the time and size it had then; any other module is imported as
 always. Without a bundle (a package folder that cannot be written) everything works, and starts more slowly.
+
+It also holds what `dataclasses` and `namedtuple` compile: they write the methods of a class as text, and compiling 220 such
+texts takes 9 ms of the start. A text is the key to its own code, so nothing can go stale.
 """
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import marshal
 import os
 import sys
+from collections.abc import Mapping
 from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gradsmith.about import FOLDER
 
 _PACKAGE = "gradsmith"
 # Marshalled code belongs to one version of Python; the magic number of .pyc files says which.
-_FORMAT = (1, sys.implementation.cache_tag, sys.hexversion)
+_FORMAT = (2, sys.implementation.cache_tag, sys.hexversion)
 
 
 class _Held(NamedTuple):
@@ -35,8 +41,9 @@ class _Held(NamedTuple):
 class Bundle:
     """Finds and loads modules from the code at hand. Anything that does not fit is left to the usual import."""
 
-    def __init__(self, held: dict[str, _Held]) -> None:
+    def __init__(self, held: dict[str, _Held], texts: Texts) -> None:
         self.held = held
+        self.texts = texts
         self.served: set[str] = set()
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
@@ -66,9 +73,36 @@ class Bundle:
         return code
 
 
+class Texts:
+    """The code of texts that were compiled before; stands in for `exec` and `eval` in the modules that write methods."""
+
+    def __init__(self, known: dict[str, CodeType]) -> None:
+        self.known = known
+        self.used: dict[str, CodeType] = {}
+
+    def exec(self, text: str, globals: dict[str, Any], locals: Mapping[str, object] | None = None) -> None:
+        exec(self._code(text, "exec"), globals, locals)
+
+    def eval(self, text: str, globals: dict[str, Any]) -> object:
+        return eval(self._code(text, "eval"), globals)
+
+    def _code(self, text: str, mode: str) -> CodeType:
+        code = self.known.get(text) or compile(text, "<string>", mode)
+        self.used[text] = code
+        return code
+
+    def serve(self) -> None:
+        """A module's own name wins over the built-in one. Where a later Python compiles in another way, nothing happens."""
+        vars(dataclasses)["exec"] = self.exec
+        vars(collections)["eval"] = self.eval
+
+
 def serve() -> None:
     """Import from the bundle from now on, as far as it reaches."""
-    sys.meta_path.insert(0, Bundle(_read() or {}))
+    held, texts = _read() or ({}, {})
+    bundle = Bundle(held, Texts(texts))
+    bundle.texts.serve()
+    sys.meta_path.insert(0, bundle)
 
 
 def keep() -> None:
@@ -84,7 +118,7 @@ def keep() -> None:
         held = {n: h for n, h in bundle.held.items() if _is_unchanged(h)}
         held.update((n, new) for n in loaded if n not in held and (new := _compiled(loaded[n])) is not None)
         if held.keys() != bundle.held.keys() or stale:
-            _write(held)
+            _write(held, bundle.texts.used if stale else {**bundle.texts.known, **bundle.texts.used})
 
 
 def _is_unchanged(held: _Held) -> bool:
@@ -115,23 +149,23 @@ def _place() -> str:
     return os.path.join(FOLDER, "__pycache__", f"lint.{sys.implementation.cache_tag}.bundle")
 
 
-def _read() -> dict[str, _Held] | None:
+def _read() -> tuple[dict[str, _Held], dict[str, CodeType]] | None:
     try:
         with open(_place(), "rb") as stream:
-            format, folder, held = marshal.loads(stream.read())
+            format, folder, held, texts = marshal.loads(stream.read())
         if (format, folder) != (_FORMAT, FOLDER):
             return None
-        return {name: _Held(*parts) for name, parts in held.items()}
+        return {name: _Held(*parts) for name, parts in held.items()}, texts
     except (OSError, ValueError, EOFError, TypeError):
         return None
 
 
-def _write(held: dict[str, _Held]) -> None:
+def _write(held: dict[str, _Held], texts: dict[str, CodeType]) -> None:
     """Whole or not at all, as .pyc files are."""
     unfinished = f"{_place()}.{os.getpid()}"
     try:
         with open(unfinished, "wb") as out:
-            out.write(marshal.dumps((_FORMAT, FOLDER, {name: tuple(each) for name, each in held.items()})))
+            out.write(marshal.dumps((_FORMAT, FOLDER, {name: tuple(each) for name, each in held.items()}, texts)))
         os.replace(unfinished, _place())
     except OSError:
         try:

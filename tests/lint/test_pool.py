@@ -15,16 +15,33 @@ from gradsmith.linting.pool import Queue
 TWO_PROCESSES = """
 import json, os, pathlib, sys
 import gradsmith as gs
-from gradsmith.linting import first_look, pool, run
+from gradsmith.linting import apart, first_look, pool, run, scout
 
 here = os.getpid()
-pool.PAYS_FROM = first_look.PAYS_FROM = 10
+apart.PAYS_FROM = 10
 pool.processors = lambda: 2
 
 
 class Dealt:
-    def __init__(self, numbers, queue=pool.Queue):
-        self.queues = queue(numbers[::2]), queue(numbers[1::2])
+    def __init__(self, numbers=None, queue=pool.Queue):
+        self.queues = queue(), queue()
+        if numbers is not None:
+            self.fill(numbers)
+
+    def __setattr__(self, name, value):
+        if name == "numbers":
+            for start, queue in enumerate(self.queues):
+                queue.numbers = value[start::2]
+        else:
+            vars(self)[name] = value
+
+    def fill(self, numbers):
+        for start, queue in enumerate(self.queues):
+            queue.fill(numbers[start::2])
+
+    def only_take(self):
+        for queue in self.queues:
+            queue.only_take()
 
     def __iter__(self):
         return iter(self.queues[os.getpid() != here])
@@ -49,12 +66,12 @@ def test_processes_find_what_one_finds(tmp_path: Path) -> None:
         text = rules()["inplace-grad"].bad + rules()["return-count"].bad.replace("\nimport torch\n", "")
         (tmp_path / f"ops{number}.py").write_text(text)
     code = (
-        "pool.PAYS_FROM = first_look.PAYS_FROM = int(sys.argv[2]); used = []\n"
-        "split = pool.side_by_side; pool.side_by_side = lambda shares: used.append(len(shares)) or split(shares)\n"
-        "report = gs.lint(sys.argv[1]); print(json.dumps([used, report.to_dict()]))"
+        "pool.processors = lambda: int(sys.argv[2]); used = []\n"
+        "fork = os.fork; os.fork = lambda: used.append(1) or fork()\n"
+        "report = gs.lint(sys.argv[1]); print(json.dumps([len(used), report.to_dict()]))"
     )
-    answers = [json.loads(in_two_processes(code, tmp_path, threshold)) for threshold in (10, 100_000)]
-    assert [used for used, _ in answers] == [[2, 2], []]
+    answers = [json.loads(in_two_processes(code, tmp_path, count)) for count in (2, 1)]
+    assert [forks for forks, _ in answers] == [2, 0]  # one goes ahead, one shares the rules
     assert answers[0][1] == answers[1][1]
     assert len(answers[0][1]["findings"]) == 60
 
@@ -71,7 +88,7 @@ def test_files_of_a_process_that_dies_are_linted_here(tmp_path: Path) -> None:
     for number in range(30):
         (tmp_path / f"ops{number}.py").write_text(rules()["inplace-grad"].bad)
     code = (
-        "first_look.PAYS_FROM = 100; lint_file = run.Run.lint_file; taken = []\n"
+        "lint_file = run.Run.lint_file; taken = []\n"
         "def dying(self, file):\n"
         "    if os.getpid() != here and taken: os._exit(3)\n"
         "    taken.append(file); lint_file(self, file)\n"
@@ -79,6 +96,22 @@ def test_files_of_a_process_that_dies_are_linted_here(tmp_path: Path) -> None:
         "report = gs.lint(sys.argv[1]); print(len(report.findings), report.functions, len(report.skipped))"
     )
     assert in_two_processes(code, tmp_path).split() == ["30", "30", "0"]
+
+
+def test_what_the_process_that_went_ahead_took_is_looked_at_here_when_it_dies(tmp_path: Path) -> None:
+    for number in range(30):
+        (tmp_path / f"ops{number}.py").write_text(rules()["inplace-grad"].bad)
+    code = (
+        "add = first_look.FirstLook.add; seen = []\n"
+        "def dying(*given):\n"
+        "    if os.getpid() != here and seen: os._exit(3)\n"
+        "    seen.append(given); add(*given)\n"
+        "if sys.argv[2] == 'looking': first_look.FirstLook.add = dying\n"
+        "if sys.argv[2] == 'finding': scout._go_ahead = lambda *given: os._exit(3)\n"
+        "report = gs.lint(sys.argv[1]); print(len(report.findings), report.functions, len(report.skipped))"
+    )
+    for when in ("looking", "finding"):
+        assert in_two_processes(code, tmp_path, when).split() == ["30", "30", "0"]
 
 
 def test_a_queue_gives_each_number_once() -> None:
@@ -101,12 +134,12 @@ def test_a_file_that_changes_in_between_is_skipped_and_said_so(tmp_path: Path) -
         "from ops1 import *\nfrom ops3 import Double\n\n\nclass Own(Double):\n    pass\n"
     )
     code = (
-        "look_at = run.look_at\n"
+        "looked_at = run.looked_at\n"
         "def then_change(*given):\n"
-        "    seen = look_at(*given)\n"
+        "    seen = looked_at(*given)\n"
         "    for path in pathlib.Path(sys.argv[1]).glob('ops*.py'): path.write_text('x = 1')\n"
         "    return seen\n"
-        "run.look_at = then_change\n"
+        "run.looked_at = then_change\n"
         "report = gs.lint(sys.argv[1]); print(len(report.findings), *sorted({s.reason for s in report.skipped}))"
     )
     found, _, reasons = in_two_processes(code, tmp_path).partition(" ")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gradsmith.findings import Edit, GradsmithError
 from gradsmith.source import edits, suppressions
-from gradsmith.source.scan import SourceFile, mentioned, read_all
+from gradsmith.source.scan import SourceFile, known, read_all
 
 
 @pytest.mark.parametrize(
@@ -88,9 +88,9 @@ def test_walk(tmp_path: Path) -> None:
 
 
 def test_first_look() -> None:
-    assert mentioned(b"class A(F):\n def backward(ctx, g): pass").function
-    assert not mentioned(b"import torch\nloss.backward()\n").function
-    assert mentioned(b"class A(nn.Module):\n def forward(self, x):\n  for t in x: pass").layer
+    assert known(b"class A(F):\n def backward(ctx, g): pass").function
+    assert not known(b"import torch\nloss.backward()\n").function
+    assert known(b"class A(nn.Module):\n def forward(self, x):\n  for t in x: pass").layer
 
 
 def test_a_pipe_in_a_folder_is_not_read(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def functions_in(paths: Iterable[str | Path], excluded: scan.Excluded | None = N
     """Every custom gradient under these paths that has a forward of its own or by inheritance."""
     files = []
     for source in scan.read_all(paths, excluded=excluded):
-        if isinstance(source, scan.SourceFile) and scan.mentioned(source.data).function:
+        if isinstance(source, scan.SourceFile) and scan.known(source.data).function:
             try:
                 files.append(FileModel(source.path, _code(source)))
             except (UnicodeDecodeError, LookupError, SyntaxError, ValueError):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from gradsmith.findings import GradsmithError, Report
 from gradsmith.report import format_for, render
-from gradsmith.storage import cache_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 F = TypeVar("F", bound=Callable[..., Any])
 _ASKED = "gradsmith.open"
@@ -34,6 +35,7 @@ def opened(report: Report, written: list[str]) -> None:
     if context is None or not context.meta.get(_ASKED):
         return
     import webbrowser
+    from pathlib import Path
 
     page = next((Path(file) for file in written if format_for(file) == "html"), None) or _kept(report)
     if not webbrowser.open(page.resolve().as_uri()):
@@ -41,6 +43,8 @@ def opened(report: Report, written: list[str]) -> None:
 
 
 def _kept(report: Report) -> Path:
+    from gradsmith.storage import cache_folder  # with tempfile and what that imports: 4 ms
+
     folder = cache_folder("pages")
     if folder is None:
         raise GradsmithError("--open finds no folder to write the page to; add --output report.html")

@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 import click
 
 from gradsmith.about import WRONG_INPUTS
-from gradsmith.baseline import Baseline
 from gradsmith.cli.opening import open_option, opened
 from gradsmith.config import Config, load
 from gradsmith.findings import GradsmithError, Report, Severity
 from gradsmith.lab.process.stopping import Stopped, leave_at_once
 from gradsmith.report import FORMATS, format_for, render
 from gradsmith.report.layout import terminal_width
+
+if TYPE_CHECKING:
+    from gradsmith.baseline import Baseline  # 3 ms with what it imports; few runs have one
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,7 +53,11 @@ class Output(NamedTuple):
     def known_from(self, file: str | None, config: Config, also: Sequence[str] = ()) -> Output:
         """With more files to write, and the baseline that the command line or the project names: what it knows does not count."""
         chosen = file or config.baseline
-        return self._replace(baseline=None if chosen is None else Baseline.read(chosen), also=tuple(also))
+        if chosen is None:
+            return self._replace(also=tuple(also))
+        from gradsmith.baseline import Baseline
+
+        return self._replace(baseline=Baseline.read(chosen), also=tuple(also))
 
 
 def report_options(command: F) -> F:

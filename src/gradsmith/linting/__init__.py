@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -9,9 +10,8 @@ from typing import TYPE_CHECKING
 from gradsmith.catalog import Rule, chosen
 from gradsmith.findings import Report
 from gradsmith.linting import pool
-from gradsmith.linting.run import Run
+from gradsmith.linting.scout import Scout
 from gradsmith.source import scan
-from gradsmith.source.encoding import encoded
 
 if TYPE_CHECKING:
     from gradsmith.config import Config
@@ -42,14 +42,22 @@ def lint(
 
         return cached.lint(given, select, ignore, preview, config)
     excluded = config.excluded if config is not None else None
-    # Loading the rules and finding the files take 40 ms each: both at once where there are folders to look into.
-    count = pool.processors() if any(os.path.isdir(path) for path in given) and not debug else 1
-    rules, found = pool.both(
-        lambda: rules_for(select, ignore, preview, config),
-        lambda: list(scan.find_all(given, scan.WITH_NOTEBOOKS, excluded)),
-        count,
-    )
-    return Run(rules, config, debug).report(found)
+    find = functools.partial(_found, given, excluded)
+    # Rules take as long to load as files to find and read: both at once where there are folders to look into.
+    apart = not debug and any(os.path.isdir(path) for path in given) and pool.processors() > 1
+    scout = Scout(find) if apart else None
+    try:
+        from gradsmith.linting.run import Run  # with all the models: the scout left before
+
+        rules = rules_for(select, ignore, preview, config)
+        return Run(rules, config, debug).report(scout or find())
+    finally:
+        if scout is not None:
+            scout.end()
+
+
+def _found(paths: Sequence[str], excluded: scan.Excluded | None) -> list[scan.Seen]:
+    return list(scan.find_all(paths, scan.WITH_NOTEBOOKS, excluded))
 
 
 def lint_source(
@@ -67,6 +75,9 @@ def lint_source(
     >>> lint_source("x = 1").findings
     []
     """
+    from gradsmith.linting.run import Run
+    from gradsmith.source.encoding import encoded
+
     data = text if isinstance(text, bytes) else encoded(text)
     rules = rules_for(select, ignore, preview, config)
     return Run(rules, config, debug).report([scan.SourceFile(path, data, named=True)])

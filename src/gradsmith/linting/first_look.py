@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -18,10 +17,8 @@ from gradsmith.source.encoding import decoded
 # Up to this many bytes every file is parsed whole, so that a syntax error anywhere is reported; beyond it only the
 # classes that matter are (the torch package: 0.13 s instead of 6 s).
 PARSE_WHOLE_BELOW = 1_000_000
-_BACKWARD = "backward"
-_BEGINNING = 3  # letters
-_RARE = 5
-PAYS_FROM = 500  # files to read, from which a second process pays
+_RARE = 5  # letters: a shorter beginning stands in every other file
+PAYS_FROM = 100  # files to read, from which a second process pays
 
 
 class Promise(NamedTuple):
@@ -34,6 +31,14 @@ class Promise(NamedTuple):
 
     def __bool__(self) -> bool:
         return self.function or self.layer or bool(self.words) or self.named
+
+
+class Ahead(NamedTuple):
+    """A file that was read before it was known what to look for."""
+
+    place: int
+    source: scan.Seen
+    known: scan.Known
 
 
 class LookedAt(NamedTuple):
@@ -58,7 +63,7 @@ class FirstLook:
     bytes: int = 0
     done: list[int] = field(default_factory=list)  # places in the list of all files
 
-    def add(self, place: int, source: scan.Seen, wanted: Wanted) -> None:
+    def add(self, place: int, source: scan.Seen, wanted: Wanted, known: scan.Known | None = None) -> None:
         if isinstance(source, scan.Unread):
             source = scan.read(source)
         if isinstance(source, scan.Unreadable):
@@ -69,7 +74,7 @@ class FirstLook:
             self.bytes += source.size
             self.unpromising.append(source.path)
             return
-        promise = wanted.in_bytes(source)
+        promise = wanted.in_bytes(source, known)
         if not promise:
             self.unpromising.append(source.path)
         if promise or self.bytes <= PARSE_WHOLE_BELOW:
@@ -100,103 +105,114 @@ class FirstLook:
         return replace(self, kept=[seen._replace(whole=True) for seen in self.kept])
 
 
-class Wanted(NamedTuple):
-    """What the rules look for.
+class Group(NamedTuple):
+    """Words that stand only where their companion does. One search for that rules out all of them in most files."""
 
-    Words that begin alike are looked for by one expression. It runs from one beginning to the next, as fast as a search for
-    one plain word does.
+    companion: bytes
+    words: tuple[tuple[str, bytes], ...]
+
+    def in_bytes(self, data: bytes, at: int) -> Iterator[str]:
+        """Those that occur, where the companion first stands at `at`."""
+        if not all(encoded.startswith(self.companion) for _, encoded in self.words):
+            yield from (word for word, encoded in self.words if encoded in data)
+            return
+        while at >= 0:
+            yield from (word for word, encoded in self.words if data.startswith(encoded, at))
+            at = data.find(self.companion, at + 1) if len(self.words) > 1 else -1
+
+
+class Wanted(NamedTuple):
+    """What the rules look for, by the stem that must be in a file for that (see `scan.STEMS`; the first: none).
+
+    Plain searches: an expression takes longer than a search for each of its words.
     """
 
-    alike: tuple[Alike, ...]
-    beside: tuple[tuple[bytes, tuple[str, ...]], ...]  # words that are looked for only where another one is
+    groups: tuple[tuple[Group, ...], ...]
+    everywhere: frozenset[str]  # words that are looked for whatever else a file holds
     layers: bool
     asked: tuple[str, ...]
     asked_names_in: tuple[str, ...]
 
     @staticmethod
     def by(rules: Sequence[Rule]) -> Wanted:
-        groups: dict[str, list[str]] = {}
         # A word of a rule without a condition is looked for everywhere, whatever other rules say of it.
         words = dict.fromkeys(word for rule in rules if not rule.beside for word in rule.triggers)
         beside = {word: rule.beside for rule in rules if rule.beside for word in rule.triggers if word not in words}
-        beside |= {word: _BACKWARD for word in words if _BACKWARD in word}
-        for word in (word for word in words if word not in beside):
-            groups.setdefault(word[:_BEGINNING] if word[0].isalnum() else word[0], []).append(word)
+        beside |= {word: _companion(word, tuple(words)) for word in words}
+        by_stem: dict[bytes, list[Group]] = {stem: [] for stem in (b"", *scan.STEMS)}
+        for companion in (each.encode() for each in dict.fromkeys(beside.values())):
+            wanted = tuple((word, word.encode()) for word in beside if beside[word].encode() == companion)
+            stem = max((stem for stem in by_stem if stem in companion), key=len)
+            by_stem[stem].append(Group(companion, wanted))
         return Wanted(
-            tuple(Alike.of(words) for words in groups.values()),
-            tuple(
-                (each.encode(), tuple(w for w in beside if beside[w] == each))
-                for each in dict.fromkeys(beside.values())
-            ),
+            tuple(map(tuple, by_stem.values())),
+            frozenset(words),
             any(rule.lint_layer for rule in rules),
             tuple(dict.fromkeys(word for rule in rules for word in rule.asks)),
             tuple(dict.fromkeys(word for rule in rules for word in rule.asks_names_in)),
         )
 
-    def in_bytes(self, source: scan.SourceFile) -> Promise:
-        mentioned = scan.mentioned(source.data)
-        words = [word for group in self.alike for word in group.in_bytes(source.data)]
-        for companion, wanted in self.beside:
-            if companion in source.data:
-                words += [word for word in wanted if word.encode() in source.data]
-        return Promise(mentioned.function, self.layers and mentioned.layer, frozenset(words), source.named)
+    def in_bytes(self, source: scan.SourceFile, known: scan.Known | None = None) -> Promise:
+        data = source.data
+        known = known or scan.known(data)
+        words: list[str] = []
+        for there, groups in zip((True, *known.stems), self.groups):
+            for group in groups if there else ():
+                if (at := data.find(group.companion)) >= 0:
+                    words += group.in_bytes(data, at)
+        return Promise(known.function, self.layers and known.layer, frozenset(words), source.named)
 
 
-class Alike(NamedTuple):
-    """Words that begin alike."""
-
-    words: tuple[str, ...]
-    beginning: bytes
-    expression: re.Pattern[bytes]
-
-    @staticmethod
-    def of(words: Sequence[str]) -> Alike:
-        expression = re.compile(b"|".join(re.escape(word.encode()) for word in words))
-        beginning = os.path.commonprefix(words)  # noqa: RUF071 (letters are what is meant)
-        return Alike(tuple(words), beginning.encode(), expression)
-
-    def in_bytes(self, data: bytes) -> Sequence[str]:
-        """Those that occur."""
-        # A long beginning is rare, and found in two thirds of the time of the expression.
-        if len(self.beginning) >= _RARE and self.beginning not in data:
-            return ()
-        if self.expression.search(data) is None:
-            return ()
-        return [word for word in self.words if word.encode() in data]
+def _companion(word: str, words: Sequence[str]) -> str:
+    """What stands wherever the word does: a beginning that it shares with others, or the word itself."""
+    shared = [os.path.commonprefix((word, other)) for other in words if other != word]  # noqa: RUF071 (letters are meant)
+    longest = max(shared, key=len, default="")
+    return longest if len(longest) >= _RARE else word
 
 
 def look_at(sources: Iterable[scan.Seen], rules: Sequence[Rule]) -> FirstLook:
     """Read the files and see what they promise, in several processes where there is much to read."""
     wanted, listed = Wanted.by(rules), list(sources)
     count = pool.processors() if sum(isinstance(s, scan.Unread) for s in listed) >= PAYS_FROM else 1
-    looks = pool.shared_out(partial(_look, listed, wanted), range(len(listed)), count)
-    whole = FirstLook()
+    return whole(pool.shared_out(partial(look, listed, wanted), range(len(listed)), count))
+
+
+def whole(looks: Iterable[FirstLook]) -> FirstLook:
+    """What several processes saw, as if it were one."""
+    all_of_it = FirstLook()
     for look in looks:
-        whole.kept += look.kept
-        whole.unpromising += look.unpromising
-        whole.skipped += look.skipped
-        whole.notebooks.update(look.notebooks)
-        whole.count += look.count
-        whole.bytes += look.bytes
-    whole.kept.sort(key=lambda seen: seen.place)
-    whole.skipped.sort(key=lambda skipped: skipped.path)
-    return whole.settled()
+        all_of_it.kept += look.kept
+        all_of_it.unpromising += look.unpromising
+        all_of_it.skipped += look.skipped
+        all_of_it.notebooks.update(look.notebooks)
+        all_of_it.count += look.count
+        all_of_it.bytes += look.bytes
+    all_of_it.kept.sort(key=lambda seen: seen.place)
+    all_of_it.skipped.sort(key=lambda skipped: skipped.path)
+    return all_of_it.settled()
 
 
-def _look(listed: Sequence[scan.Seen], wanted: Wanted, places: Iterable[int]) -> FirstLook:
-    look = FirstLook()
+def look(listed: Sequence[scan.Seen], wanted: Wanted, places: Iterable[int], ahead: Sequence[Ahead] = ()) -> FirstLook:
+    """At the files in these places of the list; those in `ahead` were read before."""
+    seen_of, read = FirstLook(), {each.place: each for each in ahead}
     for place in places:
-        kept = len(look.kept)
-        look.add(place, listed[place], wanted)
-        for seen in look.kept[kept:]:
+        kept = len(seen_of.kept)
+        if place in read:
+            seen_of.add(place, read[place].source, wanted, read[place].known)
+        else:
+            seen_of.add(place, listed[place], wanted)
+        for seen in seen_of.kept[kept:]:
             _find_out(seen, wanted)
-        look.done.append(place)
-    return look
+        seen_of.done.append(place)
+    return seen_of
 
 
 def _find_out(seen: LookedAt, wanted: Wanted) -> None:
     """What will be asked of every file; here, where several processes are at work."""
-    seen.file.note(wanted.asked)
+    # What was looked for in the bytes of every file is known; those of a notebook are not its text.
+    known = () if seen.file.path.endswith(notebook.ENDING) else wanted.everywhere
+    seen.file.note((word, word in seen.promise.words) for word in wanted.asked if word in known)
+    seen.file.note((word, word in seen.file.text) for word in wanted.asked if word not in known)
     if seen.file.mentions(*wanted.asked_names_in):
         assert seen.file.names is not None
     if seen.promise.function:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from gradsmith.catalog import Rule, ignored, notes
 from gradsmith.findings import Finding, Report, Skipped, one_line
-from gradsmith.linting import pool
-from gradsmith.linting.first_look import LookedAt, look_at
+from gradsmith.linting import apart, pool
+from gradsmith.linting.first_look import LookedAt
+from gradsmith.linting.scout import Scout, looked_at
 from gradsmith.linting.settle import Found, Subject, settled
 from gradsmith.source import FileModel, FunctionModel, Project, notebook, project, scan, tokens
 from gradsmith.surrogate_kinds import kind_in
@@ -40,10 +41,10 @@ class Run:
     sizes: dict[FileModel, int] = field(default_factory=dict)
     notebooks: dict[str, notebook.Notebook] = field(default_factory=dict)
 
-    def report(self, sources: Iterable[scan.Seen]) -> Report:
-        """Lint these sources."""
+    def report(self, sources: Iterable[scan.Seen] | Scout) -> Report:
+        """Lint these sources, or what a scout finds."""
         with _quiet():
-            look = look_at(sources, self.rules)
+            look = looked_at(sources, self.rules)
             self.count, self.unpromising = look.count, look.unpromising
             self.skipped += look.skipped
             self.notebooks = look.notebooks
@@ -68,10 +69,9 @@ class Run:
         return loaded
 
     def _lint_all(self, files: Sequence[FileModel]) -> None:
-        much = len(files) >= pool.PAYS_FROM or sum(self.sizes[file] for file in files) >= pool.PAYS_FROM_BYTES
-        count = pool.processors() if much and not self.debug else 1
+        count = pool.processors() if apart.pays(self, files) and not self.debug else 1
         if count > 1:
-            pool.lint_in_processes(self, files, count)
+            apart.lint_in_processes(self, files, count)
         else:
             for file in files:
                 self.lint_file(file)

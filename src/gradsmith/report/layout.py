@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-import textwrap
 
 PLAIN = 110  # where there is no terminal to fit into
 _LEAST = 40
@@ -12,8 +10,14 @@ _LEAST = 40
 
 def terminal_width() -> int:
     """The width of the terminal; COLUMNS wins, as everywhere; `PLAIN` for pipes and files."""
-    width = shutil.get_terminal_size((0, 0)).columns if sys.stdout.isatty() else _columns()
+    width = _of_terminal() if sys.stdout.isatty() else _columns()
     return max(width, _LEAST) if width else PLAIN
+
+
+def _of_terminal() -> int:
+    import shutil  # 2 ms, which a run into a pipe does without
+
+    return shutil.get_terminal_size((0, 0)).columns
 
 
 def _columns() -> int:
@@ -25,6 +29,8 @@ def _columns() -> int:
 
 def wrapped(text: str, width: int, *, first: str = "", indent: str = "") -> list[str]:
     """The lines of a paragraph. A word that is wider than the terminal (a path, an expression) gets lines of its own."""
+    import textwrap
+
     return textwrap.wrap(
         text, width, initial_indent=first, subsequent_indent=indent, break_long_words=True, break_on_hyphens=False
     ) or [first.rstrip()]

@@ -33,8 +33,7 @@ def is_function(file: FileModel, base: str, header: ClassHeader | None = None) -
     if "." not in base:
         if base in _LAST_NAMES and any(star.startswith("torch.autograd") for star in file.imports.stars):
             return True
-        alias = f"{base} =" in file.text and re.search(rf"^{base}[ \t]*=[ \t]*([\w.]+)[ \t]*(?:#.*)?$", file.text, re.M)
-        if alias and alias[1] != base and file.imports.dotted(alias[1]) in FUNCTIONS:
+        if file.imports.dotted(file.alias_of(base)) in FUNCTIONS:
             return True
     if (
         dotted.rpartition(".")[2] in _LAST_NAMES

@@ -91,6 +91,12 @@ def op(method: Method, node: ast.AST) -> str | None:
         return name
     if isinstance(node.func, ast.Name):
         return None
+    # The name first: what it is called upon may take the flow of the whole method to know.
+    name = node.func.attr
+    if name in torch_ops.NEEDS_ARGUMENT and not node.args and not node.keywords:
+        return None  # `queue.take()`: no tensor has such a method
+    if not _is_method(name):
+        return None
     root: ast.expr = node.func
     while isinstance(root, ast.Attribute):
         root = root.value
@@ -99,15 +105,16 @@ def op(method: Method, node: ast.AST) -> str | None:
             return None  # a function of some other module: np.matmul
         if method.context.is_ctx(root) and node.func.value is root:
             return None
-    if method.value(node.func.value).kind in _NOT_METHODS:
-        return None
-    name = node.func.attr
-    if name in torch_ops.NEEDS_ARGUMENT and not node.args and not node.keywords:
-        return None  # `queue.take()`: no tensor has such a method
-    known = (
-        name in know.METHODS or name in know.TUPLES - know.NOT_METHODS or name in _OTHER or know.is_inplace_name(name)
+    return None if method.value(node.func.value).kind in _NOT_METHODS else name
+
+
+def _is_method(name: str) -> bool:
+    return (
+        name in know.METHODS
+        or name in _OTHER
+        or know.is_inplace_name(name)
+        or (name in know.TUPLES and name not in know.NOT_METHODS)
     )
-    return name if known else None
 
 
 _OTHER = know.TO_NUMBER | know.TO_INT | know.TO_FLAG | know.TO_SHAPE | know.TUPLES_WITH_DIM | {"tolist", "numpy"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from gradsmith.source.model import FunctionModel, decorator_names
 from gradsmith.source.walk import nodes_under
 
 # Statements only: documentation speaks of register_autograd far more often than code uses it.
-_MENTION = r"^[ \t]*(?:[\w.]+\.)?register_autograd\(|^[ \t]*@(?:[\w.]+\.)?(?:custom_op|triton_op)\b"
+_MENTION = re.compile(r"[ \t]*(?:[\w.]+\.)?register_autograd\(|[ \t]*@(?:[\w.]+\.)?(?:custom_op|triton_op)\b")
 _DECORATORS = ("torch.library.custom_op", "torch.library.triton_op")
 
 
@@ -26,7 +27,8 @@ def custom_ops(file: FileModel) -> Iterator[FunctionModel]:
     """One model for every `register_autograd` whose backward is a function of this file."""
     if "register_autograd(" not in file.text:
         return
-    nodes = [node for block in file.blocks_matching(_MENTION) for node in nodes_under(block)]
+    places = file.lines_like(_MENTION, "register_autograd(", "custom_op", "triton_op")
+    nodes = [node for block in file.blocks_at(places) for node in nodes_under(block)]
     functions = {n.name: n for n in nodes if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))}
     for node in nodes:
         registration = _registration(file, node)

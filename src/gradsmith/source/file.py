@@ -7,7 +7,7 @@ import re
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradsmith.findings import Applicability, Edit, Finding, Severity
@@ -64,6 +64,7 @@ class FileModel:
     _parents: dict[ast.AST, ast.AST] = field(default_factory=dict, repr=False)
     _unlinked: list[ast.AST] = field(default_factory=list, repr=False)
     _blocks: dict[int, ast.stmt | None] = field(default_factory=dict, repr=False)
+    _aliases: dict[str, str] = field(default_factory=dict, repr=False)
     _noted: dict[str, bool] = field(default_factory=dict, repr=False)
     _length: int = field(default=0, repr=False)  # of a text that was left behind
 
@@ -120,12 +121,13 @@ class FileModel:
 
     def _in_string(self, index: int) -> bool:
         """Does a line, by its index from 0, begin inside a string? What looks like code there is a text."""
-        return 0 <= index < len(self._starts) and self.in_docstring(self._starts[index])
+        return 0 <= index < len(self._letters_before) and self.in_docstring(self._letters_before[index] + index)
 
     @cached_property
-    def _starts(self) -> list[int]:
-        """Where each line begins."""
-        return [0, *(at + 1 for at in self.occurrences("\n"))]
+    def _letters_before(self) -> list[int]:
+        """How many characters stand before each line, line ends not counted."""
+        lines = self.text.split("\n") if "\r" in self.text else self.lines
+        return list(accumulate(map(len, lines), initial=0))[:-1]
 
     @cached_property
     def _triple_quotes(self) -> list[int]:
@@ -151,6 +153,14 @@ class FileModel:
         for match in _TOP.finditer(self.text):
             found.setdefault(match[1] or match[2], match.start())
         return found
+
+    def alias_of(self, name: str) -> str:
+        """What `name = other.name` at the top of the file makes of it; the name itself where nothing does. Asked once of each."""
+        if name not in self._aliases:
+            pattern = rf"^{name}[ \t]*=[ \t]*([\w.]+)[ \t]*(?:#.*)?$"
+            match = re.search(pattern, self.text, re.M) if f"{name} =" in self.text else None
+            self._aliases[name] = match[1] if match else name
+        return self._aliases[name]
 
     def top_at(self, offset: int) -> str | None:
         """The name of the function or class at the top of the file that holds a character."""
@@ -211,9 +221,9 @@ class FileModel:
         noted = self._noted.get(word)
         return word in self.text if noted is None else noted
 
-    def note(self, words: Iterable[str]) -> None:
-        """Find out now which of the words occur, for `mentions` to know."""
-        self._noted.update((word, word in self.text) for word in words)
+    def note(self, found: Iterable[tuple[str, bool]]) -> None:
+        """Which words occur, for `mentions` to know."""
+        self._noted.update(found)
 
     def uses(self, name: str) -> bool:
         """Does the name occur in the text as a word of its own?"""
@@ -243,12 +253,19 @@ class FileModel:
             yield at
             at = self.text.find(word, at + 1)
 
+    def lines_like(self, pattern: re.Pattern[str], *words: str) -> list[int]:
+        """Where lines begin that match; each holds one of the words, which are found ten times as fast as the pattern."""
+        starts = {self.text.rfind("\n", 0, at) + 1 for word in words for at in self.occurrences(word)}
+        return sorted(start for start in starts if pattern.match(self.text, start) is not None)
+
     def line_number(self, offset: int) -> int:
         """The line, from 1, that holds a character."""
         return self.text.count("\n", 0, offset) + 1
 
     def stands_in(self, offset: int, function: str) -> bool:
         """Whether a function of that name stands around a character. Asked of the lines: parsing is what costs."""
+        if self.text.rfind(f"def {function}(", 0, offset) < 0:
+            return False
         around = blocks.functions_around(self.lines, self.line_number(offset))
         return any(f"def {function}(" in self.lines[index] for index, _ in around)
 
@@ -318,6 +335,13 @@ class FileModel:
         found = next((n for n in tree.body if (n.end_lineno or n.lineno) > body >= n.lineno - 1), None)
         self._blocks[start] = found
         return found
+
+    def keep_class(self, node: ast.ClassDef) -> None:
+        """A class that was parsed with others: whoever asks for the statement at its place need not parse it again."""
+        self.link(node)
+        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]) - 1
+        if node.col_offset == 0 and blocks.start(self.lines, node.lineno - 1) == first:
+            self._blocks.setdefault(first, node)
 
     def dotted(self, node: ast.AST | None) -> str | None:
         """The full dotted name of `torch.nn.functional.relu`, `F.relu` ...; None for anything but names and dots."""

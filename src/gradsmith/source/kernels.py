@@ -251,7 +251,7 @@ def _is_one_less(size: ast.expr, block: ast.expr) -> bool:
 @once
 def kernels(file: FileModel) -> list[Kernel]:
     """The kernels of a file, from the top. Each is parsed alone: they may stand in a file of thousands of lines."""
-    places = [match.start() for match in _JIT.finditer(file.text) if not file.in_docstring(match.start())]
+    places = [at for at in file.lines_like(_JIT, "jit") if not file.in_docstring(at)]
     found = (_function_under(file, file.line_number(at)) for at in places)
     return [Kernel(node) for node in dict.fromkeys(found) if node is not None]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from gradsmith.findings import Applicability, Edit, Finding, Severity
-from gradsmith.source import qualnames
+from gradsmith.source import loop_text, qualnames
 from gradsmith.source.file import FileModel
 from gradsmith.source.lexicon import is_a
 from gradsmith.source.method import Binder, Method, read_params
@@ -145,7 +145,8 @@ def read_loop(node: ast.For | ast.While, method: Method) -> Loop:
 
 
 def may_loop(file: FileModel, header: ClassHeader) -> bool:
-    """Does the class look like an nn.Module that loops on its way forward? (By pattern: parsing comes after.)"""
+    """Does the class look like an nn.Module that loops on its way forward, in a way that may matter? (By pattern: parsing
+    comes after.)"""
     if not header.bases:
         return False
     following = bisect_right(file.headers, header.offset, key=lambda h: h.offset)
@@ -157,10 +158,12 @@ def may_loop(file: FileModel, header: ClassHeader) -> bool:
         return False
     methods = list(_methods(file.text, header.offset, after))
     ends = [*(m.start() for m in methods[1:]), after]
-    return any(
+    if not any(
         is_a(method[1], "forward method") and _LOOP.search(file.text, method.end(), end) is not None
         for method, end in zip(methods, ends)
-    )
+    ):
+        return False
+    return any(m[1] != "__init__" and loop_text.may_matter(file, m.end(), end) for m, end in zip(methods, ends))
 
 
 def _methods(text: str, start: int, end: int) -> Iterator[re.Match[str]]:

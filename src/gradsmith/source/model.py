@@ -209,7 +209,7 @@ class FunctionModel:
             return False
         project = self.file.project
         word = f"{self.name}."
-        if f"{word}apply" in self.file.text:
+        if f"{word}apply" in self.file.text or (project and self.name not in project.holders):
             return False
         texts = [f.text for f in project.files if f is self.file or word in f.text] if project else [self.file.text]
         # forward(None, ...) is what somebody writes who forgot apply, not what a holder of functions is for.

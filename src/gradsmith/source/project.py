@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from gradsmith.source import customop, layer, model, modules
 from gradsmith.source.file import FileModel
@@ -62,6 +63,17 @@ class Project:
             self._mentioning[words] = [file for file in self.files if file.mentions(*words)]
         return self._mentioning[words]
 
+    @cached_property
+    def holders(self) -> frozenset[str]:
+        """The names whose forward or backward somebody calls, in any file: `X` of `X.forward(`. One search for all of them."""
+        return frozenset(
+            name
+            for file in self.files
+            for called in (".forward(", ".backward(")
+            for at in file.occurrences(called)
+            if (name := _name_before(file.text, at))
+        )
+
     @property
     def functions(self) -> Iterator[model.FunctionModel]:
         return (function for file in self.files for function in file.functions)
@@ -116,13 +128,13 @@ class Project:
         for found in classes:
             node = nodes.get(found.header.line)
             if node is not None and node.name == found.header.name:
-                file.link(node)
+                file.keep_class(node)
                 self._by_class[found] = built = model.from_class(node, file)
                 models.functions.append(built)
         for header in layers:
             node = nodes.get(header.line)
             if node is not None and node.name == header.name:
-                file.link(node)
+                file.keep_class(node)
                 models.layers.append(layer.from_class(node, file))
 
 
@@ -144,6 +156,18 @@ def load(
     for file in files:
         file.project = project
     return project
+
+
+def _name_before(text: str, end: int) -> str:
+    """The letters of a name that ends here.
+
+    >>> _name_before("y = ops.Square.forward(x)", 14)
+    'Square'
+    """
+    start = end
+    while start > 0 and (text[start - 1].isalnum() or text[start - 1] == "_"):
+        start -= 1
+    return text[start:end]
 
 
 def _classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
@@ -179,8 +203,11 @@ def _function_classes(files: Sequence[FileModel]) -> list[_Class]:
     grew = True
     while grew:
         grew = False
+        names = {item.header.name for item in known}
         for item in list(waiting):
-            parents = [p for base in item.header.bases for p in _parents(item, base, by_name, at_hand) if p in known]
+            # Whose base is called like no Function at hand is none; following its imports is what costs.
+            likely = [base for base in item.header.bases if base.rpartition(".")[2] in names]
+            parents = [p for base in likely for p in _parents(item, base, by_name, at_hand) if p in known]
             if parents:
                 item.bases.extend(parents)
                 known[item] = None

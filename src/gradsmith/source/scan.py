@@ -174,23 +174,31 @@ def _is_generated(folder: os.DirEntry[str]) -> bool:
     return os.path.exists(os.path.join(folder.path, "pyvenv.cfg"))
 
 
-class Mentioned(NamedTuple):
-    """Could these bytes define an autograd.Function (or a custom op's gradient); an nn.Module whose forward loops?"""
+# Words that many others contain: where one is missing, nobody looks for what is made of it.
+STEMS = (b"grad", b"def forward", b"backward")
 
+
+class Known(NamedTuple):
+    """What bytes tell without any rule: which of the `STEMS` occur, what they could define.
+
+    `function`: an autograd.Function, or a custom op's gradient. `layer`: an nn.Module whose forward loops.
+    """
+
+    stems: tuple[bool, ...]
     function: bool
     layer: bool
 
 
-def mentioned(data: bytes) -> Mentioned:
-    """What the bytes may define. Most files hold none of it, so what several words share is looked for first."""
-    forward, backward = b"def forward" in data, b"backward" in data
+def known(data: bytes) -> Known:
+    """What the bytes may define. Most files hold none of it."""
+    stems = grad, forward, backward = tuple([stem in data for stem in STEMS])
     function = (
         (backward and (b"def backward" in data or b"save_for_backward" in data))
-        or (b"autograd" in data and _mentions_autograd(data))
+        or (grad and b"autograd" in data and _mentions_autograd(data))
         or (forward and (b"Function)" in data or (b"def vjp" in data and b"ctx" in data)))
     )
     layer = forward and b"def forward(" in data and b"Module" in data and (b" for " in data or b" while " in data)
-    return Mentioned(function, layer)
+    return Known(stems, function, layer)
 
 
 def _mentions_autograd(data: bytes) -> bool:

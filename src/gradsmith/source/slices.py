@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 _HEADER = re.compile(r"([ \t]*)class[ \t]+(\w+)[ \t]*(?:\[[^\]\n]*\])?[ \t]*(?:\(((?:[^()]|\([^()]*\))*)\))?[ \t]*:")
 
+_DOTTED = re.compile(r"[\w.]+")
+
 _STRINGS = re.compile(
     r'''"""(?:\\.|[^\\])*?"""|\'\'\'(?:\\.|[^\\])*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^'\\\n])*\'|\#[^\n]*''', re.S
 )
@@ -63,7 +65,10 @@ def headers(text: str) -> list[ClassHeader]:
 
 def _base_names(text: str) -> tuple[str, ...]:
     """`nn.Module, Generic[T], metaclass=M` -> ("nn.Module", "Generic")."""
-    text = re.sub(r"#[^\n]*", "", text)
+    if "#" in text:
+        text = re.sub(r"#[^\n]*", "", text)
+    if not any(bracket in text for bracket in "([{"):
+        return tuple(part for part in map(str.strip, text.split(",")) if _DOTTED.fullmatch(part))
     depth, part, parts = 0, "", []
     for char in text + ",":
         if char in "([{":
@@ -76,7 +81,7 @@ def _base_names(text: str) -> tuple[str, ...]:
             continue
         if depth == 0 and char not in ")]}":
             part += char
-    return tuple(p for p in parts if re.fullmatch(r"[\w.]+", p))
+    return tuple(p for p in parts if _DOTTED.fullmatch(p))
 
 
 def parse_classes(text: str, lines: Sequence[str], wanted: Sequence[ClassHeader]) -> ast.Module:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from gradsmith.source import knowledge as know
 from gradsmith.source.layer import LayerModel, Loop
 from gradsmith.source.lexicon import is_a
+from gradsmith.source.loop_text import FEW
 from gradsmith.source.loops import body_nodes, bound_names, carried, depends_on
 from gradsmith.source.walk import nodes_under, once
 
 if TYPE_CHECKING:
     from gradsmith.source.method import Method
 
-_FEW = 8
 _NO_GRADIENT = ("no_grad", "inference_mode")
 
 
@@ -45,7 +45,7 @@ def _goes_through_parts(loop: Loop) -> bool:
     if isinstance(loop.node, ast.For):
         text += " " + ast.unparse(loop.node.target)
     length = loop.method.resolve(loop.length) if loop.length is not None else None
-    if isinstance(length, ast.Constant) and isinstance(length.value, int) and length.value <= _FEW:
+    if isinstance(length, ast.Constant) and isinstance(length.value, int) and length.value <= FEW:
         return True
     if loop.iterated is not None and _holds_own_parts(loop.iterated):
         return True
@@ -72,6 +72,8 @@ def without_gradient(method: Method, node: ast.AST) -> bool:
     """Under `torch.no_grad()`, as a decorator or a with statement."""
     if method.decorated_with(*_NO_GRADIENT):
         return True
+    if not method.file.mentions(*_NO_GRADIENT):
+        return False  # as in most files: nothing around the node needs to be looked at
     around = (a for a in method.ancestors(node) if isinstance(a, ast.With))
     return any(name in ast.unparse(item.context_expr) for w in around for item in w.items for name in _NO_GRADIENT)
 

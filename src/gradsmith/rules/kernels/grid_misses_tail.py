@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 CODE = "GSK06"
 SEVERITY = "error"
 TRIGGERS = ("triton.jit", "@jit")
+BESIDE = "triton"
 EXPLAINS = SYMPTOMS
 FIXABLE = True
 BAD = SQUARE.replace("triton.cdiv(x.numel(), 16)", "x.numel() // 16")

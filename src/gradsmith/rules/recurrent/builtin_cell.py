@@ -87,12 +87,15 @@ def example():
 
 gradsmith_inputs = {"Encoder": example}
 """
+_ACTIVATIONS = ("tanh", "sigmoid")
 _CELLS = {"torch.nn.RNNCell": "nn.RNN", "torch.nn.LSTMCell": "nn.LSTM", "torch.nn.GRUCell": "nn.GRU"}
 _SAME_NAMES = "weight_ih_l0, weight_hh_l0, bias_ih_l0 and bias_hh_l0 of the layer are weight_ih, weight_hh, bias_ih and bias_hh of the cell"
 
 
 def lint_layer(layer: LayerModel) -> Iterator[Finding]:
     for loop in time_loops(layer):
+        if not _has_parts_of_a_cell(layer, loop):
+            continue
         state = carried(loop)
         if not state or any(len(assignments(loop, name)) != 1 for name in state):
             continue
@@ -105,6 +108,17 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
                         f"{layer.name}.{loop.method.name} computes {found.builtin} step by step in Python.",
                         advice=f"Use {found.builtin} on the whole sequence; {found.mapping}.",
                     )
+
+
+def _has_parts_of_a_cell(layer: LayerModel, loop: Loop) -> bool:
+    """One of torch's own, or an activation that cells have: without any, what the loop carries need not be known."""
+    names = {
+        n.attr if isinstance(n, ast.Attribute) else n.id
+        for n in loop.method.nodes
+        if isinstance(n, (ast.Attribute, ast.Name))
+    }
+    meant = names | {(loop.method.file.imports.names.get(name) or "").rpartition(".")[2] for name in names}
+    return not meant.isdisjoint(_ACTIVATIONS) or any(layer.built(name) in _CELLS for name in names)
 
 
 class _Match(NamedTuple):
@@ -148,7 +162,7 @@ class _Written(NamedTuple):
         """`torch.tanh(z)`, `z.sigmoid()` -> ("tanh", z)."""
         node = self.loop.method.resolve(node)
         op = self.loop.method.op(node)
-        if op not in ("tanh", "sigmoid") or not isinstance(node, ast.Call):
+        if op not in _ACTIVATIONS or not isinstance(node, ast.Call):
             return None
         receiver = node.func.value if isinstance(node.func, ast.Attribute) and not node.args else None
         return (op, receiver or node.args[0]) if receiver is not None or len(node.args) == 1 else None

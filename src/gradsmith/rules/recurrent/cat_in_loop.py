@@ -76,12 +76,11 @@ gradsmith_inputs = {"Smooth": lambda: (torch.randn(6, 2, 4, dtype=torch.float64,
 
 def lint_layer(layer: LayerModel) -> Iterator[Finding]:
     for loop in time_loops(layer):
-        state = carried(loop)
         for node in body_nodes(loop):
             if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
                 continue
             name = node.targets[0].id
-            if name not in state or not _joins(loop, node.value, name) or not _only_grows(loop, name):
+            if not _joins(loop, node.value, name) or name not in carried(loop) or not _only_grows(loop, name):
                 continue
             certain = _is_long(loop) and is_forward(loop.method) and not is_a(name, "integer")
             yield layer.at(

@@ -89,13 +89,15 @@ _GROWS = ("append", "extend", "insert", "pop", "appendleft", "popleft", "remove"
 
 def lint_layer(layer: LayerModel) -> Iterator[Finding]:
     for loop in layer.loops:
-        if not isinstance(loop.node, ast.For) or loop.method.in_nested_function(loop.node):
+        if not isinstance(loop.node, ast.For):
+            continue
+        calls = [node for node in body_nodes(loop) if isinstance(node, (ast.Call, ast.BinOp))]
+        worth = [node for node in calls if _may_be_worth(loop, node) and loop.method.op(node) in know.WORTH_HOISTING]
+        if not worth or loop.method.in_nested_function(loop.node):
             continue
         fixed = _Fixed(loop)
         reported: set[ast.AST] = set()
-        for node in body_nodes(loop):
-            if not isinstance(node, (ast.Call, ast.BinOp)) or loop.method.op(node) not in know.WORTH_HOISTING:
-                continue
+        for node in worth:
             if any(a in reported for a in loop.method.ancestors(node)) or not fixed.holds(node):
                 continue
             if any(isinstance(a, (ast.If, ast.IfExp)) for a in loop.method.ancestors(node)):
@@ -107,6 +109,14 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
                 "result.",
                 advice="Compute it once before the loop.",
             )
+
+
+def _may_be_worth(loop: Loop, node: ast.Call | ast.BinOp) -> bool:
+    """By the name alone, which costs nothing."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.MatMult)
+    name = know.bare_op(loop.method.dotted(node.func)) or getattr(node.func, "attr", None)
+    return name in know.WORTH_HOISTING
 
 
 class _Fixed:

@@ -78,7 +78,6 @@ gradsmith_inputs = {"Smooth": lambda: (torch.randn(6, 2, 4, dtype=torch.float64,
 
 def lint_layer(layer: LayerModel) -> Iterator[Finding]:
     for loop in time_loops(layer):
-        state = carried(loop)
         for node in loop.subscripts():
             if not isinstance(node.ctx, ast.Store) or not isinstance(node.value, ast.Name):
                 continue
@@ -86,7 +85,7 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
             # The stored-to name is itself a load: `out[t] = h` reads `out`.
             if loop.method.op(loop.method.resolve(name)) not in CREATION or is_a(name.id, "integer"):
                 continue
-            if isinstance(statement, ast.Assign) and depends_on(loop, statement.value, state - {name.id}):
+            if isinstance(statement, ast.Assign) and depends_on(loop, statement.value, carried(loop) - {name.id}):
                 yield layer.at(
                     node,
                     f"{layer.name}.{loop.method.name} writes each step into '{name.id}': autograd copies and walks all of it once "

@@ -60,10 +60,12 @@ GOOD = BAD.replace("x.shape[2])", "x.shape[2], device=x.device, dtype=x.dtype)")
 def lint_layer(layer: LayerModel) -> Iterator[Finding]:
     for method in layer.methods.values():
         loops = [loop for loop in layer.loops if loop.method is method]
-        state = frozenset(name for loop in loops for name in carried(loop))
+        # What is made is seen at once; what a loop carries takes the flow of the whole method.
+        made = list(creations(method)) if loops else []
+        state = frozenset(name for loop in loops if made for name in carried(loop))
         if not state:
             continue
-        for creation in creations(method):
+        for creation in made:
             names = _assigned(method, creation.node) & state
             like = _tensor_at_hand(method)
             placeholder = all(isinstance(a, ast.Constant) for a in creation.node.args)

@@ -92,11 +92,9 @@ gradsmith_inputs = {"Gated": lambda: (torch.randn(6, 2, 4, dtype=torch.float64, 
 
 def lint_layer(layer: LayerModel) -> Iterator[Finding]:
     for loop in time_loops(layer):
-        if not is_recurrent(loop):
-            continue
         for node in body_nodes(loop):
             step = projected(layer, loop.method, node) if isinstance(node, (ast.Call, ast.BinOp)) else None
-            if step is None or not _is_plain_step(loop, step):
+            if step is None or not is_recurrent(loop) or not _is_plain_step(loop, step):
                 continue
             written = ast.unparse(node).replace(ast.unparse(step), "x", 1)
             whole = f"({written})" if isinstance(node, ast.BinOp) else written
