@@ -280,6 +280,7 @@ def test_another_version_of_a_package_is_another_answer(run: Python, tmp_path: P
     (folder / "beta_words.py").write_text("TEXT = 'Helpers count by the version: one'")
     assert said() == ["Helpers count by the version: one is one."]
     (folder / "beta_words.py").write_text("TEXT = 'Helpers count by the version: two'")
+    os.utime(folder / "beta_words.py", (1e9, 1e9))  # the same size in the same second: Python would use its old .pyc
     assert said() == ["Helpers count by the version: one is one."]  # nothing that lint can see from outside has changed
     write_installed(folder, "beta", "beta", {}, version="1.1")
     assert said() == ["Helpers count by the version: two is one."]
