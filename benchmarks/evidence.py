@@ -51,9 +51,9 @@ class Result:
 
 
 ENTRIES = (
-    Entry("reach1", "Hidden bugs, set 1", "80 broken and mended pairs, 40 right Functions, by somebody who knew only the README.",
+    Entry("reach1", "Hidden bugs, set 1", "80 pairs of a wrong and a right Function, 40 right Functions, by somebody who knew only the README.",
           ("reach.py", "benchmarks/reach/set1"), "57 of 80 named (71 %), errors on 5 of 120 right files"),
-    Entry("reach2", "Hidden bugs, set 2", "The same, by somebody else; nothing was mended for it.",
+    Entry("reach2", "Hidden bugs, set 2", "The same, by somebody else; nothing was fixed for it.",
           ("reach.py", "benchmarks/reach/set2"), "67 of 80 named (84 %), errors on 4 of 120 right files"),
     Entry("impoverished", "Mutants whose inputs hide the mistake", "Mutants of the gallery, declared inputs made poor by script until gradcheck passes.",
           ("impoverished.py",), "25 of a sample of 30 named (83 %)"),
@@ -77,7 +77,7 @@ ENTRIES = (
     Entry("ops", "Ops", "Time and memory over eager and torch.compile, interleaved.", ("ops.py",)),
     Entry("wrap", "Foreign code", "Overhead, workers, stated error against true error.", ("wrap.py",)),
     Entry("recurrent", "Recurrent layers", "Against loops, nn.RNN, nn.GRU and nn.LSTM.", ("recurrent.py",)),
-    Entry("profile_cases", "Profile", "Slow and mended pairs: is the cause named, is the gain as predicted?", ("profile_cases.py",)),
+    Entry("profile_cases", "Profile", "Slow and fast pairs: is the cause named, is the gain as predicted?", ("profile_cases.py",)),
     Entry("house", "The house", "Cycles, rule names outside rules, readers of source, torch modes.", ("house.py",)),
 )  # fmt: skip
 
@@ -133,7 +133,7 @@ def page() -> str:
         "",
         "Every figure comes from a command in the repository. `make bench` runs them all and writes this page; `python",
         "benchmarks/evidence.py run NAME` runs one. A first run is a run on code that nobody had seen. Later runs come after the",
-        "mistakes they showed were mended, so they are optimistic. Times are ratios of alternatives that ran interleaved.",
+        "mistakes they showed were fixed, so they are optimistic. Times are ratios of alternatives that ran interleaved.",
         "",
         "| benchmark | first run | last run |",
         "| --- | --- | --- |",

@@ -47,9 +47,10 @@ def test_every_format_renders_and_ends_in_a_newline(format: str, check_source: C
 def test_the_full_report_shows_the_users_line_with_a_caret() -> None:
     text = render(gs.lint_source(rules()["inplace-grad"].bad, path="ops.py"), "full")
     lines = text.splitlines()
-    at = next(i for i, line in enumerate(lines) if "| grad_output.mul_(2)" in line)
+    at = next(i for i, line in enumerate(lines) if "|         grad_output.mul_(2)" in line)
     assert lines[at + 1].split("|")[1].strip().strip("^") == ""
-    assert "--> ops.py:12:9" in text
+    assert "--> ops.py:12:9" in text  # the column is that of the line as it is shown
+    assert lines[at + 1].partition("| ")[2].index("^") == 8
     assert "help:" in text
 
 

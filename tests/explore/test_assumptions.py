@@ -34,7 +34,7 @@ def told(report: Report) -> list[str]:
 def test_what_nobody_accepted_is_a_finding_with_the_words_to_paste(load: Load) -> None:
     (finding,) = checked(load(SYMMETRIC)).findings
     assert finding.severity == "warning"
-    assert "`# gradsmith: assumes[matrix is symmetric]` behind the class line" in (finding.advice or "")
+    assert "`# gradsmith: assumes[matrix is symmetric]` at the end of the class line" in (finding.advice or "")
     assert finding.evidence["accept"] == "# gradsmith: assumes[matrix is symmetric]"
 
 
@@ -138,7 +138,7 @@ def test_custom_ops_and_modules_accept_it_at_their_own_line(
     report = gs.check(made() if isinstance(made, type) else made, *module.inputs, select=["wrong-gradient", "assumes"])
     assert report.subjects[0].assumptions == (SENTENCE,)
     assert told(report) == ([] if line else ["assumes"])
-    assert all(f"behind the {word} line" in (f.advice or "") for f in report.findings)
+    assert all(f"at the end of the {word} line" in (f.advice or "") for f in report.findings)
 
 
 def test_assumes_alone_leaves_the_mapping_of_inputs_in_charge(load: Load) -> None:

@@ -111,7 +111,7 @@ def test_differences_in_helpers_methods_and_libraries_are_seen_and_their_step_is
     )
     assert (
         finding.evidence["wrap_relative"] < 1e-8 < finding.evidence["relative"]
-        and "`gs.wrap` would use" in finding.message
+        and "gradsmith.wrap would use" in finding.message
     )
     assert (
         finding.line

@@ -52,7 +52,7 @@ def test_a_file_runs_although_its_package_does_not_import(tmp_path: Path) -> Non
     report = checked(package(tmp_path, ops=HEAD + double()))
     assert report.subjects[0].verdict == "verified"
     assert "line 1 of ours/__init__.py imports a_package_for_the_cluster, which is not installed" in told(report)
-    assert "the file was imported without its package" in told(report)
+    assert "gradsmith imported the file without running the __init__.py of its package" in told(report)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_what_is_missing_is_a_stand_in(tmp_path: Path, head: str) -> None:
     path = package(tmp_path, ops=head + HEAD + double(), broken="1 / 0\n", kernels="from numba_of_mine import run\n")
     report = checked(path)
     assert report.subjects[0].verdict == "verified"
-    assert "which raise when used" in told(report)
+    assert "that raises if it is used" in told(report)
 
 
 def test_an_import_that_is_guarded_stays_missing(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_top_level_that_raises_leaves_the_class_with_the_names_it_uses(tmp_pat
     head = "import missing_here\n\ntable = missing_here.build()\nscale = 2\nunused = 1 / 0\n"
     report = checked(package(tmp_path, ops=head + HEAD + double("scale * x") + "\nraise SystemExit(3)\n"))
     assert report.subjects[0].verdict == "verified"
-    assert "only Double and the names used there were executed" in told(report)
+    assert "gradsmith ran only Double and the names it uses" in told(report)
 
 
 def test_a_top_level_that_raises_by_itself_is_worth_a_warning(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def of_layout(subject: Any, inputs: tuple[Any, ...]) -> list[str]:
 def test_a_backward_that_ignores_the_layout_of_an_input_is_named(name: str) -> None:
     make, read, inputs = CASES[name]
     (message,) = of_layout(make(read), inputs)
-    assert "backward gives a different gradient" in message and "grad_output" not in message
+    assert "backward returns a different gradient" in message and "grad_output" not in message
 
 
 @pytest.mark.parametrize("name", CASES)

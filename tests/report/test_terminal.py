@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gradsmith import lint
+from gradsmith.catalog import rules
 from gradsmith.findings import Finding, Report, Subject
 from gradsmith.report import render
 from gradsmith.report.layout import cut, wrapped
@@ -87,7 +88,24 @@ def test_only_conditions_that_do_not_work_are_listed(broken: Report) -> None:
 def test_a_repair_is_a_diff() -> None:
     report = lint([str(ROOT / "examples" / "broken" / "clip_inplace_grad.py")])
     text = render(report, "full", width=100)
-    assert "+     grad_output = grad_output.clone()" in text
+    assert "+         grad_output = grad_output.clone()" in text
+    assert "proposed change (--fix" in text
+
+
+def test_a_repair_shows_no_line_that_stays(tmp_path: Path) -> None:
+    source = rules()["save-in-backward"].bad
+    path = tmp_path / "ops.py"
+    path.write_text(source)
+    text = render(lint([str(path)]), "full", width=100)
+    removed = [line for line in text.splitlines() if re.match(r" +\d+ - ", line)]
+    assert [line.split(" - ")[1].strip() for line in removed] == ["ctx.save_for_backward(grad_output, x)"]
+
+
+def test_a_finding_about_a_class_shows_its_first_line(tmp_path: Path) -> None:
+    path = tmp_path / "ops.py"
+    path.write_text("import torch\n\n\nclass Double(torch.autograd.Function):\n    pass\n")
+    finding = Finding("it is wrong", "wrong-gradient", "GS201", "error", path=str(path), line=4, column=0)
+    assert "  4 | class Double(torch.autograd.Function):" in render(Report(findings=[finding]), "full", width=80)
 
 
 def test_a_long_line_of_code_is_cut_around_its_caret() -> None:

@@ -15,6 +15,7 @@ from torch import Tensor
 from gradsmith.checking.accepting import comment, is_accepted
 from gradsmith.findings import Finding
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.subject.target import where_comments_go
 from gradsmith.lab.triton.events import Seen, Store
 
 
@@ -56,5 +57,4 @@ def _assumed(lab: Lab, finding: Finding, sentence: str, evidence: dict[str, Any]
 
 
 def _accepting(lab: Lab, sentence: str) -> str:
-    line = "class" if lab.target.function is not None or lab.target.module is not None else "def"
-    return f"`{comment(sentence)}` behind the {line} line"
+    return f"`{comment(sentence)}` {where_comments_go(lab.target)}"

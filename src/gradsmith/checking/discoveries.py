@@ -18,6 +18,7 @@ from gradsmith.lab.explore.move import Kind, as_json, told
 from gradsmith.lab.explore.moves.options import InventedOption
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.snippet import demonstration
+from gradsmith.lab.subject.target import where_comments_go
 
 _GUARD = (
     "Guard the division, root or logarithm in backward for these inputs: torch.where on what goes into it, as well as on "
@@ -126,9 +127,8 @@ def confined_finding(lab: Lab, name: str, sentence: str) -> Finding:
 
 
 def _accepting(lab: Lab, sentence: str) -> str:
-    line = "class" if lab.target.function is not None or lab.target.module is not None else "def"
     return (
-        f"If that always holds, accept it with `{comment(sentence)}` behind the {line} line, or with "
+        f"If that always holds, accept it with `{comment(sentence)}` {where_comments_go(lab.target)}, or with "
         f'`assumes="{plain(sentence)}"` in @gs.example_inputs.'
     )
 
@@ -159,7 +159,7 @@ def _finding(lab: Lab, discovery: Discovery, advice: str) -> Finding:
     fit: Fit | None = None
     drawn: dict[str, Any] = {}
     if trial.status == "raises":
-        message = f"{name}.backward raises {words}, although forward accepts it: {trial.detail}"
+        message = f"{name}.backward raises {words}, and forward does not: {trial.detail}"
     elif trial.mismatch is None:
         message = f"{name}.backward: {words}, {trial.detail}."
     else:

@@ -14,6 +14,7 @@ from gradsmith.findings import Finding, GradsmithError, Report, Severity, Skippe
 from gradsmith.lab.process import run_folder
 from gradsmith.lab.process.isolation import Ended, Limits, Opened, Zygote
 from gradsmith.lab.process.spawning import new_zygote
+from gradsmith.lab.subject.importing import without_remedy
 
 WORKER = "gradsmith.checking.worker"
 
@@ -134,11 +135,23 @@ def _not_imported(job: Job, name: str, line: int | None, reason: str) -> Report:
 def _opened_otherwise(report: Report, opened: Opened) -> Report:
     """With a word about how the file was opened, since it does not import where it stands."""
     (subject,) = report.subjects
-    message = f"{subject.name}: {opened.trouble}; {opened.instead}."
+    message = (
+        f"{subject.name} was checked, but not as your users import it: {without_remedy(opened.trouble)}. Instead, "
+        f"{opened.instead}."
+    )
     severity: Severity = (
         "info" if "not installed" in opened.trouble else "warning"
     )  # a missing package is nobody's fault
-    finding = Finding(message, function=subject.name, path=subject.path, line=subject.line, column=0, severity=severity)
+    finding = Finding(
+        message,
+        function=subject.name,
+        path=subject.path,
+        line=subject.line,
+        column=0,
+        severity=severity,
+        advice=f"There is nothing to do if {subject.name} does not need what is missing. To check the file as it is, make it "
+        "importable here.",
+    )
     return replace(report, findings=[*report.findings, for_event("import").stamped(finding, "check")])
 
 
@@ -148,8 +161,17 @@ def _survived(report: Report, death: str, without: str) -> Report:
     if any(f.rule == rule.name for f in report.findings):
         return report
     subject = report.subjects[0]
-    message = f"{subject.name}: {death}; without tensors {without} it did not, and so they were left out."
+    message = (
+        f"{subject.name} ended the process that ran it ({death}). It was checked again without tensors {without}, and that "
+        "went well."
+    )
     finding = Finding(
-        message, severity="warning", function=subject.name, path=subject.path, line=subject.line, column=0
+        message,
+        severity="warning",
+        function=subject.name,
+        path=subject.path,
+        line=subject.line,
+        column=0,
+        advice=f"Look at what compiled code does with tensors {without}, or refuse them in forward with an exception.",
     )
     return replace(report, findings=[*report.findings, rule.stamped(finding, "check")])

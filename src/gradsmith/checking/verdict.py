@@ -70,11 +70,29 @@ def stopped(findings: Iterable[Finding], what: str) -> bool:
     return any(find(f.rule).stops == what for f in findings)
 
 
+# What to do about a subject that was not checked, by what happened to it.
+_NEXT = {
+    "crash": "Run forward and backward on these inputs with `python -X faulthandler`: it prints the line that ends the process. "
+    "Nothing is known about the gradient.",
+    "time": "Give smaller example inputs, or more time with `--timeout SECONDS`. Nothing is known about the gradient.",
+    "memory": "Give smaller example inputs, or more memory with `--memory-limit`. Nothing is known about the gradient.",
+    "import": "Make the file importable here, or replace a missing module by a stand-in with `--stub NAME`. `gradsmith lint` "
+    "needs no import.",
+}
+
+
 def unrun(event: str, name: str, where: str, line: int | None, reason: str, severity: Severity | None = None) -> Report:
     """A subject that could not be examined: its file does not import, it crashed, hung or grew too large."""
     rule = for_event(event)
-    message = f"{name} could not be examined: {reason}."
-    found = Finding(message, function=name, path=where, line=line, column=0, severity=severity or "")
+    found = Finding(
+        f"gradsmith could not check {name}: {reason}.",
+        function=name,
+        path=where,
+        line=line,
+        column=0,
+        severity=severity or "",
+        advice=_NEXT.get(event),
+    )
     subject = unverified(name, f"{rule.name}: {reason}", where, line)
     return Report(findings=[rule.stamped(found, "check")], subjects=[subject], functions=1)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import os
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,7 +28,7 @@ from gradsmith.lab.subject.binding import functional
 from gradsmith.lab.subject.foreign import leaves_torch, runs_kernels
 from gradsmith.lab.subject.target import Target, functions_behind, resolve
 from gradsmith.source.loaded import line_of, model_of
-from gradsmith.source.places import line_of_gradient
+from gradsmith.source.places import Part, line_of_gradient, line_of_part
 
 LARGE = 64 << 20  # bytes of inputs
 
@@ -264,8 +266,17 @@ class Lab:
         evidence: dict[str, Any] | None = None,
         function: str | None = None,
         line: int | None = None,
+        at: Part | None = None,
+        raised: BaseException | None = None,
     ) -> Finding:
-        """A finding about this subject, placed at its class line unless the probe, or the source lens, knows better."""
+        """A finding about this subject, placed at its class line unless the probe, or the source lens, knows better.
+
+        A probe says which part of the Function its finding is about (`at`), or hands on the exception that the user's code
+        raised.
+        """
+        own = function is None or function == self.target.name
+        line = line or (self._line_raised(raised) if raised is not None else None)
+        line = line or (self._line_of_part(at, argument) if at is not None and own else None)
         text = line_of(self.target.path, line)
         return Finding(
             message=message,
@@ -285,6 +296,20 @@ class Lab:
         """The line in which backward computes the gradient of this input, as far as the source says."""
         model = model_of(self.target.function) if self.target.function is not None and argument is not None else None
         return line_of_gradient(model, argument) if model is not None and argument is not None else None
+
+    def _line_of_part(self, part: Part, argument: str | None) -> int | None:
+        model = model_of(self.target.function) if self.target.function is not None else None
+        return line_of_part(model, part, argument) if model is not None else None
+
+    def _line_raised(self, error: BaseException) -> int | None:
+        """The last line of the subject's file that was running."""
+        found = None
+        for frame, line in traceback.walk_tb(error.__traceback__):
+            if self.target.path is not None and os.path.realpath(frame.f_code.co_filename) == os.path.realpath(
+                self.target.path
+            ):
+                found = line
+        return found
 
     def with_settings(self, **changes: Any) -> Lab:
         return Lab(self.target, self.arguments, replace(self.settings, **changes), self.level, self.surrogate)

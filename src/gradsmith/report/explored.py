@@ -7,25 +7,30 @@ from gradsmith.findings import Subject, plural
 _INPUTS = {"recorded": "the recorded inputs", "guessed": "the guessed inputs"}
 # Which counts of `Subject.explored` are told, in this order: the noun, and what follows it.
 _COUNTED = {
-    "branches": ("new side", " of branches"),
-    "sizes": ("size", ""),
-    "options": ("option", ""),
-    "values": ("change", " of values"),
-    "ids": ("change", " of ids"),
-    "structures": ("broken structure", ""),
+    "branches": ("other branch", "", "es"),
+    "sizes": ("change", " of size", "s"),
+    "options": ("change", " of an option", "s"),
+    "values": ("change", " of values", "s"),
+    "ids": ("change", " of indices", "s"),
+    "structures": ("broken structure", "", "s"),
 }
 _MOST_REASONS = 2
 _MOST_STEPS = 2
 
 
 def right_where(subject: Subject) -> str:
-    """`right at your inputs and 27 others (11 sizes, 3 options); assumes: 'targets' has rows that sum to 1`."""
+    """`right at your inputs and 27 other examples (made by 11 changes of size and 3 changes of values); assumes: ...`.
+
+    One example may take several steps, so the numbers do not add up to that of the examples.
+    """
     told = []
     if subject.verdict == "verified" and subject.explored.get("examples"):
-        counts = [(subject.explored.get(name, 0), noun, rest) for name, (noun, rest) in _COUNTED.items()]
-        words = ", ".join(f"{plural(count, noun)}{rest}" for count, noun, rest in counts if count)
-        where = f"{_INPUTS.get(subject.inputs_from, 'your inputs')} and {plural(subject.explored['examples'], 'other')}"
-        told.append(f"right at {where} ({words})" if words else f"right at {where}")
+        counts = [(subject.explored.get(name, 0), *words) for name, words in _COUNTED.items()]
+        steps = [f"{n} {noun}{ending if n > 1 else ''}{rest}" for n, noun, rest, ending in counts if n]
+        words = " and ".join(filter(None, (", ".join(steps[:-1]), *steps[-1:])))
+        others = plural(subject.explored["examples"], "other example")
+        where = f"{_INPUTS.get(subject.inputs_from, 'your inputs')} and {others}"
+        told.append(f"right at {where} (made by {words})" if words else f"right at {where}")
     if subject.assumptions:
         told.append(f"assumes: {', '.join(subject.assumptions)}")
     return "; ".join(told)

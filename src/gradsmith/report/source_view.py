@@ -15,21 +15,23 @@ _LONGEST = 200  # lines that a repair may reach over and still be shown
 
 
 def shown(finding: Finding, style: Style, width: int) -> list[str]:
-    """`--> file:line:column`, the line with a caret between its neighbours, and what `--fix` would write."""
+    """`--> file:line:column`, the line with a caret between its neighbours, and what `--fix` would write.
+
+    Lines keep their indentation, so that the column is the one that an editor shows.
+    """
     if finding.path is None:
         return []
     lines = [f"  {style.dim('-->')} {place(finding)}"]
-    if finding.line is None or not finding.snippet:
+    text = _text(finding)
+    if finding.line is None or not text:
         return lines
-    text = finding.snippet.rstrip("\n")
     around = _neighbours(finding, text)
-    digits = len(str(max(around, default=finding.line)))
-    shift = min((len(t) - len(t.lstrip()) for t in around.values() if t.strip()), default=0)
+    digits = len(str(max([*around, *(edit.end_line for edit in finding.edits if finding.cell is None)])))
     room = max(width - digits - 5, 8)
     for number, raw in around.items():
         # Where a character is shown by its number, what follows stands further right.
-        line, start = escaped(raw[shift:].rstrip(), "\t"), (finding.column or 0)
-        column = len(escaped(raw[shift:start], "\t")) if number == finding.line else 0
+        line, start = escaped(raw.rstrip(), "\t"), (finding.column or 0)
+        column = len(escaped(raw[:start], "\t")) if number == finding.line else 0
         code, left = cut(line, room, column)
         lines.append(f"  {number:>{digits}} | {code}".rstrip())
         if number == finding.line:
@@ -38,7 +40,14 @@ def shown(finding: Finding, style: Style, width: int) -> list[str]:
             carets = "^" * max(1, min(span, room - before))
             mark = style.paint(carets, MARK[finding.severity or "info"])
             lines.append(f"  {' ' * digits} | {' ' * before}{mark}")
-    return [*lines, *_diff(finding, style, digits, shift, room)]
+    return [*lines, *_diff(finding, style, digits, room)]
+
+
+def _text(finding: Finding) -> str:
+    """The line as it was when it was looked at; of a finding about a whole class, its first line as it is now."""
+    if finding.snippet or finding.cell is not None:
+        return finding.snippet.rstrip("\n")
+    return line_of(finding.path, finding.line).rstrip()
 
 
 def _neighbours(finding: Finding, text: str) -> dict[int, str]:
@@ -63,38 +72,44 @@ def _span(finding: Finding, text: str) -> int:
     return len(text.rstrip()) - start
 
 
-def _diff(finding: Finding, style: Style, digits: int, shift: int, room: int) -> list[str]:
-    """The lines before and after the repair, where it changes whole lines of a file that is at hand."""
+def _diff(finding: Finding, style: Style, digits: int, room: int) -> list[str]:
+    """The lines before and after the repair, where it changes whole lines of a file that is at hand; who writes it comes first."""
     if not finding.edits or finding.cell is not None:
         return []
     numbers = [n for edit in finding.edits for n in range(edit.line, edit.end_line + 1)]
     before = {n: line_of(finding.path, n).rstrip("\n") for n in range(min(numbers), max(numbers) + 1)}
     if len(before) > _LONGEST or not any(before.values()):
         return []
-    after = _edited(before, finding.edits)
-    margin = " " * digits
-    if len(before) > 2 * _AROUND + 1:
-        return _hunks(list(before.values()), after, style, margin, shift, room)
-    gone = [style.paint(f"  {margin} - {_code(line[shift:], room)}", "red") for line in before.values()]
-    new = [style.paint(f"  {margin} + {_code(line[shift:], room)}", "green") for line in after if line.strip()]
-    return [*gone, *new]
+    hunks = _hunks(before, _edited(before, finding.edits), style, digits, room)
+    option = "--fix --unsafe-fixes" if finding.applicability == "unsafe" else "--fix"
+    return [style.dim(f"  proposed change ({option} makes it):"), *hunks] if hunks else []
 
 
 def _code(line: str, room: int) -> str:
     return cut(escaped(line, "\t"), room)[0]
 
 
-def _hunks(before: list[str], after: list[str], style: Style, margin: str, shift: int, room: int) -> list[str]:
-    """Only the lines that change, where an edit reaches from forward to backward."""
+def _hunks(old: dict[int, str], after: list[str], style: Style, digits: int, room: int) -> list[str]:
+    """Only the lines that change: an edit may reach from forward to backward, or end in a line that stays as it is.
+
+    Lines that go have their numbers; what is only added stands beside a line that stays.
+    """
     from difflib import SequenceMatcher
+
+    before, first = list(old.values()), min(old)
+
+    def numbered(at: int, mark: str) -> str:
+        return f"  {first + at:>{digits}} {mark} {_code(before[at], room)}".rstrip()
 
     lines: list[str] = []
     for tag, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
         if tag == "equal":
-            lines += [f"  {margin}   ..."] if lines and b < len(before) else []
+            lines += [f"  {' ' * digits}   ..."] if lines and b < len(before) else []
             continue
-        lines += [style.paint(f"  {margin} - {_code(t[shift:], room)}".rstrip(), "red") for t in before[a:b]]
-        lines += [style.paint(f"  {margin} + {_code(t[shift:], room)}".rstrip(), "green") for t in after[c:d]]
+        added = [style.paint(f"  {' ' * digits} + {_code(t, room)}".rstrip(), "green") for t in after[c:d]]
+        lines += [numbered(a - 1, "|")] if tag == "insert" and a > 0 else []
+        lines += [style.paint(numbered(at, "-"), "red") for at in range(a, b)] + added
+        lines += [numbered(a, "|")] if tag == "insert" and a == 0 else []
     return lines
 
 

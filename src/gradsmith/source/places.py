@@ -1,12 +1,36 @@
-"""Where a gradient is written: the returned expression, or the assignment that it comes from."""
+"""Where in a Function something is written that a check has to say something about: a gradient, a save, a mark, a method."""
 
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from gradsmith.source.model import FunctionModel
+
+Part = Literal["gradient", "backward", "save", "mark", "kept"]
+
+
+def line_of_part(model: FunctionModel, part: Part, name: str | None) -> int | None:
+    """The line of a part of a Function; None where the class inherits it, or has more than one of the kind.
+
+    "gradient" is what backward computes for the input `name`, else the head of backward; "save" is the one call of
+    save_for_backward, "mark" the one of mark_non_differentiable, "kept" the one assignment to an attribute of ctx.
+    """
+    if part == "gradient" and name is not None and (line := line_of_gradient(model, name)) is not None:
+        return line
+    found: list[ast.expr] | list[ast.Call] | list[ast.stmt]
+    if part == "save":
+        found = [save.node for save in model.saves]
+    elif part == "kept":
+        found = [write.node for write in model.ctx_writes]
+    elif part == "mark":
+        found = [mark.node for mark in model.marks if mark.name == "mark_non_differentiable"]
+    else:
+        if model.backward is None or model.owner(model.backward.node) is not model.file:
+            return None
+        return model.backward.node.lineno
+    return found[0].lineno if len(found) == 1 and model.owner(found[0]) is model.file else None
 
 
 def line_of_gradient(model: FunctionModel, name: str) -> int | None:

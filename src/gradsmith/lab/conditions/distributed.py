@@ -18,7 +18,7 @@ from torch import Tensor
 
 from gradsmith.findings import Reproduction
 from gradsmith.lab.conditions.outcome import Outcome, column, examinable, words
-from gradsmith.lab.conditions.ranks import NOT_TRIED, WORKS, Layer, Whole, joined
+from gradsmith.lab.conditions.ranks import DIFFERENT, NOT_TRIED, WORKS, Layer, Whole, joined
 from gradsmith.lab.explore.sizes import sizes
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.once import once
@@ -48,7 +48,8 @@ def _outcome(lab: Lab, name: str) -> Outcome:
         return Outcome("not tried", said.removeprefix(f"{NOT_TRIED}: "))
     if not said or said.startswith(WORKS):
         return Outcome("works", said.removeprefix(f"{WORKS}: "))
-    return Outcome("fails", said, said if said.startswith("a different gradient") else "")
+    differs = said.removeprefix(f"{DIFFERENT}: ") if said.startswith(DIFFERENT) else ""
+    return Outcome("fails", said, differs)
 
 
 @once

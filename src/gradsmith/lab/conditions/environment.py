@@ -144,14 +144,39 @@ def module_copy(lab: Lab) -> Outcome:
         twin.load_state_dict(state)
         back = _outputs(lab, twin, given, kwargs)
     except Exception as error:
-        return Outcome("fails", words(error))
+        return _not_copied(lab.target.name, module, error)
+    name = lab.target.name
     if all(lab.close(a, b) for a, b in zip(before, moved)):
-        return Outcome("fails", "a copy ignores its own parameters", "a copy ignores its own parameters")
+        said = f"a deep copy of {name} computes with the parameters of the original: changing its own changes nothing"
+        advice = (
+            "Read parameters through self in forward; do not keep them in closures, globals or lists made in __init__."
+        )
+        return Outcome("fails", said, said, advice)
     for a, b in zip(before, back):
         if not lab.close(a, b):
-            said = f"state_dict does not restore the output ({far(a, b)})"
-            return Outcome("fails", said, said)
+            said = f"{name} computes something else after load_state_dict(state_dict()): the output {far(a, b)}"
+            advice = (
+                "Register what forward reads, so that state_dict has it: nn.Parameter, or self.register_buffer(...)."
+            )
+            return Outcome("fails", said, said, advice)
     return Outcome("works")
+
+
+def _not_copied(name: str, module: nn.Module, error: Exception) -> Outcome:
+    """Which attribute it is that cannot be copied, found by copying each one alone."""
+    for prefix, part in module.named_modules():
+        held = {k: v for k, v in vars(part).items() if k not in ("_modules", "_parameters", "_buffers")}
+        for key, value in {**held, **part._parameters, **part._buffers}.items():
+            try:
+                copy.deepcopy(value)
+            except Exception as own:
+                attribute = ".".join(filter(None, ("self", prefix, key)))
+                advice = (
+                    f"Make {attribute} an nn.Parameter or a buffer (self.register_buffer), or compute it in forward instead "
+                    "of __init__."
+                )
+                return Outcome("fails", f"copy.deepcopy of {name} raises at {attribute}: {words(own)}", "", advice)
+    return Outcome("fails", f"{name} cannot be copied with copy.deepcopy and load_state_dict: {words(error)}")
 
 
 def in_thread(lab: Lab, action: Callable[[], Any]) -> Any:
@@ -236,6 +261,6 @@ def _autocast(lab: Lab, *, both: bool) -> Outcome:
             size = float(a.abs().max())
             off = float((a - b.to(a.dtype)).abs().max())
             if off > 0.25 * size:  # bfloat16 keeps 8 bits; a quarter is no rounding
-                said = f"the gradient of '{leaf.name}' ({far(a, b)})"
+                said = f"the gradient of '{leaf.name}' {far(a, b)}"
                 return Outcome("fails", f"a different result: {said}", said)
     return Outcome("works")

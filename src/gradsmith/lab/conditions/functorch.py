@@ -151,11 +151,11 @@ def vmap(lab: Lab) -> Outcome:
         return Outcome("not supported" if torch_says.transform_refused(error) else "fails", words(error))
     for name, a, b in zip(lab.baseline.run.output_names, expected, got):
         if not lab.close(a, b):
-            return Outcome("fails", f"another {name}", f"the output ({far(a.detach(), b.detach())})")
+            return Outcome("fails", f"a different {name}", f"the output {far(a.detach(), b.detach())}")
     for leaf, x, y in zip(lab.precise[1].differentiable, wanted, grads):
         if not lab.close(x, y):
             return Outcome(
-                "fails", f"a different gradient of '{leaf.name}'", f"the gradient of '{leaf.name}' ({far(x, y)})"
+                "fails", f"a different gradient of '{leaf.name}'", f"the gradient of '{leaf.name}' {far(x, y)}"
             )
     return _otherwise_batched(lab, function, stacked)
 
@@ -179,8 +179,8 @@ def _otherwise_batched(lab: Lab, function: Callable[..., Any], stacked: list[Ten
         for name, column_of, b in zip(lab.baseline.run.output_names, zip(*loop), got):
             a = torch.stack(column_of)
             if a.shape != b.shape or not lab.close(a, b):
-                how = f"shape {tuple(b.shape)}" if a.shape != b.shape else far(a.detach(), b.detach())
-                return Outcome("fails", f"another {name} with in_dims={tuple(dims)}", f"the output ({how})")
+                how = far(a.detach(), b.detach())
+                return Outcome("fails", f"a different {name} with in_dims={tuple(dims)}", f"the output {how}")
     return Outcome("works")
 
 
@@ -214,6 +214,6 @@ def jvp(lab: Lab) -> Outcome:
     backwards = sum(dot(g, u) for g, u in pairs if g is not None)
     size = sum(float((g * u).abs().sum()) for g, u in pairs if g is not None)
     if abs(forwards - backwards) > 1e-6 * (size + abs(forwards)):
-        said = f"jvp returned {forwards:.6g}, backward returned {backwards:.6g}"
+        said = f"in the same direction jvp returned {forwards:.6g} and backward returned {backwards:.6g}"
         return Outcome("fails", said, said)
     return Outcome("works")

@@ -23,11 +23,21 @@ State = Literal["works", "fails", "not supported", "not tried"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """One cell of the compatibility matrix. `differs` names what came out otherwise; without it, something raised."""
+    """One cell of the compatibility matrix. `differs` says what came out otherwise; without it, something raised.
+
+    `advice` is there where the condition knows more than the rule that asks for it.
+    """
 
     state: State
     detail: str = ""
     differs: str = ""
+    advice: str = ""
+
+    def than(self, plain: str) -> str:
+        """What a subject does under the condition, after its name: `gives a different result from eager mode: ...`."""
+        if self.differs:
+            return f"gives a different result from {plain}: {self.differs}."
+        return f"fails: {self.detail}"
 
     @property
     def cell(self) -> str:
@@ -93,23 +103,24 @@ def difference(lab: Lab, expected: Results, got: Results) -> str:
     names = lab.baseline.run.output_names
     for name, a, b in zip(names, expected.outputs, got.outputs):
         if a.is_floating_point() and not lab.close(a, b):
-            return f"{'the output' if name == 'output' else name} ({far(a, b)})"
+            return f"{'the output' if name == 'output' else name} {far(a, b)}"
     for leaf in lab.precise[1].differentiable:
         x, y = expected.gradients.get(leaf.position), got.gradients.get(leaf.position)
         if not lab.close(x, y):
-            return f"the gradient of '{leaf.name}' ({far(x, y)})"
+            return f"the gradient of '{leaf.name}' {far(x, y)}"
     return ""
 
 
 def far(a: Tensor | None, b: Tensor | None) -> str:
-    """How far apart, as a reader would say it."""
+    """How far `b` is from `a`, as a verb and what follows it."""
     if a is None or b is None:
-        return "one of them is None"
+        return "is None" if b is None else "is not None"
     if a.shape != b.shape:
-        return f"shape {tuple(b.shape)} instead of {tuple(a.shape)}"
+        return f"has shape {tuple(b.shape)} instead of {tuple(a.shape)}"
     a, b = widened(a), widened(b)
     size = float(a.abs().nan_to_num(0, 0, 0).max()) or 1.0
-    return f"off by {float((a - b.to(a.dtype)).abs().nan_to_num(0, 0, 0).max()) / size:.2g} of its size"
+    off = float((a - b.to(a.dtype)).abs().nan_to_num(0, 0, 0).max()) / size
+    return f"is off by up to {off:.2g} times its largest element"
 
 
 def compared(lab: Lab, run: Callable[[], Results], refuses: Callable[[BaseException], bool] | None = None) -> Outcome:

@@ -16,6 +16,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from gradsmith.lab.conditions.outcome import far
 from gradsmith.lab.run import flat_outputs
 from gradsmith.lab.subject.importing import import_file
 
@@ -23,6 +24,7 @@ Gradients = dict[str, Tensor | None]
 Names = dict[int, str]
 WORKS = "works"  # and yet there is something to say
 NOT_TRIED = "not tried"
+DIFFERENT = "a different result"
 
 
 class Layer(nn.Module):
@@ -189,7 +191,7 @@ def _compare(got: Gradients, expected: Gradients, names: Names) -> str:
         if wanted is None and grad is None:
             continue  # FSDP2 leaves a parameter without a gradient alone
         if wanted is None or grad is None or not torch.allclose(wanted, grad, rtol=1e-6, atol=1e-9):
-            return f"a different gradient of '{_argument(name, names)}' from one process on the joined batch"
+            return f"{DIFFERENT}: the gradient of '{_argument(name, names)}' {far(wanted, grad)}"
     return ""
 
 

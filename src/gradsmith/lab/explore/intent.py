@@ -31,7 +31,7 @@ def how_to_declare(target: Target) -> str:
     words = said(target)
     if not words:
         return ""
-    return f" The source says `{words}`: if it is meant, write `# gradsmith: surrogate[custom]` behind the class line."
+    return f" The source says `{words}`: if that is on purpose, write `# gradsmith: surrogate[custom]` at the end of the class line."
 
 
 def _text(target: Target) -> str:

@@ -20,13 +20,13 @@ class Resemblance:
     words: str
 
 
-_CONSTANT = "forward is locally constant in {}, and backward returns another gradient"
-_IDENTITY = "forward is the identity in {}, and backward returns another gradient"
-_ROUNDED = "forward rounds what it computes from {}, and backward passes a gradient through"
-_SMOOTH = "forward has only the slopes 0 and 1 in {}, and backward returns smooth ones between"
+_CONSTANT = "forward is a step function of {}, whose derivative is 0, and backward returns a gradient that is not 0"
+_IDENTITY = "forward returns {} unchanged, and backward does not return grad_output unchanged"
+_ROUNDED = "forward rounds what it computes from {}, and backward returns a gradient as if it did not"
+_SMOOTH = "forward has only the slopes 0 and 1 in {}, and backward returns slopes between them"
 _THROUGH = "forward clamps {} to bounds other than 0, and backward passes every gradient on"
-_NOISELESS = "backward returns the gradient in {} of forward without its noise and its steps"
-HELD = "backward holds constant what forward computes from {} without gradients (no_grad, detach)"
+_NOISELESS = "backward returns the gradient in {} of forward without its random numbers and its steps"
+HELD = "backward takes for a constant what forward computes from {} without gradients (no_grad, detach)"
 _TESTED = "backward looks at the value of the gradient before it passes it on to {}"
 
 

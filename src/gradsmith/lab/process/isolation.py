@@ -155,10 +155,10 @@ class Zygote:
             return Ended(None, "crash", f"its report cannot be read, or has more than {LONGEST >> 20} MiB")
         event = answer.get("killed") or "crash"
         if event == "processes":
-            return Ended(None, "crash", f"started more than {MOST_PROCESSES} processes")
+            return Ended(None, "crash", f"it started more than {MOST_PROCESSES} processes")
         words = self._limit_text(event) if event != "crash" else death(answer)
         if event == "crash" and self.lost:
-            words = "it ended the process that had imported its file"
+            words = "it ended the process that had imported the file"
         return Ended(None, event, words, guessing_mark(str(result)).exists())
 
     def close(self) -> None:
@@ -180,8 +180,8 @@ class Zygote:
 
     def _limit_text(self, event: str) -> str:
         if event == "time":
-            return f"{self.late} (raise the limit with --timeout)"
-        return f"grew past {self.limits.bytes / 2**30:.3g} GiB of memory (raise the limit with --memory-limit)"
+            return f"it {self.late}"
+        return f"it used more than {self.limits.bytes / 2**30:.3g} GiB of memory"
 
     # --- its process ------------------------------------------------------------------------------------------------
 
@@ -328,7 +328,9 @@ def death(answer: Message) -> str:
         )
     status = int(answer.get("worker_exit", answer.get("keeper_exit")) or 0)
     return (
-        f"the process died by {_name(-status)}" if status < 0 else f"the process ended itself with exit status {status}"
+        f"the signal {_name(-status)} ended its process"
+        if status < 0
+        else f"its process exited with status {status}, without a Python exception"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -61,6 +62,11 @@ def _load(path: Path, name: str) -> ModuleType:
     sys.modules[unique] = module
     spec.loader.exec_module(module)
     return module
+
+
+def without_remedy(problem: str) -> str:
+    """What `import_problem` says, without what to try: for somebody for whom it went on."""
+    return re.sub(r" \((?:try --stub|pip install) [^()]*\)", "", problem)
 
 
 def import_problem(error: BaseException, path: Path | None) -> str:

@@ -79,7 +79,8 @@ def _with_stand_ins(path: Path, names: set[str]) -> tuple[ModuleType, str]:
                 _forget(before, home)
                 continue
         if all(hasattr(module, wanted) for wanted in names):
-            return module, f"the file was imported without its package{missing.words}"
+            alone = " without running the __init__.py of its package" if "." in name else ""
+            return module, f"gradsmith imported the file{alone}{missing.words}"
         break
     raise ImportFailed(f"{path.name} does not define what is wanted of it")
 
@@ -91,8 +92,11 @@ def _with_needed_names(path: Path, names: set[str]) -> tuple[ModuleType, str]:
     missing = _Missing(root, name)
     with _bare_packages(root, name, missing):
         module, replaced = excerpt(path, name, names)
-    said = f", with stand-ins for {', '.join(replaced)}, which raise when used" if replaced else ""
-    return module, f"only {', '.join(sorted(names))} and the names used there were executed{said}"
+    return module, f"gradsmith ran only {', '.join(sorted(names))} and the names it uses{_replaced(replaced)}"
+
+
+def _replaced(names: Sequence[str]) -> str:
+    return f", with a stand-in for {', '.join(names)} that raises if it is used" if names else ""
 
 
 class _Missing:
@@ -106,7 +110,7 @@ class _Missing:
     @property
     def words(self) -> str:
         told = [*self.modules.why, *(f"{module}.{name}" for module, name in self.names)]
-        return f", with stand-ins for {', '.join(told)}, which raise when used" if told else ""
+        return _replaced(told)
 
     def noted(self, error: BaseException) -> bool:
         """Whether one more stand-in may help."""

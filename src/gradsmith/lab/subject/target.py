@@ -105,6 +105,11 @@ def functions_behind(outputs: Sequence[Tensor]) -> list[type[torch.autograd.Func
     return list(classes)
 
 
+def where_comments_go(target: Target) -> str:
+    """The one phrase for the place of a comment that declares something about a subject; it may also stand above or inside."""
+    return f"at the end of the {'class' if target.function is not None or target.module is not None else 'def'} line"
+
+
 def short_name(obj: Any) -> str:
     return str(getattr(obj, "__qualname__", getattr(obj, "__name__", type(obj).__name__))).rpartition("<locals>.")[2]
 

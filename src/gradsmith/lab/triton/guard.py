@@ -100,7 +100,7 @@ def _inside(kind: str, pointers: Numbers, mask: Numbers, item: int) -> tuple[Num
         _tell(
             kind,
             part.region,
-            f"program {_ids()} touches element [{first}]{lanes}, and there are {part.region.elements}",
+            f"program {_ids()} touches element [{first}]{lanes}; the tensor has {part.region.elements} elements",
             runs(part.offsets // part.region.item),
         )
         wild = (part.offsets < -GUARD) | (part.offsets + item > part.region.high - part.region.low + GUARD)

@@ -62,7 +62,7 @@ def changed(launch: Launch, part: Part, program: int) -> tuple[str, str] | None:
             index,
             region,
             "mixed",
-            "uses an atomic on element {}, which {} accesses without one",
+            "uses an atomic on element {}, and {} accesses it without an atomic",
         )
     atomic[index] = program
     return found

@@ -68,11 +68,12 @@ def probe(lab: Lab) -> Iterator[Finding]:
             continue
         if not _sums_down(returned.shape, given.shape):
             yield lab.finding(
-                f"{pair.function}.backward: the gradient of '{pair.name}' has shape {tuple(returned.shape)}, but "
-                f"'{pair.name}' has shape {tuple(given.shape)}.",
+                f"{pair.function}.backward returns a gradient of shape {tuple(returned.shape)} for '{pair.name}', which has "
+                f"shape {tuple(given.shape)}.",
                 function=pair.function,
                 argument=pair.name,
                 advice=_order(pair, pairs) or _remedy(tuple(returned.shape), tuple(given.shape), pair.name),
+                at="gradient",
                 evidence={"returned": list(returned.shape), "expected": list(given.shape)},
             )
 

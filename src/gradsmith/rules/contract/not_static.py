@@ -61,9 +61,9 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             continue  # somebody's own decorator may make it static
         yield function.at(
             method.node,
-            f"{function.name}.{method.name} is not a static method: PyTorch calls it on the class and passes "
-            f"{'the context' if method.ctx else 'the inputs'} first, whatever that parameter is named.",
-            advice="Put `@staticmethod` above it.",
+            f"{function.name}.{method.name} is not a static method. PyTorch calls it on the class, and its first "
+            f"argument is {'the context (ctx)' if method.ctx else 'the first input'}, never an object `self`.",
+            advice=f"Write `@staticmethod` above {method.name}.",
             edits=[insert_before(function.file, method.node, "@staticmethod")],
         )
 

@@ -65,9 +65,9 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         if not backward.in_nested_function(call.node):
             yield function.at(
                 call.node,
-                f"{function.name}.{backward.name} calls ctx.{call.name}, which PyTorch reads only after forward: here it does "
-                "nothing.",
-                advice="Delete it; what backward needs is saved in forward.",
+                f"{function.name}.{backward.name} calls ctx.{call.name}, which has an effect only in forward (or setup_context): "
+                "in backward it does nothing.",
+                advice="Delete this call, and save what backward needs in forward.",
                 edits=[_deleted(backward, call.node)],
             )
 

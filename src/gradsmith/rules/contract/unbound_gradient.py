@@ -88,9 +88,9 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             sure = _asks_needs(backward, test)
             yield function.at(
                 name,
-                f"{function.name}.{backward.name} returns '{name.id}', which it binds only if `{ast.unparse(test)}`: otherwise this "
-                "raises UnboundLocalError.",
-                advice=f"Write `{name.id} = None` before the `if`.",
+                f"{function.name}.{backward.name} returns '{name.id}', which it assigns only if `{ast.unparse(test)}`: otherwise this "
+                "line raises UnboundLocalError.",
+                advice=f"Write `{name.id} = None` at the start of {backward.name}.",
                 argument=None,
                 severity=None if sure else "warning",
                 edits=[_none_first(backward, name.id)],

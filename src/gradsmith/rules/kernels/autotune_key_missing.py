@@ -52,8 +52,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
 
     for kernels, name in configurations_differ(lab):
         yield lab.finding(
-            f"{lab.target.name}: '{name}' depends on the configuration that autotuning picks for {kernels}.",
+            f"{lab.target.name} computes a different '{name}' with each configuration that triton.autotune may pick for {kernels}.",
             argument=name,
-            advice="Compute the grid from meta, and put what a configuration depends on into key= or prune_configs_by=.",
+            advice="Compute the grid from the configuration (`lambda meta: ...`), and name every argument that a configuration "
+            "depends on in key= or prune_configs_by=.",
         )
         return

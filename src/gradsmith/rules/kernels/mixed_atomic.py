@@ -41,5 +41,8 @@ GOOD = TOTAL
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    advice = "Use atomics for every access to these elements, or fill them before the launch."
-    yield from told(lab, ("mixed",), "atomic and plain accesses meet in", advice)
+    advice = (
+        "Use tl.atomic_add for every access to these elements in this kernel, and fill the tensor before the launch, for "
+        "example with zeros."
+    )
+    yield from told(lab, ("mixed",), "mixes atomic and plain accesses to", advice)

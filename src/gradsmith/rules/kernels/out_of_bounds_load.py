@@ -37,4 +37,4 @@ GOOD = SQUARE
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    yield from told(lab, ("load",), "a load leaves", "Mask the load with the length of this tensor.")
+    yield from told(lab, ("load",), "loads from outside", "Mask the load with the length of this tensor.")

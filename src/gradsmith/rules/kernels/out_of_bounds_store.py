@@ -96,4 +96,4 @@ def _have_same_values(kernel: Kernel, load: Access, store: Access) -> bool:
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    yield from told(lab, ("store",), "a store leaves", "Mask the store with the length of this tensor.")
+    yield from told(lab, ("store",), "stores outside", "Mask the store with the length of this tensor.")

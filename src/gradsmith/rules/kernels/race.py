@@ -76,11 +76,13 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
 
 def probe(lab: Lab) -> Iterator[Finding]:
     atomics = "Use tl.atomic_add, or let one program own each element and add the parts up afterwards."
-    yield from told(lab, ("order",), "programs race for", atomics)
+    yield from told(lab, ("order",), "has a race between programs for", atomics)
     yield from told(
         lab,
         ("lanes",),
-        "one store hits an element twice in",
+        "stores twice into one element of",
         "Give every lane an element of its own, or mask the others off.",
     )
-    yield from told(lab, ("same value",), "two programs store the same value into", "Let one of them store it.", "info")
+    yield from told(
+        lab, ("same value",), "stores the same value from two programs into", "Let one of them store it.", "info"
+    )

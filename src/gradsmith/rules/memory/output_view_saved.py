@@ -80,8 +80,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
     alive = survivors(lab)
     if alive.after_collection:
         yield lab.finding(
-            f"{lab.target.name}: a forward without backward leaks its graph, even after gc.collect() "
-            f"({alive.after_collection} of {alive.trials} runs): a view of an output is saved.",
+            f"{lab.target.name}.forward saves a view of its output. If backward is not called, the memory is never freed, not even "
+            f"by gc.collect() (seen in {alive.after_collection} of {alive.trials} runs).",
             advice="Save the output itself, not a view of it, and take the view in backward.",
+            at="save",
             evidence={"alive": alive.after_collection, "trials": alive.trials},
         )

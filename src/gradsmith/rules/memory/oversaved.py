@@ -144,7 +144,8 @@ def probe(lab: Lab) -> Iterator[Finding]:
         if own and saved >= _LEAST and saved >= 2 * needed:
             name = short_name(call.cls)
             yield lab.finding(
-                f"{name}.forward keeps {saved:,} bytes for backward beside its inputs and outputs; {needed:,} would do.",
+                f"{name}.forward saves {saved:,} bytes for backward besides its inputs and outputs; {needed:,} bytes would be enough.",
+                at="save",
                 function=name,
                 advice="Save masks as bool, and clone a small slice of a large tensor before saving it.",
                 evidence={"saved": saved, "needed": needed},

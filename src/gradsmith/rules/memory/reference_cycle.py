@@ -77,8 +77,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
     alive = survivors(lab)
     if alive.before_collection and not alive.after_collection:
         yield lab.finding(
-            f"{lab.target.name}: after its output is dropped the graph stays in memory until the garbage collector runs "
-            f"({alive.before_collection} of {alive.trials} runs): ctx refers to the output.",
-            advice="Pass outputs to ctx.save_for_backward(...), which breaks the cycle; keep no tensors on ctx.",
+            f"{lab.target.name}.forward keeps its output on ctx, which is a reference cycle. The graph stays in memory until the "
+            f"garbage collector runs (seen in {alive.before_collection} of {alive.trials} runs).",
+            advice="Pass outputs to ctx.save_for_backward(...), which makes no cycle; do not assign tensors to attributes of ctx.",
+            at="kept",
             evidence={"alive": alive.before_collection, "trials": alive.trials},
         )

@@ -86,9 +86,9 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     if needed is not None and saved >= needed and is_exact(function):
         yield function.at(
             function.node,
-            f"{function.name}: autograd derives the same gradient from forward, and saves no more than the {saved} "
-            f"tensor{'' if saved == 1 else 's'} saved here.",
-            advice="Write forward as a plain function and leave backward to autograd.",
+            f"{function.name} is not needed: autograd through forward gives the same gradient, and saves no more tensors than "
+            f"{function.name} does ({saved}).",
+            advice=f"Make forward a plain function without ctx, call it instead of {function.name}.apply, and delete the class.",
         )
 
 

@@ -84,7 +84,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         yield function.at(
             function.node,
             f"{function.name} computes what {name} computes, with the same gradient.",
-            advice=f"Call {name}: it is faster and needs no gradient of its own.",
+            advice=f"Call {name} instead of {function.name}.apply: it is faster, and you have no backward to maintain.",
         )
 
 

@@ -74,8 +74,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
             continue
         grade = "noticeable" if error.relative < 1e-2 else "large"
         yield lab.finding(
-            f"{lab.target.name}.backward: the approximate gradient of '{pair.leaf.name}' is off by {error.relative:.2g} of its "
-            f"size ({error.absolute:.2g} in absolute terms): {grade}.",
+            f"{lab.target.name}.backward returns an approximate gradient of '{pair.leaf.name}' that is off by "
+            f"{error.relative:.2g} times its norm ({error.absolute:.2g} at the worst element).",
+            at="gradient",
             argument=pair.leaf.name,
             severity="warning" if grade == "noticeable" else None,
             advice="Use central differences with a step near the cube root of the precision (6e-6 in float64, 5e-3 in "

@@ -11,7 +11,7 @@ Why it matters
 Perhaps nobody will ever pass anything else: a softmax sums to 1. Perhaps the example only looks so by chance, and the first
 user with another one trains on a wrong gradient. gradsmith cannot know, so it says what it saw once and leaves the
 verdict alone. An assumption that you accept is not reported any more, and still stands in the verdict line: write
-`# gradsmith: assumes[matrix is symmetric]` behind the class line (the report has the words to paste),
+`# gradsmith: assumes[matrix is symmetric]` at the end of the class line (the report has the words to paste),
 `@gs.example_inputs(..., assumes="matrix is symmetric")`, or, in pyproject.toml,
 `[tool.gradsmith.assumes]` with `QuadraticForm = ["matrix is symmetric"]`.
 

@@ -70,16 +70,17 @@ def probe(lab: Lab) -> Iterator[Finding]:
         if found.state == "raises":
             name = str(found.dtype).removeprefix("torch.")
             yield lab.finding(
-                f"{lab.target.name}.backward raises in {name}, although forward works: {found.detail}",
+                f"{lab.target.name}.backward raises for {name} inputs, and forward does not: {found.detail}",
                 severity="warning" if name == "float32" else "info",
-                advice="Make new tensors with grad_output.new_zeros(...) or torch.zeros_like(...).",
+                advice="Make new tensors in the dtype of the input: grad_output.new_zeros(...) or torch.zeros_like(...).",
+                at="backward",
                 evidence={"dtype": name},
             )
             return
     spoken_of = meant(lab) and not _in_pairs(lab)
     if outcome.differs and (spoken_of or lab.level == "deep"):
         yield lab.finding(
-            f"{lab.target.name}, which takes complex numbers too: {outcome.detail}.",
+            f"{lab.target.name} accepts complex inputs, and its gradient is wrong for them: {outcome.detail}.",
             severity="warning" if spoken_of else "info",
             advice="PyTorch's gradient is the conjugate of the derivative: multiply grad_output by the conj() of it, or "
             "reject complex inputs in forward.",

@@ -74,12 +74,14 @@ def probe(lab: Lab) -> Iterator[Finding]:
             # A forward that returns float32 has lost the digits already: backward only follows it.
             followed = _widest(outputs.get(pair.function, ())) == returned.dtype
             yield lab.finding(
-                f"{pair.function}.backward: the gradient of '{pair.name}' is {_short(returned)}, but '{pair.name}' is "
-                f"{_short(given)}; the engine casts it and the digits are gone.",
+                f"{pair.function}.backward returns a {_short(returned)} gradient for '{pair.name}', which is {_short(given)}: "
+                "the gradient has fewer digits than its input.",
                 function=pair.function,
                 argument=pair.name,
                 severity="info" if followed else None,
-                advice=f"Create it with dtype={pair.name}.dtype (`torch.zeros_like`, `new_zeros`) and drop the cast.",
+                advice=f"Compute it in the dtype of the input: make new tensors with `dtype={pair.name}.dtype` or "
+                f"`torch.zeros_like({pair.name})`, and remove casts such as `.float()` from backward.",
+                at="gradient",
                 evidence={"returned": _short(returned), "expected": _short(given)},
             )
 

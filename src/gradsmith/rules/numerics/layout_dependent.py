@@ -90,7 +90,8 @@ def _of_grad_output(lab: Lab) -> Iterator[Finding]:
                 got = lab.gradients({**others, o: made}, as_is=True)
             except Exception as error:  # `.view` on a strided tensor, a kernel's own check
                 yield lab.finding(
-                    f"{lab.target.name}.backward raises {type(error).__name__} when grad_output is {name}: "
+                    raised=error,
+                    message=f"{lab.target.name}.backward raises {type(error).__name__} when grad_output is {name}: "
                     f"{str(error).splitlines()[0] if str(error) else ''}",
                     argument="grad_output",
                     advice="Use reshape instead of view, or start with grad_output = grad_output.contiguous().",
@@ -99,9 +100,11 @@ def _of_grad_output(lab: Lab) -> Iterator[Finding]:
             for leaf in run.arguments.differentiable:
                 if not lab.close(expected[leaf.position], got[leaf.position]):
                     yield lab.finding(
-                        f"{lab.target.name}.backward gives a different gradient of '{leaf.name}' when grad_output is {name}.",
+                        f"{lab.target.name}.backward returns a different gradient of '{leaf.name}' when grad_output is {name}, "
+                        "with the same values.",
+                        line=lab.line_of_gradient(leaf.name),
                         argument="grad_output",
-                        advice="Start backward with grad_output = grad_output.contiguous(), or honour its strides.",
+                        advice="Start backward with grad_output = grad_output.contiguous(), or use its strides.",
                     )
                     return
 
@@ -158,15 +161,16 @@ def _differing(lab: Lab, leaf: Leaf, name: str, made: Tensor) -> Finding | None:
         return None
     if not all(lab.close(a, b) for a, b in zip(base.run.outputs, run.outputs)):
         return lab.finding(
-            f"{lab.target.name}.forward gives a different result when '{leaf.name}' is {name}.",
+            f"{lab.target.name}.forward returns a different result when '{leaf.name}' is {name}, with the same values.",
             argument=leaf.name,
-            advice=f"Start forward with {leaf.name} = {leaf.name}.contiguous(), or honour its strides.",
+            advice=f"Start forward with {leaf.name} = {leaf.name}.contiguous(), or use its strides.",
         )
     try:
         grads = run.gradients(base.v)
     except Exception as error:
         return lab.finding(
-            f"{lab.target.name}.backward raises {type(error).__name__} when '{leaf.name}' is {name}: "
+            raised=error,
+            message=f"{lab.target.name}.backward raises {type(error).__name__} when '{leaf.name}' is {name}: "
             f"{str(error).splitlines()[0] if str(error) else ''}",
             argument=leaf.name,
             advice="Use reshape instead of view, or call .contiguous() first.",
@@ -174,7 +178,9 @@ def _differing(lab: Lab, leaf: Leaf, name: str, made: Tensor) -> Finding | None:
     for other in base.run.arguments.differentiable:
         if not lab.close(base.gradients[other.position], grads[other.position]):
             return lab.finding(
-                f"{lab.target.name}.backward gives a different gradient of '{other.name}' when '{leaf.name}' is {name}.",
+                f"{lab.target.name}.backward returns a different gradient of '{other.name}' when '{leaf.name}' is {name}, with the "
+                "same values.",
+                line=lab.line_of_gradient(other.name),
                 argument=leaf.name,
                 advice=f"Call {leaf.name}.contiguous() before using its memory.",
             )

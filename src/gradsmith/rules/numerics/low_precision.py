@@ -69,12 +69,14 @@ def probe(lab: Lab) -> Iterator[Finding]:
         floor = 0.02 if name == "float32" else 0.3
         if found.state != "measured" or found.error <= max(floor, 30 * (found.yardstick or 0.0)):
             continue
-        beside = f" (autograd's own is off by {found.yardstick:.2g})" if found.yardstick is not None else ""
+        beside = f"; autograd through forward is off by {found.yardstick:.2g}" if found.yardstick is not None else ""
         yield lab.finding(
-            f"{lab.target.name}.backward in {name}: the gradient of '{found.argument}' is off by {found.error:.2g} of its "
-            f"size, {found.ulps:.3g} units in the last place{beside}.",
+            f"{lab.target.name}.backward loses digits in {name}: the gradient of '{found.argument}' differs from the one in "
+            f"float64 by {found.error:.2g} times its largest element ({found.ulps:.3g} rounding steps of {name}){beside}.",
             argument=found.argument,
-            advice="Compute the sensitive part in float32 or float64, or choose a form that does not cancel.",
+            advice="Compute the step that loses digits in a wider dtype, or use a formula that does not subtract two numbers "
+            "that are nearly equal.",
+            at="gradient",
             evidence={"dtype": name, "error": found.error, "ulps": found.ulps, "autograd": found.yardstick},
         )
         return
@@ -92,13 +94,14 @@ def _in_half(lab: Lab) -> Iterator[Finding]:
         return
     # Numbers that the example does not have matter to code that was written for float16.
     meant = found.widens or not found.words
-    what = "is NaN or infinite" if math.isinf(found.error) else f"is off by {found.error:.2g} of its size"
+    what = "is NaN or infinite" if math.isinf(found.error) else f"is off by {found.error:.2g} times its largest element"
     where = f", with {found.words}" if found.words else ""
     yield lab.finding(
         f"{lab.target.name}.backward in float16: the gradient of '{found.leaf.name}' {what}{where}. Autograd through the same "
         f"forward is off by {found.autograd:.2g} there.",
         argument=found.leaf.name,
         severity="warning" if meant else "info",
+        at="gradient",
         advice="Convert to float32 before products and sums, and back to the type of the input at the end.",
         evidence={"dtype": "float16", "error": _json(found.error), "autograd": found.autograd},
     )

@@ -73,8 +73,8 @@ def probe(lab: Lab) -> Iterator[Finding]:
     found = spread(lab)
     if found.relative > 0:
         yield lab.finding(
-            f"{lab.target.name}: {found.what} differs by up to {found.relative:.2g} of its size between equal calls with "
-            "equal seeds.",
+            f"{lab.target.name} is not deterministic: {found.what} differs by up to {found.relative:.2g} of its size between "
+            "two calls with the same inputs and the same seed.",
             evidence={"relative": found.relative},
             advice="Fix the order of summation, or test with a tolerance above this spread.",
         )

@@ -87,11 +87,12 @@ def probe(lab: Lab) -> Iterator[Finding]:
         value = grad[tuple(first)].item()
         given = leaf.tensor.detach()[tuple(first)].item()
         yield lab.finding(
-            f"{lab.target.name}.backward returns {value} for {leaf.name}{first} (where {leaf.name} is {given:.6g}), "
-            "although every output is finite.",
+            f"{lab.target.name}.backward returns {value} as the gradient of {leaf.name}{first}, which is {given:.6g} in your "
+            "inputs; every output is finite.",
             argument=leaf.name,
             advice="Guard the division or logarithm: clamp the denominator, or use torch.where on its input as well as "
             "on its result.",
+            at="gradient",
             evidence={"element": first, "value": value, "input": given},
         )
         found = True
@@ -110,12 +111,14 @@ def _at_edges(lab: Lab) -> Iterator[Finding]:
         return
     for edge in edges(lab, ("zero", "tie", "tiny")):
         finding = lab.finding(
-            f"{lab.target.name}.backward returns {edge.value} for {edge.leaf.name}{list(edge.element)} {edge.words} (tried by "
-            f"gradsmith), although every output is finite and forward moves by {edge.slope:.3g} there.",
+            f"{lab.target.name}.backward returns {edge.value} as the gradient of {edge.leaf.name}{list(edge.element)} "
+            f"{edge.words} (gradsmith tried this). Every output is finite there, and the slope of forward is "
+            f"{edge.slope:.3g}.",
             argument=edge.leaf.name,
             severity="warning" if edge.needless else "info",
             advice="Guard the division or logarithm: clamp the denominator, or use torch.where on its input as well as "
             "on its result.",
+            at="gradient",
             evidence={"element": list(edge.element), "value": edge.value, "tried": edge.words},
         )
         yield replace(finding, reproduce=demonstration(lab, edge.arguments, "finite"))

@@ -91,12 +91,14 @@ def _elsewhere(lab: Lab) -> Iterator[Finding]:
 
 
 def _finding(lab: Lab, name: str, element: tuple[int, ...], value: float, severity: Severity) -> Finding:
-    tried = "" if severity == "error" else " (a value tried by gradsmith)"
+    whose = "your inputs" if severity == "error" else "inputs that gradsmith tried"
     return lab.finding(
-        f"{lab.target.name}.backward returns NaN for {name}{list(element)} = {value:.6g}{tried}: an intermediate result "
-        "overflows.",
+        f"{lab.target.name}.backward returns NaN where {name}{list(element)} is {value:.6g} (in {whose}): a step of the "
+        "computation overflows to infinity.",
         argument=name,
         severity=severity,
-        advice="Use a form that stays finite: torch.sigmoid, torch.logsumexp, F.softplus, or subtract the maximum first.",
+        advice="Rewrite it so that no step overflows. For example: torch.sigmoid instead of 1 / (1 + exp(-x)), "
+        "torch.logsumexp instead of log(sum(exp(x))), F.softplus instead of log(1 + exp(x)).",
+        at="gradient",
         evidence={"element": list(element), "input": value},
     )

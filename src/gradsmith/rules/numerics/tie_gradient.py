@@ -72,9 +72,11 @@ def probe(lab: Lab) -> Iterator[Finding]:
         where = ", ".join(f"{tie.leaf.name}{list(e)}" for e in tie.elements[:3])
         made = "" if tie.given else " (made equal for this test)"
         yield lab.finding(
-            f"{lab.target.name}.backward: {where} are equal{made} and together get the gradient {tie.claimed:.6g}; moving "
-            f"them together changes forward by {tie.low:.6g}"
-            + (f" to {tie.high:.6g}." if tie.high - tie.low > 1e-6 * abs(tie.high) else "."),
+            f"{lab.target.name}.backward counts a tie more than once: {where} are equal{made}, and their gradients add up to "
+            f"{tie.claimed:.6g}. When all of them move together, forward changes by {tie.low:.6g}"
+            + (f" to {tie.high:.6g}" if tie.high - tie.low > 1e-6 * abs(tie.high) else "")
+            + " per unit.",
+            at="gradient",
             argument=tie.leaf.name,
             severity="error" if tie.given else "warning",
             advice="Divide by the number of ties, or give everything to the one element that argmax names.",

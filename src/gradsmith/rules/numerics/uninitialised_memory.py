@@ -78,8 +78,10 @@ def probe(lab: Lab) -> Iterator[Finding]:
 
     for name, kind in poisoned(lab):
         yield lab.finding(
-            f"{lab.target.name}: {kind} '{name}' is NaN once uninitialised memory is filled with NaN.",
+            f"{lab.target.name} returns memory that nothing was written to: {kind} '{name}' is NaN when gradsmith fills the "
+            "memory of torch.empty with NaN.",
+            at="gradient" if kind == "the gradient of" else None,
             argument=name if kind == "the gradient of" else None,
-            advice="Use new_zeros or zeros_like where not every element is written.",
+            advice="Use new_zeros or zeros_like instead of empty where not every element is written.",
         )
         return

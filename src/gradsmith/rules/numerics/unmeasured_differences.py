@@ -81,9 +81,9 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     taken = _sentence(found.function, found.central, found.step, found.through)
     yield function.at(
         found.at,
-        f"{function.name}.backward {taken}, and nobody knows how far off the gradient is.",
-        advice=f"Write `gs.wrap({found.function})`: it measures the noise, chooses the steps, and states the error. Or declare "
-        "`# gradsmith: approximate` at the class, and let `gradsmith check` measure it.",
+        f"{function.name}.backward {taken}: such a gradient has an error, and nothing here measures it.",
+        advice=f"Replace the class by `gradsmith.wrap({found.function})`, which chooses the step and measures the error. To keep the "
+        "class, write `# gradsmith: approximate` at the end of the class line; `gradsmith check` then measures the error.",
     )
 
 
@@ -111,11 +111,11 @@ def probe(lab: Lab) -> Iterator[Finding]:
         wanted, reached = _by_wrap(lab, pair)
         severity: Any = "error" if error.relative >= 1e-2 else "warning" if error.relative >= 1e-3 else "info"
         yield lab.finding(
-            f"{lab.target.name}.backward {taken}: the gradient of '{pair.leaf.name}' is off by {error.relative:.2g} of its size. "
-            f"`gs.wrap` would use step {wanted:.1g} and be off by {reached:.1g}.",
+            f"{lab.target.name}.backward {taken}: the gradient of '{pair.leaf.name}' is off by {error.relative:.2g} times its norm. "
+            f"gradsmith.wrap would use step {wanted:.1g} and be off by {reached:.1g}.",
             argument=pair.leaf.name,
             severity=severity,
-            advice=f"Write `gs.wrap({name})` instead of the class, or take central differences with step {wanted:.1g}.",
+            advice=f"Write `gradsmith.wrap({name})` instead of the class, or take central differences with step {wanted:.1g}.",
             evidence={"relative": error.relative, "step": step, "wrap_step": wanted, "wrap_relative": reached},
             line=line,
         )

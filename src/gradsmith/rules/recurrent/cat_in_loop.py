@@ -87,7 +87,8 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
                 node,
                 f"{layer.name}.{loop.method.name} grows '{name}' with torch.cat in every step: each step copies all steps before "
                 "it.",
-                advice=f"Append to a list in the loop and write `{name} = torch.cat(parts)` (or stack) once after it.",
+                advice=f"Write `parts = []` before the loop, `parts.append(...)` in it, and `{name} = torch.cat(parts)` (or torch.stack) once "
+                "after it.",
                 argument=name,
                 severity=None if certain else "info",
             )

@@ -76,7 +76,8 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
                 continue
             yield layer.at(
                 creation.node,
-                f"{layer.name}.{method.name} makes the state '{name}' on the default device: on a GPU the first step raises.",
+                f"{layer.name}.{method.name} makes the state '{name}' on the CPU: with inputs on a GPU the first step of the loop raises "
+                "RuntimeError.",
                 advice=f"Write `device={like}.device` (and `dtype={like}.dtype`), or `{like}.new_zeros(...)`.",
                 argument=name,
                 edits=[with_options(method, creation, like, dtype_too=False)],

@@ -78,12 +78,13 @@ def probe(lab: Lab) -> Iterator[Finding]:
         told = str(error) if isinstance(error, FreedMemory) else f"raises {one_line(error)}"
         yield lab.finding(
             f"{lab.target.name}.backward {told} (forward was called with {lab.arguments.shapes()}).",
+            raised=error,
             # Neither what this machine lacks nor what was never promised is a fault of the Function.
             severity="info" if refuses else "warning" if missing else None,
-            advice="Run it where the package, the device or the process group is; or create what backward needs on the "
-            "device of its inputs."
+            advice="Check it on a machine that has this package, device or process group; or make new tensors on the device of "
+            "the inputs."
             if missing
-            else "Run backward on one small example and look at the shapes it multiplies.",
+            else "Correct this line of backward; `gradsmith check --write-test FILE` writes a test that runs this example.",
         )
 
 

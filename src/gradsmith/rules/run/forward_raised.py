@@ -79,10 +79,11 @@ def probe(lab: Lab) -> Iterator[Finding]:
         told = str(error) if isinstance(error, FreedMemory) else f"raises {one_line(error)}"
         yield lab.finding(
             f"{lab.target.name}.forward {told} (called with {lab.arguments.shapes()}).",
+            raised=error,
             severity="info" if missing else None,  # what this machine lacks is no fault of the Function
-            advice="Run it where the device or the process group is."
+            advice="Check it on a machine that has this device or process group."
             if missing
-            else "Check the example inputs against forward's signature.",
+            else "Give example inputs that forward accepts, or correct this line of forward.",
         )
         return
     if not run.outputs:

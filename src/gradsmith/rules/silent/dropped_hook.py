@@ -102,7 +102,8 @@ def _in_forward(file: FileModel, owner: ast.ClassDef, method: ast.FunctionDef) -
         if receiver.startswith("self."):
             yield file.at(
                 call,
-                f"{owner.name}.forward adds a hook to '{receiver}' at every call and throws its handle away: they pile up.",
-                advice="Register it once, in __init__, or keep the handle and call handle.remove().",
+                f"{owner.name}.forward adds one more hook to '{receiver}' at every call, and never removes it: after n calls the "
+                "hook runs n times for one gradient.",
+                advice="Register the hook once, in __init__; or keep the handle that the call returns, and call its remove().",
                 function=owner.name,
             )

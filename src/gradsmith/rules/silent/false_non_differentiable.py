@@ -82,9 +82,10 @@ def probe(lab: Lab) -> Iterator[Finding]:
         for o in silent:
             if not lab.close(here[o], there[o]):
                 yield lab.finding(
-                    f"{lab.target.name}: {run.output_names[o]} depends on '{leaf.name}' but carries no gradient.",
+                    f"{lab.target.name}: {run.output_names[o]} changes with '{leaf.name}', but gradients do not flow through it.",
+                    at="mark",
                     argument=leaf.name,
-                    advice="Leave it out of mark_non_differentiable and use its grad_output, unless nobody should "
-                    "differentiate it.",
+                    advice="If somebody may differentiate this output: remove it from mark_non_differentiable, and use its "
+                    "grad_output in backward. Otherwise there is nothing to do.",
                 )
                 return

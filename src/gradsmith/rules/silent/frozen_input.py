@@ -107,12 +107,14 @@ def probe(lab: Lab) -> Iterator[Finding]:
             grads = run.gradients({o: v for o, v in base.v.items() if o in run.differentiable})
         except Exception as error:  # the user's backward, on a path nobody tried
             yield lab.finding(
-                f"{lab.target.name}.backward raises {type(error).__name__} when {frozen} does not require grad: "
+                raised=error,
+                message=f"{lab.target.name}.backward raises {type(error).__name__} when {frozen} does not require grad: "
                 f"{str(error).splitlines()[0] if str(error) else ''}",
                 argument=frozen,
                 advice=_FROZEN_MODULE
                 if all(leaf.held for leaf in still)
-                else "Compute each gradient under its own `if ctx.needs_input_grad[i]`, and nothing else in there.",
+                else "Under each `if ctx.needs_input_grad[i]` compute only the gradient of that input; compute what several "
+                "gradients need before the `if`.",
                 severity="warning" if all(leaf.held for leaf in still) else None,
             )
             return
@@ -127,6 +129,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
                     f"{lab.target.name}.backward: the gradient of '{leaf.name}' {what} when {frozen} does not "
                     "require grad.",
                     argument=leaf.name,
+                    at="gradient",
                     advice="Compute each gradient under its own `if ctx.needs_input_grad[i]`, with i the position of "
                     "that input in forward.",
                 )

@@ -98,9 +98,9 @@ def _in_forward(file: FileModel, owner: ast.ClassDef, method: Method) -> Iterato
             seen.add(call)
             yield file.at(
                 call,
-                f"{owner.name}.forward takes '{ast.unparse(left)}' through NumPy and returns the result: no gradient flows back "
-                "through it.",
-                advice="Use the torch operation, or wrap the NumPy code in a torch.autograd.Function with a backward.",
+                f"{owner.name}.forward computes with '{ast.unparse(left)}' in NumPy and returns the result: the gradient through "
+                "this NumPy part is missing.",
+                advice="Use the same operation of torch, or wrap the NumPy code in a torch.autograd.Function with a backward.",
                 function=owner.name,
             )
 

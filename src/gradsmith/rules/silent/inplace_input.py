@@ -101,8 +101,9 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         yield function.at(
             write.node,
             f"{function.name}.forward changes its input '{source.name}' in place (`{write.how}`) without "
-            f"ctx.mark_dirty({source.name}).",
-            advice=f"Use the out-of-place operation, or call ctx.mark_dirty({source.name}) and return it.",
+            f"ctx.mark_dirty({source.name}): autograd does not know that the caller's tensor has changed.",
+            advice=f"Compute a new tensor with the operation that does not end in `_`. To change '{source.name}' on purpose, call "
+            f"ctx.mark_dirty({source.name}) and return {source.name}.",
             argument=source.name,
             severity=_severity(function, param, source.certain, _on_some_paths(forward, write.target)),
         )
@@ -153,10 +154,12 @@ def probe(lab: Lab) -> Iterator[Finding]:
         if unchanged(leaf.tensor, passed):
             continue
         found = lab.finding(
-            f"{lab.target.name}.forward changes its input '{leaf.name}' in place without ctx.mark_dirty({leaf.name}).",
+            f"{lab.target.name}.forward changes its input '{leaf.name}' in place without ctx.mark_dirty({leaf.name}): autograd does "
+            "not know that the caller's tensor has changed.",
             argument=leaf.name,
             severity="error" if leaf.differentiable else "warning",
-            advice=f"Use the out-of-place operation, or call ctx.mark_dirty({leaf.name}) and return it.",
+            advice=f"Compute a new tensor with the operation that does not end in `_`. To change '{leaf.name}' on purpose, call "
+            f"ctx.mark_dirty({leaf.name}) and return {leaf.name}.",
         )
         if leaf.differentiable and (store := storing_kernel(seen, passed)) is not None:
             found = if_nobody_reads(

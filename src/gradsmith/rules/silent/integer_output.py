@@ -74,8 +74,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             follows = f"{backward.name} is never called" if len(outputs) == 1 else "its gradient is always zero"
             yield function.at(
                 output,
-                f"{function.name}.{forward.name} returns {kind}, which PyTorch gives no gradient: {follows}.",
-                advice="Return it in the type of the input, and convert it where integers are needed.",
+                f"{function.name}.{forward.name} returns {kind}. Such tensors cannot have a gradient in PyTorch, so {follows}.",
+                advice="Return the result in the dtype of the input, and convert it after the call where integers are needed.",
             )
 
 

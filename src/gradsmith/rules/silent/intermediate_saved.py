@@ -106,9 +106,10 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     if harmful:
         yield function.at(
             first,
-            f"{what}: differentiating {function.name} twice silently treats {'them' if plural else 'it'} as constant.",
-            advice=f"Save the inputs and recompute {shown} in backward, or decorate backward with "
-            "`@torch.autograd.function.once_differentiable`.",
+            f"{what}: second derivatives (create_graph=True) are silently wrong, for autograd takes {'them' if plural else 'it'} for "
+            f"{'constants' if plural else 'a constant'}.",
+            advice=f"Save the inputs and recompute {shown} in backward. If you never need second derivatives, decorate backward with "
+            "`@torch.autograd.function.once_differentiable`: they then raise.",
         )
     else:
         yield function.at(
@@ -180,8 +181,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
                 "second derivative is wrong.",
                 function=name,
                 severity="error" if lab.demands_second_order else None,
-                advice="Save the inputs and recompute in backward, or decorate backward with "
-                "`@torch.autograd.function.once_differentiable`.",
+                advice="Save the inputs and recompute the rest in backward. If you never need second derivatives, decorate backward "
+                "with `@torch.autograd.function.once_differentiable`: they then raise.",
+                at="save",
             )
             return
 

@@ -77,6 +77,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.lab import same
     from gradsmith.lab.measure.raw import narrowed
     from gradsmith.lab.measure.resemblance import surrogate_kind
+    from gradsmith.lab.subject.target import where_comments_go
 
     lost = narrowed(lab)
     run, a = lab.baseline.run, lab.baseline.v
@@ -99,10 +100,12 @@ def probe(lab: Lab) -> Iterator[Finding]:
         at = int((wanted - got).abs().argmax())
         meant = not lab.surrogate and not lab.approximate and surrogate_kind(lab.gradient, lab.settings) is not None
         yield lab.finding(
-            f"{lab.target.name}.backward is not linear in grad_output: for '{leaf.name}', backward(2a - 3b) gives "
-            f"{got.flatten()[at].item():.6g} where 2 backward(a) - 3 backward(b) gives {wanted.flatten()[at].item():.6g}.",
+            f"{lab.target.name}.backward is not linear in grad_output. For '{leaf.name}' and two random grad_outputs a and b: "
+            f"backward(2a - 3b) returned {got.flatten()[at].item():.6g}, and 2 backward(a) - 3 backward(b) is "
+            f"{wanted.flatten()[at].item():.6g}.",
             argument=leaf.name,
             severity="warning" if meant else None,
-            advice="Use grad_output only as a factor; if the deviation is meant, declare it on the class line, "
-            "e.g. `# gradsmith: surrogate[clip]`, or `surrogate[aux-loss]` for a gradient of its own.",
+            advice="Use grad_output only as a factor. If you do this on purpose, write `# gradsmith: surrogate[clip]` (or "
+            f"`surrogate[aux-loss]` where backward adds a gradient of its own) {where_comments_go(lab.target)}.",
+            at="gradient",
         )

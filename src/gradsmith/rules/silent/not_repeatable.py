@@ -95,8 +95,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
         if not lab.close(a, b):
             differing = True
             yield lab.finding(
-                f"{lab.target.name}.backward: calling it twice with retain_graph=True gives two different gradients of "
-                f"'{leaf.name}'.",
+                f"{lab.target.name}.backward returns two different gradients of '{leaf.name}' when it is called twice with "
+                "retain_graph=True.",
+                at="gradient",
                 argument=leaf.name,
                 advice="Do not change anything in backward that the next backward reads: no in-place writes to saved "
                 "tensors, no pop from ctx.",

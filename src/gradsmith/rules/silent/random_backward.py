@@ -145,7 +145,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
                 f"{lab.target.name}.backward draws random numbers: the gradient of '{leaf.name}' depends on the seed.",
                 argument=leaf.name,
                 severity="warning" if alike else None,
-                advice="If it is sampled on purpose, write `# gradsmith: surrogate[noise]` behind the class line."
+                advice="If it is sampled on purpose, write `# gradsmith: surrogate[noise]` at the end of the class line."
                 if alike
                 else "Draw in forward and save the mask (or the generator state) with ctx.save_for_backward.",
             )

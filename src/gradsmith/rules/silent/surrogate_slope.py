@@ -83,8 +83,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
                 continue
             at = int((true - said).abs().argmax())
             yield lab.finding(
-                f"{lab.target.name}.backward: the surrogate gradient of '{leaf.name}' is {said.flatten()[at].item():.6g} where "
-                f"the function it is declared to be like has {true.flatten()[at].item():.6g}.",
+                f"{lab.target.name}.backward returns {said.flatten()[at].item():.6g} as an element of the gradient of '{leaf.name}'; the "
+                f"derivative of the function declared as like= is {true.flatten()[at].item():.6g} there.",
+                at="gradient",
                 argument=leaf.name,
-                advice="Make backward the derivative of the function given as like=, or declare the function that is meant.",
+                advice="Make backward the derivative of the function given as like=, or give the function that you mean as like=.",
             )

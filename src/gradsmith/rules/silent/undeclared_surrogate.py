@@ -59,6 +59,7 @@ GOOD = BAD.replace("(torch.autograd.Function):", "(torch.autograd.Function):  # 
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.measure.resemblance import HELD, resemblance
+    from gradsmith.lab.subject.target import where_comments_go
 
     if lab.approximate or not lab.gradient.wrong:
         return
@@ -68,10 +69,11 @@ def probe(lab: Lab) -> Iterator[Finding]:
         return
     names, kind = ", ".join(dict.fromkeys(f"'{p.leaf.name}'" for p in lab.gradient.wrong)), found.kind
     yield lab.finding(
-        f"{lab.target.name}: {found.words.format(names)}: this looks like a surrogate ({kind}).",
+        f"{lab.target.name}: {found.words.format(names)}. This looks like a surrogate gradient of the kind {kind}: a gradient "
+        "that is not the derivative of forward, on purpose.",
         argument=lab.gradient.wrong[0].leaf.name,
         severity="info" if found.words == HELD else None,
-        advice=f"If it is meant, write `# gradsmith: surrogate[{kind}]` behind the class line; if not, return the "
-        "derivative of forward.",
+        advice=f"If you do this on purpose, write `# gradsmith: surrogate[{kind}]` {where_comments_go(lab.target)}. If not, return "
+        "the derivative of forward.",
         evidence={"one of a kind": found.words.format("an input"), "surrogate": kind},
     )

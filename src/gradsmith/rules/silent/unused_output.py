@@ -96,11 +96,12 @@ def probe(lab: Lab) -> Iterator[Finding]:
             alone = lab.gradients({o: v[o]})
         except Exception as error:  # the user's backward, given None or zeros it does not expect
             yield lab.finding(
-                f"{lab.target.name}.backward raises {type(error).__name__} when only {name} is used: "
+                raised=error,
+                message=f"{lab.target.name}.backward raises {type(error).__name__} when the loss uses only {name}: "
                 f"{str(error).splitlines()[0] if str(error) else ''}",
                 argument=name,
-                advice="After set_materialize_grads(False) test each grad_output with `is None` before using it, or "
-                "leave the call out.",
+                advice="After ctx.set_materialize_grads(False) a grad_output may be None: test it with `is None` before you use it, "
+                "or remove that call.",
             )
             continue
         for leaf in run.arguments.differentiable:

@@ -100,13 +100,13 @@ def probe(lab: Lab) -> Iterator[Finding]:
             continue
         m = pair.mismatch
         yield lab.finding(
-            f"{lab.target.name}: the second derivative with respect to '{m.argument}' is wrong at "
-            f"{m.argument}{list(m.element or ())}: autograd says {m.claimed:.6g}, differences of the gradient say "
-            f"{m.true:.6g}.",
+            f"{lab.target.name} has a wrong second derivative in '{m.argument}' at {m.argument}{list(m.element or ())}: autograd "
+            f"through backward gives {m.claimed:.6g}, finite differences of backward give {m.true:.6g}.",
+            at="gradient",
             argument=m.argument,
             severity="error" if lab.demands_second_order else None,
-            advice="Save inputs and outputs only and recompute the rest in backward with torch operations, or decorate "
-            "backward with @torch.autograd.function.once_differentiable.",
+            advice="Save only inputs and outputs, and recompute the rest in backward with torch operations. If you never need second "
+            "derivatives, decorate backward with @torch.autograd.function.once_differentiable.",
             evidence={"element": m.element, "claimed": m.claimed, "true": m.true},
         )
         return

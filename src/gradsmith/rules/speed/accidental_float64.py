@@ -82,9 +82,10 @@ def profile(profile: Profile) -> Iterator[Finding]:
     gone = profile.seconds(casts) + (1 - _LEFT) * profile.seconds(narrowed)
     yield profile.finding(
         first.site,
-        f"float64 begins at {profile.place(first.site)}, though every input is {' or '.join(sorted(kinds))}: {len(wide)} operations compute in "
-        f"float64 ({share:.0%} of the time).",
-        advice="Create constants with dtype=x.dtype (or cast the NumPy array once, outside).",
+        f"A float64 tensor enters the computation at {profile.place(first.site)}, and every input is {' or '.join(sorted(kinds))}. From there on "
+        f"{len(wide)} operations of forward and backward compute in float64 ({share:.0%} of the run time).",
+        advice="Find the constant in this line that is float64 (NumPy arrays are, by default), and make it float32 where it is created: "
+        "`torch.from_numpy(a).float()`, or dtype=x.dtype.",
         share=share,
         gain=profile.gain(gone),
         evidence={"ops": len(wide)},

@@ -88,8 +88,9 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             seen.add(line)
             yield function.at(
                 node,
-                f"{function.name}.{method.name} waits for the device: {shown} needs the value of a tensor on the host.",
-                advice="Keep the value in a tensor (`torch.where`, a 0-dimensional tensor), or read it once outside the Function.",
+                f"{function.name}.{method.name} makes Python wait for the GPU: {shown} copies the value of a tensor to the CPU.",
+                advice="Keep the value in a tensor and compute with that tensor; use torch.where instead of `if`. If Python needs the "
+                "number, read it before the call of the Function and pass it in.",
             )
 
 

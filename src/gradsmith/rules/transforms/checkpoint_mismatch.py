@@ -65,8 +65,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
     for outcome in (checkpoint_non_reentrant(lab), checkpoint_reentrant(lab)):
         if outcome.state == "fails":
             yield lab.finding(
-                f"{lab.target.name} under torch.utils.checkpoint: {outcome.detail}",
+                f"{lab.target.name} under torch.utils.checkpoint {outcome.than('a plain call')}",
                 severity=None if outcome.differs else "info",
-                advice="Draw random numbers with torch's generator, and keep no state between calls of forward.",
+                advice="checkpoint runs forward twice, and both runs have to compute the same. Draw random numbers with torch.rand "
+                "or torch.bernoulli (not NumPy or random), and do not change globals or attributes in forward.",
             )
             return

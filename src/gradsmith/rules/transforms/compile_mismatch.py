@@ -77,7 +77,8 @@ def probe(lab: Lab) -> Iterator[Finding]:
                 severity="info" if dirty else None,  # a Function that is right can do nothing about it
                 advice="Clone the input inside the compiled function before the in-place Function."
                 if dirty
-                else "Look for branches on is_compiling(), side effects and values read outside the graph.",
+                else "Look in forward and backward for branches on is_compiling(), side effects, and values that are read from outside: "
+                "torch.compile runs them only once, when it traces.",
             )
             twins = compiled.with_twins(lab) if condition is compiled.aliased else None
             shown = demonstration(lab, twins or lab.precise[1], "compile")

@@ -68,7 +68,8 @@ def probe(lab: Lab) -> Iterator[Finding]:
     outcome = compiled_func_grad(lab)
     if outcome.state == "fails" and outcome.differs:
         found = lab.finding(
-            f"torch.compile(torch.func.grad(...)) ignores {lab.target.name}.backward: {outcome.differs}.",
+            f"torch.compile(torch.func.grad(...)) does not call {lab.target.name}.backward, and differentiates forward instead: "
+            f"{outcome.differs}.",
             advice="Keep torch.func.grad out of compiled code, or compile torch.autograd.grad / .backward() instead.",
             evidence={
                 "thread": "https://github.com/pytorch/pytorch/issues/193279",

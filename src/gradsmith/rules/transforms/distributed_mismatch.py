@@ -77,9 +77,11 @@ def probe(lab: Lab) -> Iterator[Finding]:
     for name, outcome in (("DDP", ddp(lab)), ("FSDP2", fsdp(lab))):
         if outcome.state == "fails":
             found = lab.finding(
-                f"{lab.target.name} on two processes under {name}: {outcome.detail}",
+                f"{lab.target.name} in two processes under {name} {outcome.than('one process that gets both halves of the batch')}",
                 severity=None if outcome.differs else "warning",
-                advice="Leave averaging to DDP and FSDP, and keep rank, world size and per-process state out of backward.",
+                advice=f"{name} averages gradients over processes by itself: remove divisions by the world size, all_reduce and "
+                "everything that depends on the rank from backward.",
+                at="backward",
             )
             yield replace(found, reproduce=demonstration(lab))
             return

@@ -58,6 +58,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
 
     if reason := graph_breaks(lab):
         yield lab.finding(
-            f"{lab.target.name} does not fit into one graph under torch.compile: {reason}",
-            advice="Keep Python side effects, .item() and foreign code out of forward and backward, or wrap them in a custom op.",
+            f"torch.compile cannot compile {lab.target.name} as one graph: {reason}",
+            advice="Remove what torch.compile cannot follow (.item(), .tolist(), side effects, code that is not PyTorch) from forward "
+            "and backward, or put it into a custom op.",
         )

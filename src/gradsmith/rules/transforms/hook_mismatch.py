@@ -75,8 +75,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
     for name, outcome in (("saved-tensor hooks that copy", copied_by_hooks(lab)), ("save_on_cpu", offloaded(lab))):
         if outcome.state == "fails":
             yield lab.finding(
-                f"{lab.target.name} under {name}: {outcome.detail}",
+                f"{lab.target.name} under {name} {outcome.than('a plain call')}",
                 severity=None if outcome.differs else "warning",
-                advice="Save everything backward needs with save_for_backward, and look nothing up by address or identity.",
+                advice="Save everything backward needs with save_for_backward. Do not look tensors up by id() or data_ptr(): hooks "
+                "hand back copies.",
             )
             return

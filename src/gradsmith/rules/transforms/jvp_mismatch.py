@@ -70,6 +70,6 @@ def probe(lab: Lab) -> Iterator[Finding]:
     outcome = jvp(lab)
     if outcome.state == "fails" and outcome.differs:
         yield lab.finding(
-            f"{lab.target.name}: {outcome.differs}.",
+            f"{lab.target.name}.jvp and {lab.target.name}.backward disagree: {outcome.differs}.",
             advice="Derive both from the same formula: jvp multiplies by the Jacobian, backward by its transpose.",
         )

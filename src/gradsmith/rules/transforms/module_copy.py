@@ -61,6 +61,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
     outcome = module_copy(lab)
     if outcome.state == "fails":
         yield lab.finding(
-            f"{lab.target.name} after deepcopy or load_state_dict: {outcome.detail}",
-            advice="Read parameters through self in forward, and register what has to be saved.",
+            f"{outcome.detail}." if not outcome.detail.endswith(".") else outcome.detail,
+            advice=outcome.advice
+            or "Read parameters through self in forward, and register everything else as a buffer.",
         )

@@ -145,7 +145,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
     for where, outcome in (("around forward only", autocast_forward(lab)), ("around both", autocast_both(lab))):
         if outcome.state == "fails":
             yield lab.finding(
-                f"{lab.target.name} under CPU autocast {where}: {outcome.detail}",
+                f"{lab.target.name} under CPU autocast {where} {outcome.than('a plain call in float32')}",
                 severity="warning" if outcome.differs else "info",
                 advice="Decorate forward with @torch.amp.custom_fwd(device_type=...) and backward with custom_bwd.",
             )

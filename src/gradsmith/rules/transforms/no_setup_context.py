@@ -75,9 +75,9 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return
     yield function.at(
         forward.node,
-        f"{function.name}.forward takes ctx: torch.func, which is used together with it, refuses such Functions.",
-        advice="Write `forward(*inputs)` without ctx, and save in `setup_context(ctx, inputs, output)`; set "
-        "`generate_vmap_rule = True` if it is made of torch operations.",
+        f"{function.name}.forward takes ctx as its first argument. This project uses torch.func, which raises for such Functions.",
+        advice="Remove ctx from forward, and move what uses it into a static method `setup_context(ctx, inputs, output)`. If forward "
+        "and backward consist of torch operations, also set `generate_vmap_rule = True` in the class.",
     )
 
 
@@ -95,5 +95,5 @@ def probe(lab: Lab) -> Iterator[Finding]:
     if lab.target.function is not None and outcome.state == "not supported" and "setup_context" in outcome.detail:
         yield lab.finding(
             f"{lab.target.name} does not work under torch.func (grad, vmap, jacrev): forward takes ctx.",
-            advice="Split it: forward(x, ...) without ctx, and a static setup_context(ctx, inputs, output) that saves.",
+            advice="Remove ctx from forward, and move what uses it into a static method `setup_context(ctx, inputs, output)`.",
         )

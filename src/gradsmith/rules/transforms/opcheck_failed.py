@@ -69,7 +69,8 @@ def probe(lab: Lab) -> Iterator[Finding]:
     if outcome.state == "fails":
         lacking = "register_fake" in outcome.detail or "no fake" in outcome.detail.lower()
         yield lab.finding(
-            f"{lab.target.name}: torch.library.opcheck fails: {outcome.detail}",
+            f"{lab.target.name} fails torch.library.opcheck: {outcome.detail}",
             severity="info" if lacking else None,
-            advice="Give the op a register_fake that returns the right shape and dtype, and list what it writes in mutates_args.",
+            advice="Give the operator a register_fake that returns tensors of the same shape and dtype as forward, and list every "
+            "argument it writes to in mutates_args.",
         )

@@ -73,7 +73,8 @@ def probe(lab: Lab) -> Iterator[Finding]:
     ):
         if outcome.state == "fails":
             yield lab.finding(
-                f"{lab.target.name} {name}: {outcome.detail}",
-                advice="Keep what backward needs on ctx, not in a global or a threading.local.",
+                f"{lab.target.name} {name} {outcome.than('a plain call')}",
+                advice="Keep what backward needs on ctx, not in a global or a threading.local: PyTorch runs backward in threads of its "
+                "own.",
             )
             return

@@ -79,8 +79,8 @@ def probe(lab: Lab) -> Iterator[Finding]:
         if other.state == "fails" and other.differs:
             found = lab.finding(
                 f"{lab.target.name} under {name} gives a different result from autograd: {other.differs}.",
-                advice="Keep backward free of sizes and values that torch.func cannot see: shapes of the example, "
-                "state outside ctx, `.data`.",
+                advice="Do not use sizes that are written as numbers, state outside ctx, or `.data` in backward: torch.func does not "
+                "see them.",
             )
             yield replace(found, reproduce=demonstration(lab, lab.precise[1], "jacrev"))
             return
@@ -88,6 +88,6 @@ def probe(lab: Lab) -> Iterator[Finding]:
     if outcome.state == "fails" and outcome.differs:
         yield lab.finding(
             f"{lab.target.name} under vmap gives a different result from a loop: {outcome.differs}.",
-            advice="Move the batch dimension to the front with movedim, apply to shifted dimensions, or set "
-            "generate_vmap_rule = True instead of writing vmap.",
+            advice="Delete the vmap method and set generate_vmap_rule = True. To keep it: move the batch dimension to the front with "
+            "movedim, and add 1 to every dimension that forward names.",
         )
