@@ -28,7 +28,7 @@ def test_the_list_of_rules_is_generated_from_the_catalogue() -> None:
 
 def test_the_readme_shows_what_gradsmith_says() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "gradsmith", "check", "examples/first_gradient.py", "--level", "quick"],
+        [sys.executable, "-m", "gradsmith", "check", "examples/first_gradient.py::Swish"],
         cwd=ROOT,
         env={name: value for name, value in os.environ.items() if name != "COLUMNS"},
         capture_output=True,
@@ -39,7 +39,7 @@ def test_the_readme_shows_what_gradsmith_says() -> None:
     assert len(blocks) == 1
     for line in blocks[0].splitlines():
         assert line in done.stdout, line
-    assert "1 verified, 2 refuted" in done.stdout
+    assert done.stdout.endswith("\n1 refuted\n")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

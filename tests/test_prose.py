@@ -38,6 +38,22 @@ AVOID = {
     r"\bnobody means\b": "is not meant",
     r"\bis spoken of\b|\bspeaks of\b": "mentions",
     r"\bmiddle of nowhere\b|\bin good company\b": "plain words",
+    # What the first outside reader stumbled over.
+    r"(?<!<)\b[Mm]end(ed|s|ing)?\b": "fix, fixed",
+    r"\b[Ll]ens(es)?\b": "lint or check",
+    r"\b[Bb]ehind (the (class|def)|it\b|autograd)": "at the end of the class line; after",
+    r"\b[Tt]he engine\b(?! (and|for))": "autograd",
+    r"\b(refused?|refuses|said|told) in words\b": "raises an error that says so",
+    r"\bheld (to|against)\b": "checked for, compared with",
+    r"\b(if|If) it is meant[:,;]": "if you do this on purpose",
+    r"\bbinds only\b|\bit binds\b": "assigns",
+    r"\bwaive[sd]?\b": "turns off the check of",
+    r"\bgets? away\b": "is missed",
+    r"\ba different result: the\b": "what gives a different result from what",
+    r"\bnobody knows\b|\bnobody (asks|asked) for\b": "is not measured, is not needed",
+    r"^Named `|\. Named\b": "gradsmith reports",
+    r"\bof its size, \d": "times its largest element",
+    r"\bnot on an index\b|\bpackages? on the index\b": "PyPI",
 }
 # Files whose strings reach a user as sentences.
 ROOMS = (

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-TEACHES = "two factors: save both, recompute what both gradients need, skip the one nobody asks for"
+TEACHES = "two factors: save both, recompute what both gradients need, skip the one that is not needed"
 SECOND_ORDER = True
 COMPILES = True
 

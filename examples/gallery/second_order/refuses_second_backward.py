@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-TEACHES = "refuse create_graph in words: once_differentiable alone stays silent when grad_output has no graph"
+TEACHES = "refuse create_graph with an error: once_differentiable alone stays silent when grad_output has no graph"
 BUILTIN = "torch.nn.functional.softplus"
 SECOND_ORDER = False
 COMPILES = False

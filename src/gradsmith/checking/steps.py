@@ -91,7 +91,7 @@ def _forward(place: Place) -> Step:
     if place.words:
         seen = [f"inputs: {lab.arguments.shapes()}", *seen]
         return Step(title, "ok", seen, f"call forward {place.words} yourself, and see which of its lines run there")
-    advice = "compare these outputs with what you expect: backward is held against this forward" if place.name else ""
+    advice = "compare these outputs with what you expect: backward is compared with this forward" if place.name else ""
     return Step(title, "ok", seen, advice)
 
 

@@ -29,7 +29,7 @@ class _Wish(NamedTuple):
     "  cat my_ops.py | gradsmith lint - --stdin-filename my_ops.py",
 )
 @click.argument("paths", nargs=-1)
-@click.option("--fix", is_flag=True, help="Mend in place what can be mended without doubt.")
+@click.option("--fix", is_flag=True, help="Write the safe fixes into the files.")
 @click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: also edits that may change the meaning.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change; write nothing.")
 @click.option("--add-ignore", is_flag=True, help="Write a comment that hides it on the line of every finding.")

@@ -15,7 +15,7 @@ from gradsmith.cli.options import split
 @click.option("--format", "format", type=click.Choice(["text", "json"]), default="text", help="How to print.")
 @click.option("--debug", is_flag=True, hidden=True)
 def command(select: tuple[str, ...], format: str, debug: bool) -> None:
-    """List the rules by family: code, name, severity, which lens sees the defect, and the state unless it is stable."""
+    """List the rules by family: code, name, severity, which command finds the defect, and the state unless it is stable."""
     rules = listed(split(select))
     for note in notes():
         click.echo(f"gradsmith: {note}", err=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from gradsmith.findings import Finding, Report
 
-_HEAD = '''"""Examples on which `gradsmith check` found something wrong. Each test passes once that is mended."""
+_HEAD = '''"""Examples on which `gradsmith check` found something wrong. Each test passes once that is fixed."""
 
 import importlib.util
 import sys

@@ -19,7 +19,7 @@ def line_of_part(model: FunctionModel, part: Part, name: str | None) -> int | No
     """
     if part == "gradient" and name is not None and (line := line_of_gradient(model, name)) is not None:
         return line
-    found: list[ast.expr] | list[ast.Call] | list[ast.stmt]
+    found: list[ast.Attribute] | list[ast.Call]
     if part == "save":
         found = [save.node for save in model.saves]
     elif part == "kept":

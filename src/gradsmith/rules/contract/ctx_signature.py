@@ -9,7 +9,7 @@ Why it matters
 --------------
 There are two styles, and PyTorch chooses by the presence of setup_context: with it, forward gets the inputs only. In the
 wrong style every argument is shifted by one. The error ("missing a required argument: 'x'", "takes 1 positional argument
-but 2 were given") does not speak of setup_context.
+but 2 were given") does not mention setup_context.
 
 Known problems
 --------------

@@ -2,7 +2,7 @@
 
 What it finds
 -------------
-The raw return values of backward are compared with the inputs of forward, before the engine touches them. A gradient
+The raw return values of backward are compared with the inputs of forward, before autograd changes them. A gradient
 must have the shape of its input (or one that sums down to it).
 
 Why it matters

@@ -2,7 +2,7 @@
 
 What it finds
 -------------
-A name that backward returns and binds only inside an `if` that asks `ctx.needs_input_grad`, an attribute of ctx, or whether
+A name that backward returns and assigns only inside an `if` that asks `ctx.needs_input_grad`, an attribute of ctx, or whether
 something is None, without a value for the other case.
 
 Why it matters

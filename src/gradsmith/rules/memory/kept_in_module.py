@@ -12,7 +12,7 @@ every new key, and a key that is an `id(...)` or a pointer soon means another te
 
 Known problems
 --------------
-Numbers, shapes and detached scalars are left alone, and so is a container that the file clears, pops from or binds again. weakref
+Numbers, shapes and detached scalars are left alone, and so is a container that the file clears, pops from or assigns again. weakref
 containers do not hold what they are given.
 
 References

@@ -3,7 +3,7 @@
 What it finds
 -------------
 Among what is saved for backward: a floating mask of zeros and ones that a bool tensor would hold in a quarter of the bytes; a
-small slice that keeps the large tensor behind it alive; and a tensor that one cheap operation makes from others saved
+small slice that keeps the large tensor that it is part of alive; and a tensor that one cheap operation makes from others saved
 beside it.
 
 Why it matters

@@ -3,17 +3,17 @@
 What it finds
 -------------
 `# gradsmith: ignore[rule]` or `# noqa: GSnnn` on a line where that rule found nothing to hide, and names of rules that do
-not exist. Only rules with a source lens that ran are judged; `# noqa` without a code of ours is somebody else's.
+not exist. Only rules that lint applies, and that ran, are judged; `# noqa` without a code of ours is somebody else's.
 
 Why it matters
 --------------
-The comment was written for a defect that has been mended since, or it has a typing mistake and hides nothing. If the
+The comment was written for a defect that has been fixed since, or it has a typing mistake and hides nothing. If the
 defect comes back, the old comment hides it and nobody decides about it again. Measured: in a file whose in-place write
-was mended and later brought back, lint stays silent until the comment is gone.
+was fixed and later brought back, lint stays silent until the comment is gone.
 
 Known problems
 --------------
-A rule that also has a run-time lens may see at run time what the source does not show (the write of a kernel); for
+A rule that check applies, too, may see at run time what the source does not show (the write of a kernel); for
 these the finding is only `info`.
 
 References

@@ -7,7 +7,7 @@ dimensions of the gradient, without `contiguous()` before it.
 
 Why it matters
 --------------
-Backward gets whatever strides the code behind it produced: transposed after `y.t()`, expanded with stride 0 after
+Backward gets whatever strides the code after it produced: transposed after `y.t()`, expanded with stride 0 after
 `y.sum(0)`, channels last after a convolution. `view` raises for these ("view size is not compatible with input
 tensor's size and stride"); `reshape` copies only when it must. Measured on torch 2.13: `view(-1)` fails on a gradient
 of stride (0, 1), which is what `(y.sum(0) * w).sum()` sends back.

@@ -2,11 +2,11 @@
 
 What it finds
 -------------
-The raw return values of backward are compared with the inputs of forward, before the engine casts them.
+The raw return values of backward are compared with the inputs of forward, before autograd casts them.
 
 Why it matters
 --------------
-The engine casts silently: a float32 gradient for a float64 input, or a bfloat16 gradient for a float32 weight, loses
+Autograd casts silently: a float32 gradient for a float64 input, or a bfloat16 gradient for a float32 weight, loses
 digits and nothing raises. `torch.zeros(n)` without a dtype is the usual cause. gradcheck's own dtype check cannot see it,
 because the cast comes first.
 

@@ -1,4 +1,4 @@
-"""a gradient goes to a kernel that is told nothing of its strides
+"""a gradient goes to a kernel without its strides
 
 What it finds
 -------------
@@ -7,7 +7,7 @@ is taken, where backward neither makes it contiguous nor looks at its strides.
 
 Why it matters
 --------------
-The engine passes gradients with any strides: `y.sum()` sends one element expanded with stride 0, `torch.cat` sends
+Autograd passes gradients with any strides: `y.sum()` sends one element expanded with stride 0, `torch.cat` sends
 slices of a larger tensor. A kernel that counts on one row after another then reads wrong elements or memory that is not
 its own. `gradcheck` cannot see this: it sends contiguous gradients only.
 

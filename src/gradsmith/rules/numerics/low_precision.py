@@ -3,7 +3,7 @@
 What it finds
 -------------
 The gradient in float32 (at level deep also in bfloat16 and float16) is compared with the one in float64 at the same
-rounded inputs. The error is counted in units in the last place, and held against the error that autograd itself makes
+rounded inputs. The error is counted in units in the last place, and compared with the error that autograd itself makes
 in this precision, where forward can be differentiated by autograd.
 
 Where autograd through the same forward stays accurate in float16, so must the gradient: at the example's inputs, at larger

@@ -8,7 +8,7 @@ grad_output as it came.
 
 Why it matters
 --------------
-The engine sums it for you, so the number is right. It costs memory and a second pass over a tensor that can be thousands
+Autograd sums it for you, so the number is right. It costs memory and a second pass over a tensor that can be thousands
 of times larger than the gradient, and code that calls backward itself (a test, a custom op, another Function) gets the
 wrong shape.
 
@@ -18,7 +18,7 @@ None known.
 
 References
 ----------
-https://github.com/pytorch/pytorch/issues/54346; measured on torch 2.13: the engine's sum is silent.
+https://github.com/pytorch/pytorch/issues/54346; measured on torch 2.13: autograd sums silently.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             cut = not writes and any(s.owner == "grad_output" for s in method.sources(node.value))
             yield function.at(
                 node,
-                f"{function.name}.{method.name} {does} '{name}{'' if writes else '.data'}' behind autograd's back: "
+                f"{function.name}.{method.name} {does} '{name}{'' if writes else '.data'}' without autograd's knowledge: "
                 + (_TWICE if cut else _OVERWRITTEN),
                 advice="Write into a new tensor and return it." if writes else f"Write `{name}.detach()`.",
                 argument=name if method.param(name) else None,

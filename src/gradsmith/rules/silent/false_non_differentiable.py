@@ -7,7 +7,7 @@ an input that requires grad is moved.
 
 Why it matters
 --------------
-Whoever uses that output in a loss gets no gradient through it, and no error. It is right for auxiliary outputs that
+A loss that uses that output gets no gradient through it, and no error. It is right for auxiliary outputs that
 nobody differentiates, which is why this is only a remark.
 
 Known problems

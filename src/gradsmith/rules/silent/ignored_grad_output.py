@@ -12,7 +12,7 @@ or mixed precision multiply grad_output, and this Function drops the factor.
 
 Known problems
 --------------
-Outputs that are marked non-differentiable need no grad_output. A surrogate is held to this rule, too, unless it brings a
+Outputs that are marked non-differentiable need no grad_output. This rule applies to a surrogate, too, unless it adds a
 gradient of its own: declare that one (`# gradsmith: surrogate[aux-loss]`).
 
 References

@@ -8,7 +8,7 @@ passed to. A value that was cloned or computed anew before the write is left alo
 
 Why it matters
 --------------
-The engine does not copy: the tensor it passes to backward may be the one another branch of the graph is about to
+Autograd does not copy: the tensor it passes to backward may be the one another branch of the graph is about to
 read, or the one the caller passed to `y.backward(g)`. Writing into it changes gradients that have nothing to do with
 this Function. Measured on torch 2.13: the tensor passed to `y.backward(g)` comes back doubled, and a sibling branch
 can receive 2 instead of 1; eager raises for expanded gradients (`.sum()`), the compiled program does not, and returns

@@ -144,7 +144,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
             continue
         if not whole(passed):
             yield lab.finding(
-                f"{lab.target.name}.forward frees the memory of its input '{leaf.name}': whoever reads that tensor "
+                f"{lab.target.name}.forward frees the memory of its input '{leaf.name}': code that reads that tensor "
                 "afterwards reads memory that is not there, which can end the process.",
                 argument=leaf.name,
                 severity="error" if leaf.differentiable else "warning",

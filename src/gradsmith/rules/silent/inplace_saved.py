@@ -13,7 +13,7 @@ changed values and is wrong without an error.
 
 Known problems
 --------------
-Kernel launches hide their writes from the source lens; the run-time lens sees them. Kernels that reuse memory are warned of:
+lint does not see what a kernel launch writes; check does. Kernels that reuse memory are warned of:
 one backward through the graph is right, if nothing reads the tensor afterwards.
 
 References

@@ -116,8 +116,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             first,
             f"{what}, and backward hands {'them' if plural else 'it'} to code outside this file or to a kernel: if autograd does "
             f"not record that, {function.name} has no second derivative, and nothing says so.",
-            advice="Decorate backward with `@torch.autograd.function.once_differentiable` if it is meant for first "
-            "derivatives only.",
+            advice="Decorate backward with `@torch.autograd.function.once_differentiable` if you need only first "
+            "derivatives.",
             severity="info",
         )
 

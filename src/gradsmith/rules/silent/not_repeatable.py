@@ -11,7 +11,7 @@ Why it matters
 Something backward uses is changed by backward: a saved tensor written in place, a list on ctx that is popped, a
 counter. With `retain_graph=True`, with two losses on one graph, and under gradient checkpointing the second result is
 silently different. A buffer that is returned and filled again changes a gradient that somebody still holds: of two uses
-of the Function in one graph, the engine keeps the first gradient while it computes the second.
+of the Function in one graph, autograd keeps the first gradient while it computes the second.
 
 Known problems
 --------------

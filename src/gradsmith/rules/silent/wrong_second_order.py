@@ -3,7 +3,7 @@
 What it finds
 -------------
 The gradient that backward returns is differentiated once more (`create_graph=True`) and compared with differences of the
-first gradient, for the inputs and for grad_output. A Function that refuses a second derivative in words is fine; that
+first gradient, for the inputs and for grad_output. A Function that raises an error for a second derivative is fine; that
 `@once_differentiable` refuses only while grad_output needs a gradient itself is remarked upon (info).
 
 Why it matters

@@ -1,4 +1,4 @@
-"""backward computes expensive gradients nobody asked for
+"""backward computes expensive gradients that are not needed
 
 What it finds
 -------------
@@ -110,7 +110,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         yield function.at(
             node,
             f"{function.name}.{backward.name} always computes the gradient of {shown}, a {_what(backward, node)}, even "
-            "when nobody needs it.",
+            "when it is not needed.",
             advice=f"Compute it only `if ctx.needs_input_grad[{next(iter(costly))}]`, and return None otherwise.",
             argument=names[0] if len(names) == 1 else None,
         )
@@ -165,7 +165,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
     if wasted:
         shown = ", ".join(f"'{name}'" for name in dict.fromkeys(wasted))
         yield lab.finding(
-            f"{short_name(lab.target.function)}.backward computes the gradient of {shown} even when nobody needs it.",
+            f"{short_name(lab.target.function)}.backward computes the gradient of {shown} even when it is not needed.",
             argument=wasted[0] if len(set(wasted)) == 1 else None,
             advice="Compute each gradient only `if ctx.needs_input_grad[i]`, and return None otherwise.",
         )
@@ -202,7 +202,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
         yield profile.finding(
             events[-1].site,
             f"{profile.place(events[-1].site)}: backward computes the gradient of '{frozen.name}' "
-            + (f"though nobody asked for it ({share:.0%} of the time)." if real else "even when it is frozen."),
+            + (f"though it is not needed ({share:.0%} of the time)." if real else "even when it is frozen."),
             advice="Compute each gradient only `if ctx.needs_input_grad[i]`, and return None otherwise.",
             argument=frozen.name,
             share=share if real else 0.0,

@@ -7,7 +7,7 @@ and torch.func refuses it.
 
 Why it matters
 --------------
-The message asks the user to write a setup_context that they did write; there is nothing to mend in the op.
+The message asks the user to write a setup_context that they did write; there is nothing to fix in the op.
 
 Known problems
 --------------
