@@ -90,7 +90,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             if isinstance(marked, ast.Name) and not any(_may_be(forward, marked, e) for e in returned):
                 yield function.at(
                     marked,
-                    f"{function.name}.forward marks '{marked.id}' as dirty but does not return it: PyTorch raises.",
+                    f"{function.name}.forward marks '{marked.id}' as dirty but does not return it: apply raises RuntimeError.",
                     advice=f"Return '{marked.id}' itself, or compute a new tensor and leave mark_dirty out.",
                     argument=marked.id if forward.param(marked.id) else None,
                 )

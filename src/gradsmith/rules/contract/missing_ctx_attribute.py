@@ -96,8 +96,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         listed = " and ".join([part for part in (", ".join(shown[:-1]), shown[-1]) if part])
         yield function.at(
             first.node,
-            f"{function.name}.{first.method.name} sets {listed} on some paths only, and {backward.name} reads "
-            f"{'it' if len(names) == 1 else 'them'} on all: on the others that raises AttributeError.",
+            f"{function.name}.{first.method.name} sets {listed} only on some paths, but {backward.name} always "
+            f"reads {'it' if len(names) == 1 else 'them'}: after the other paths, {backward.name} raises AttributeError.",
             advice=f"Set {listed} before the first `if` or `return` of {first.method.name}.",
             edits=[edit for write in writes for edit in _moved_to_front(write)],
         )

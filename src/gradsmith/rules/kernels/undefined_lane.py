@@ -59,7 +59,7 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
             more = f" So do those of {'line' if len(reached) == 2 else 'lines'} {lines}." if lines else ""
             yield file.at(
                 load.node,
-                f"{kernel.node.name}: this load has a mask and no other=, and its undefined lanes reach tl.{reduction}.{more}",
+                f"{kernel.node.name}: this load has a mask and no other=. Its masked elements are undefined, and tl.{reduction} uses them.{more}",
                 advice="Pass other=, the value that changes nothing: 0 for a sum, 1 for a product, -inf for a maximum.",
                 function=kernel.node.name,
                 severity="warning",

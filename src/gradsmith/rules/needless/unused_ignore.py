@@ -107,8 +107,9 @@ def _judged(suppression: Suppression, ran: frozenset[str]) -> _Verdict | None:
         return _Verdict("`# gradsmith: ignore` hides nothing.", "info") if everything else None
     for written, name in zip(suppression.rules, names):
         if name not in known and not any(begins(code, written) for code in codes) and not left_out(written):
-            meant = nearest(written, [*known, *codes]).rstrip("?")
-            return _Verdict(f"No rule is called '{written}', so this comment hides nothing; {meant}.", "warning")
+            meant = nearest(written, [*known, *codes])
+            end = "" if meant.endswith("?") else "."
+            return _Verdict(f"No rule is called '{written}', so this comment hides nothing; {meant}{end}", "warning")
     if not all(name in ran for name in names):
         return None
     return _Verdict(f"`# gradsmith: ignore[{', '.join(suppression.rules)}]` hides nothing.", _loudness(names))

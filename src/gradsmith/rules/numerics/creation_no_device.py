@@ -90,8 +90,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 continue
             yield function.at(
                 creation.node,
-                f"{function.name}.{method.name} makes a tensor with torch.{creation.op} on the default device, and {met}: "
-                "on a GPU this raises.",
+                f"{function.name}.{method.name} makes a tensor with torch.{creation.op} on the CPU, and {met}: "
+                "with inputs on a GPU this raises RuntimeError.",
                 advice=f"Write `device={like}.device` (and `dtype={like}.dtype`), or `{like}.new_zeros(...)`.",
                 edits=[with_options(method, creation, like)],
                 applicability="unsafe",

@@ -77,8 +77,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         if whole and len(whole) == len(returned or ()):
             yield function.at(
                 whole[0],
-                f"{function.name}.{backward.name} returns grad_output for '{param.name}' as it came: the dimensions it was broadcast "
-                "over are not summed.",
+                f"{function.name}.{backward.name} returns grad_output unchanged as the gradient of '{param.name}'. forward "
+                f"broadcasts '{param.name}', and backward does not sum over the broadcast dimensions.",
                 argument=param.name,
                 advice=f"Sum it down: `.sum_to_size({param.name}.shape)`, or `.sum(0)`.",
             )

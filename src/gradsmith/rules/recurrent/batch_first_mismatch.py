@@ -123,9 +123,9 @@ def _last_step(layer: LayerModel, method: Method, node: ast.Subscript, orders: d
     if last[0] == 1 and not orders[name]:
         yield layer.at(
             node,
-            f"{layer.name}.{method.name} takes `{shown}` as the last step, but self.{name} was built without batch_first: this is the "
-            "last sample of the batch at every time.",
-            advice=f"Build it with `batch_first=True` if the input is (batch, time, features), else take `{node.value.id}[-1]`.",
+            f"{layer.name}.{method.name} takes `{shown}` as the last step, but self.{name} was built without batch_first=True: this is "
+            "the last sample of the batch, at all time steps.",
+            advice=f"Build self.{name} with `batch_first=True` if the input is (batch, time, features), else take `{node.value.id}[-1]`.",
         )
     if last[0] == 0 and orders[name]:
         yield layer.at(

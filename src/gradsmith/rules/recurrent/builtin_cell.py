@@ -106,7 +106,7 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
                     yield layer.at(
                         node,
                         f"{layer.name}.{loop.method.name} computes {found.builtin} step by step in Python.",
-                        advice=f"Use {found.builtin} on the whole sequence; {found.mapping}.",
+                        advice=f"Use {found.builtin} on the whole sequence. It has the same weights under other names: {found.mapping}.",
                     )
 
 

@@ -88,8 +88,8 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
             if isinstance(statement, ast.Assign) and depends_on(loop, statement.value, carried(loop) - {name.id}):
                 yield layer.at(
                     node,
-                    f"{layer.name}.{loop.method.name} writes each step into '{name.id}': autograd copies and walks all of it once "
-                    "per step.",
+                    f"{layer.name}.{loop.method.name} writes each step into '{name.id}': in backward, autograd copies the whole "
+                    f"of '{name.id}' once per step.",
                     advice=f"Append the steps to a list and write `{name.id} = torch.stack(steps)` after the loop.",
                     argument=name.id,
                 )

@@ -76,8 +76,8 @@ class Square(torch.autograd.Function):
 gradsmith_inputs = {"Square": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
 """
 
-_OVERWRITTEN = "changes through it are not counted, so a gradient from overwritten values is silently wrong."
-_TWICE = "differentiating twice leaves this part out, without an error."
+_OVERWRITTEN = "autograd does not notice changes that are made through .data, so a gradient from overwritten values is silently wrong."
+_TWICE = "a second derivative lacks this part, without an error."
 _MEASURED = know.MEASURED | know.TO_SHAPE | know.TO_INT | know.TO_FLAG
 
 
@@ -90,11 +90,11 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 continue
             name = method.file.source_of(node.value)
             writes = not isinstance(node.ctx, ast.Load)
-            does = "replaces the memory of" if writes else "takes"
+            does = "replaces the memory of" if writes else "uses"
             cut = not writes and any(s.owner == "grad_output" for s in method.sources(node.value))
             yield function.at(
                 node,
-                f"{function.name}.{method.name} {does} '{name}{'' if writes else '.data'}' without autograd's knowledge: "
+                f"{function.name}.{method.name} {does} '{name}{'' if writes else '.data'}': "
                 + (_TWICE if cut else _OVERWRITTEN),
                 advice="Write into a new tensor and return it." if writes else f"Write `{name}.detach()`.",
                 argument=name if method.param(name) else None,

@@ -78,7 +78,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             param.node,
             f"{function.name}.{backward.name} never uses '{param.name}': a loss on output {param.index} of {function.name} gets no "
             "gradient through it.",
-            advice=f"Add its part, or say in forward that there is none: `ctx.mark_non_differentiable(...)` on output {param.index}.",
+            advice=f"Add the part of the gradient that comes from '{param.name}'. If output {param.index} has no gradient, call "
+            "`ctx.mark_non_differentiable(...)` on it in forward.",
             argument=param.name,
             severity=None if certain else "info",
         )

@@ -128,9 +128,9 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             continue
         yield function.at(
             backward.returns[0].node if backward.returns else backward.node,
-            f"{function.name}.{backward.name} returns None for '{param.name}', which sounds like something to be trained: it never "
-            "gets a gradient.",
-            advice=f"Return the gradient of '{param.name}'; if it must not be trained, pass it detached.",
+            f"{function.name}.{backward.name} returns None for '{param.name}', so '{param.name}' never gets a gradient. Its name "
+            "suggests that it is trained.",
+            advice=f"Return the gradient of '{param.name}'. If '{param.name}' is not trained, pass it detached.",
             argument=param.name,
             severity="info",
         )
