@@ -55,6 +55,22 @@ def test_the_full_report_shows_the_users_line_with_a_caret() -> None:
 
 
 @pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("gradient-shape", "return grad_output / x.numel()"),  # what backward returns for the input
+        ("backward-raised", "return x * (grad_output / length)"),  # the line that raised
+        ("output-view-saved", "ctx.save_for_backward(result.view(-1))"),  # the save
+    ],
+)
+def test_a_finding_of_check_shows_the_line_it_is_about(
+    rule: str, line: str, check_source: Callable[..., Report]
+) -> None:
+    report = check_source(rules()[rule].bad, level="quick")
+    assert line in {f.snippet.strip() for f in report.findings}
+    assert f"| {' ' * 8}{line}" in render(report, "full")
+
+
+@pytest.mark.parametrize(
     ("call", "said"),
     [
         (lambda: gs.check(3), "cannot check 3"),

@@ -38,7 +38,9 @@ def notes(lab: Lab) -> list[str]:
     if stated := getattr(lab.target.original, "__gradsmith_statement__", ""):
         notes.append(str(stated))
     if lab.left_out:
-        notes.append(f"{lab.target.name}: left out, because {why_left_out(lab)}: {', '.join(lab.left_out)}")
+        notes.append(
+            f"{lab.target.name}: these checks were left out, because {why_left_out(lab)}: {', '.join(lab.left_out)}"
+        )
     judgement = lab.__dict__.get("gradient")
     if judgement is not None:
         if lab.stochastic:

@@ -24,10 +24,10 @@ def _asked(default: Any, help: str, *, choices: Sequence[str] = (), metavar: str
 class Options:
     """Everything `gs.check` takes besides the subject and its inputs."""
 
-    gradient: str | None = _asked(None, "What it is meant to be.", choices=GRADIENTS)
+    gradient: str | None = _asked(None, "What the gradient is meant to be. [exact]", choices=GRADIENTS)
     level: str = _asked("standard", "How thoroughly. [standard]", choices=LEVELS)
     seed: int = _asked(0, "Seed of inputs and directions. [0]")
-    steps: bool = _asked(False, "Walk through it step by step, with what to try at each.")
+    steps: bool = _asked(False, "Explain the check step by step, with what to try at each step.")
     coverage: bool = _asked(False, "List every line and every side of a condition that was not reached.")
     second_order: bool = _asked(False, "Demand that the second derivative is right, too.")
     recorded: str | None = _asked(None, "Inputs from `gradsmith record --save FILE`.", metavar="FILE")

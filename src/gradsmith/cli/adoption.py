@@ -23,7 +23,11 @@ def adoption_options(command: F) -> F:
     options = [
         click.option("--changed", is_flag=True, help="Only files that git says changed, and what imports them."),
         click.option("--changed-from", metavar="REF", help="As --changed, compared with a branch or commit. [HEAD]"),
-        click.option("--last-failed", is_flag=True, help="Only what was not verified the last time; all, if all was."),
+        click.option(
+            "--last-failed",
+            is_flag=True,
+            help="Only what was not verified the last time; everything, if all was verified.",
+        ),
         click.option("--declare-surrogates", is_flag=True, help="Write the comments that declare surrogates."),
         click.option("--write-inputs", is_flag=True, help="Write the inputs that were guessed into the files."),
         click.option("--no-cache", is_flag=True, help="Run what was verified before, too, and remember nothing."),

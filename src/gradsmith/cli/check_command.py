@@ -33,18 +33,22 @@ from gradsmith.lab.process.stopping import Stopped
     '  gradsmith_inputs = {"Swish": lambda: (torch.randn(4, 3, requires_grad=True),)}',
 )
 @click.argument("targets", nargs=-1, required=True)
-@click.option("--inputs", metavar="CODE", help="Inputs as Python, evaluated in the user's module.")
+@click.option(
+    "--inputs",
+    metavar="CODE",
+    help="The arguments of forward as Python code; names of the file and of torch can be used.",
+)
 @click.option("--device", metavar="NAME", help="Where to run: cpu, cuda, ... (declared inputs are moved there).")
 @click.option("--jobs", "-j", type=click.IntRange(1), default=1, help="Files checked at the same time. [1]")
 @click.option("--stub", multiple=True, metavar="MODULE", help="Replace a missing module by a stand-in.")
 @click.option("--timeout", type=float, default=120.0, metavar="SECONDS", help="CPU time for one subject. [120]")
-@click.option("--memory-limit", type=float, default=8.0, metavar="GIB", help="Limit for one subject. [8]")
+@click.option("--memory-limit", type=float, default=8.0, metavar="GIB", help="Memory for one subject. [8]")
 @click.option("--fix", is_flag=True, help="Write the proved repairs into the files, and check them again.")
 @click.option(
     "--unsafe-fixes", is_flag=True, help="With --fix or --diff: also where inputs were guessed, or forward changes."
 )
 @click.option("--diff", is_flag=True, help="Show what --fix would change; write nothing.")
-@click.option("--write-test", metavar="FILE", help="Write a pytest file that fails while what was found is there.")
+@click.option("--write-test", metavar="FILE", help="Write a pytest file with the failing examples.")
 @click.option("--force", is_flag=True, help="With --write-test: also over a file that exists.")
 @click.option(
     "--profile", is_flag=True, help="Profile what ran, too: time by line, growth, memory, in the same report."

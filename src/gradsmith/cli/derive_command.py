@@ -17,9 +17,15 @@ from gradsmith.torch_here import need_torch
     "  gradsmith derive my_ops.py::swish --output swish_op.py --test",
 )
 @click.argument("target")
-@click.option("--inputs", metavar="CODE", help="Inputs as Python, evaluated in the user's module.")
-@click.option("--fast", is_flag=True, help="Keep more, compute less again. By default the fewest bytes are kept.")
-@click.option("--test", is_flag=True, help="Add a test.")
+@click.option(
+    "--inputs",
+    metavar="CODE",
+    help="The arguments of forward as Python code; names of the file and of torch can be used.",
+)
+@click.option(
+    "--fast", is_flag=True, help="Save more tensors and recompute less. By default as few bytes as possible are saved."
+)
+@click.option("--test", is_flag=True, help="Add a test to the source.")
 @click.option("--output", type=click.Path(dir_okay=False), help="Write the source to a file instead.")
 @click.option("--force", is_flag=True, help="Write over a file that exists.")
 @click.option("--debug", is_flag=True, help="Show tracebacks of gradsmith's own errors.")

@@ -32,7 +32,7 @@ class _Wish(NamedTuple):
 @click.option("--fix", is_flag=True, help="Write the safe fixes into the files.")
 @click.option("--unsafe-fixes", is_flag=True, help="With --fix or --diff: also edits that may change the meaning.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change; write nothing.")
-@click.option("--add-ignore", is_flag=True, help="Write a comment that hides it on the line of every finding.")
+@click.option("--add-ignore", is_flag=True, help="On the line of every finding, write a comment that hides it.")
 @click.option("--statistics", is_flag=True, help="Only count the findings, by rule.")
 @click.option("--stdin-filename", metavar="FILE", help="The name of what `-` reads from standard input.")
 @click.option("--no-cache", is_flag=True, help="Read every file again, and remember nothing.")

@@ -66,17 +66,27 @@ def report_options(command: F) -> F:
         click.option("--format", "format", type=click.Choice(FORMATS), default=None, help="How to print. [full]"),
         click.option("--output", type=click.Path(dir_okay=False), help="Write the report to a file instead."),
         click.option(
-            "--also", multiple=True, metavar="FILE", help="Write it to this file, too; its ending chooses the format."
+            "--also",
+            multiple=True,
+            metavar="FILE",
+            help="Also write the report to this file; its ending chooses the format.",
         ),
         open_option,
         click.option(
-            "--baseline", metavar="FILE", help="What is known, as `gradsmith baseline` wrote it: not counted."
+            "--baseline",
+            metavar="FILE",
+            help="Do not count the findings in this file, which `gradsmith baseline` wrote.",
         ),
         click.option("--verbose", "-v", is_flag=True, help="Show every remark and every condition in full."),
         click.option("--select", multiple=True, metavar="RULES", help="Only these rules, codes or families."),
         click.option("--ignore", multiple=True, metavar="RULES", help="Leave these rules out."),
         click.option("--preview", is_flag=True, help="Run rules in preview, too."),
-        click.option("--fail-on", type=click.Choice(["error", "warning"]), default=None, help="What makes exit 1."),
+        click.option(
+            "--fail-on",
+            type=click.Choice(["error", "warning"]),
+            default=None,
+            help="From which severity on the exit status is 1. [error]",
+        ),
         click.option("--exit-zero", is_flag=True, help="Exit 0 whatever was found."),
         click.option("--isolated", is_flag=True, help="Do not read pyproject.toml."),
         click.option("--debug", is_flag=True, help="Show tracebacks of gradsmith's own errors."),

@@ -31,7 +31,11 @@ from gradsmith.torch_here import need_torch
     "  gradsmith profile my_ops.py::Swish --trace swish.trace.json    (open it at ui.perfetto.dev)",
 )
 @click.argument("targets", nargs=-1, required=True)
-@click.option("--inputs", metavar="CODE", help="Inputs as Python, evaluated in the user's module.")
+@click.option(
+    "--inputs",
+    metavar="CODE",
+    help="The arguments of forward as Python code; names of the file and of torch can be used.",
+)
 @click.option("--recorded", metavar="FILE", help="Inputs from `gradsmith record --save FILE`.")
 @click.option(
     "--reference", metavar="NAME", help="A callable of the same file that computes the same in plain PyTorch."
@@ -51,7 +55,12 @@ from gradsmith.torch_here import need_torch
 @click.option("--select", multiple=True, metavar="RULES", help="Only these rules, codes or families.")
 @click.option("--ignore", multiple=True, metavar="RULES", help="Leave these rules out.")
 @click.option("--preview", is_flag=True, help="Run rules in preview, too.")
-@click.option("--fail-on", type=click.Choice(["error", "warning"]), default="error", help="What makes exit 1.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning"]),
+    default="error",
+    help="From which severity on the exit status is 1. [error]",
+)
 @click.option("--exit-zero", is_flag=True, help="Exit 0 whatever was found.")
 @click.option("--debug", is_flag=True, help="Show tracebacks of gradsmith's own errors.")
 def command(

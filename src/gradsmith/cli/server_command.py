@@ -6,7 +6,7 @@ import click
 
 
 @click.command("server")
-@click.option("--stdio", is_flag=True, help="Standard input and output, which is the only way; editors may say it.")
+@click.option("--stdio", is_flag=True, help="Use standard input and output. This is the default.")
 @click.option("--debug", is_flag=True, help="Write what happens to standard error.")
 def command(stdio: bool, debug: bool) -> None:
     """Serve an editor: findings while you type, quick fixes, and checks at the press of a button.
