@@ -53,7 +53,10 @@ def test_a_slow_forward_is_verified_and_the_report_says_what_was_left_out() -> N
     assert left_out["because"] == "forward and backward take about 0.3 s"
     assert any(what.startswith("exploring after") for what in left_out["what"])
     assert "tie-gradient" in left_out["what"] and "wrong-gradient" not in left_out["what"]
-    assert any(note.startswith("SlowSquare: these checks were left out, because forward and backward take") for note in report.notes)
+    assert any(
+        note.startswith("SlowSquare: these checks were left out, because forward and backward take")
+        for note in report.notes
+    )
 
 
 def test_a_slow_wrong_gradient_is_refuted() -> None:
