@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import gradsmith as gs
+from gradsmith import torch_here
 
 SQUARE = """import torch
 
@@ -98,3 +102,28 @@ def test_one_class_of_a_notebook_can_be_singled_out(tmp_path: Path) -> None:
     write_notebook(tmp_path / "work.ipynb", SQUARE.format(slope=2), SQUARE.format(slope=3).replace("Square", "Other"))
     done = gradsmith("check", "work.ipynb::Square", "--level", "quick", folder=tmp_path)
     assert (done.returncode, done.stdout.rstrip().splitlines()[-1]) == (0, "1 verified")
+
+
+@pytest.mark.parametrize("command", [("check", "ops.py"), ("profile", "ops.py"), ("record", "train.py")], ids=" ".join)
+def test_a_torch_that_is_too_old_is_one_sentence(command: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "old" / "torch").mkdir(parents=True)
+    (tmp_path / "old" / "torch" / "__init__.py").write_text("raise AssertionError('it is not imported')\n")
+    (tmp_path / "old" / "torch" / "version.py").write_text("__version__ = '2.5.1+cpu'\n")
+    (tmp_path / "ops.py").write_text(SQUARE.format(slope=2))
+    (tmp_path / "train.py").write_text("import ops\n")
+    path = os.pathsep.join([str(tmp_path / "old"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    call = [sys.executable, "-m", "gradsmith", *command]
+    own = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(call, cwd=tmp_path, env=own, capture_output=True, text=True, check=False)
+    said = f"gradsmith {command[0]} needs PyTorch 2.6 or newer, and 2.5.1+cpu is installed here"
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"gradsmith: {said}") and len(done.stderr.splitlines()) == 1
+
+
+def test_a_torch_that_came_out_later_is_one_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ops.py").write_text(SQUARE.format(slope=2))
+    monkeypatch.setattr(torch_here, "_written", lambda: "9.1.0")
+    report = gs.check_paths(tmp_path / "ops.py", level="quick")
+    assert [n for n in report.notes if "newer" in n] == [
+        f"torch 9.1.0 is newer than gradsmith {gs.__version__}, which was tested with 2.6 to 2.15"
+    ]

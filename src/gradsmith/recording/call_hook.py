@@ -21,10 +21,9 @@ Note = Callable[[Call, tuple[Any, ...]], None]
 class CallHook:
     """Of one method of one class. `note` is told of the first calls, and of all while something is in `attention`."""
 
-    __slots__ = ("attention", "find", "last", "note", "original")
+    __slots__ = ("attention", "find", "last", "note")
 
-    def __init__(self, original: Callable[..., Any], find: Find, note: Note, attention: Sized) -> None:
-        self.original = original
+    def __init__(self, find: Find, note: Note, attention: Sized) -> None:
         self.find = find
         self.note = note
         self.attention = attention

@@ -67,26 +67,30 @@ class FunctionHooks:
     def _hooked(self, definer: type, name: str, own: Any) -> Any:
         """The same kind of method (static, class, plain) with a hook in it: told before forward, after a setup_context."""
         original = own.__func__ if isinstance(own, (staticmethod, classmethod)) else own
-        hook = CallHook(original, functools.partial(self._find, definer, name), self.note, self.attention)
+        hook = CallHook(functools.partial(self._find, definer, name), self.note, self.attention)
+
+        def record(ctx: Any, args: tuple[Any, ...]) -> None:
+            """A function, because torch.compile reads what the wrappers below close over, and takes no other object (torch 2.6)."""
+            hook.record_call(type(ctx), args)
 
         @functools.wraps(original)
         def forward(ctx: Any, /, *args: Any, **kwargs: Any) -> Any:
             if not is_compiling():
-                hook.record_call(type(ctx), args)
-            return hook.original(ctx, *args, **kwargs)
+                record(ctx, args)
+            return original(ctx, *args, **kwargs)
 
         @functools.wraps(original)
         def class_forward(cls: Any, ctx: Any, /, *args: Any, **kwargs: Any) -> Any:
             if not is_compiling():
-                hook.record_call(type(ctx), args)
-            return hook.original(cls, ctx, *args, **kwargs)
+                record(ctx, args)
+            return original(cls, ctx, *args, **kwargs)
 
         @functools.wraps(original)
         def setup_context(*args: Any, **kwargs: Any) -> Any:
             if not is_compiling():
                 ctx, inputs = args[-3:-1]  # after a cls, maybe
-                hook.record_call(type(ctx), tuple(inputs))
-            return hook.original(*args, **kwargs)
+                record(ctx, tuple(inputs))
+            return original(*args, **kwargs)
 
         if name == "setup_context":
             method: Callable[..., Any] = setup_context

@@ -145,7 +145,13 @@ _LONGEST = 180
 
 
 def words(error: BaseException) -> str:
-    line = next((text.strip() for text in str(error).splitlines() if text.strip()), "")
+    """The error and its first line, with the next one where that only announces it.
+
+    >>> words(RuntimeError("backend='aot_eager' raised:\\nAssertionError: not supported\\n"))
+    "RuntimeError: backend='aot_eager' raised: AssertionError: not supported"
+    """
+    lines = [text.strip() for text in str(error).splitlines() if text.strip()]
+    line = " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
     if len(line) > _LONGEST:  # whole sentences, as far as they go
         line = line[: line.rfind(". ", 0, _LONGEST) + 1] or line[:_LONGEST]
     return f"{type(error).__name__}: {line}"
