@@ -1,6 +1,7 @@
 """What `gradsmith check` says of Functions in released packages that nobody here has looked at.
 
     python benchmarks/fresh.py collect                        fetch the candidates, keep those with Functions
+    python benchmarks/fresh.py widen --seed 5 --count 700      draw more candidates from all names of the index
     python benchmarks/fresh.py draw --name first --seed 20     draw packages, then at most 4 Functions of each, 150 in all
     python benchmarks/fresh.py run --name first                check each one, as a user would; keep the first answer
     python benchmarks/fresh.py table --name first              tabulate, with the verdicts of whoever read the code
@@ -32,6 +33,7 @@ from fresh_packages import (
     compiled,
     fetched,
     functions,
+    index_names,
     mentioned,
     newest,
     repository_text,
@@ -43,7 +45,7 @@ Row = dict[str, Any]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("collect", "draw", "run", "table"))
+    parser.add_argument("command", choices=("collect", "widen", "draw", "run", "table"))
     parser.add_argument("--name", default="first")
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--count", type=int, default=150)
@@ -51,7 +53,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="run once more, into <name>.again.json")
     parser.add_argument("--only", nargs="*", default=(), help="run these classes alone and print what comes out")
     given = parser.parse_args()
-    {"collect": collect, "draw": draw, "run": run, "table": table}[given.command](given)
+    {"collect": collect, "widen": widen, "draw": draw, "run": run, "table": table}[given.command](given)
 
 
 def collect(_: argparse.Namespace) -> None:
@@ -61,6 +63,22 @@ def collect(_: argparse.Namespace) -> None:
     kept = [asdict(p) for p in found if p.functions]
     (HERE / "packages.json").write_text(json.dumps(kept, indent=1) + "\n")
     print(f"{len(found)} fetched, {len(kept)} with Functions, {sum(p['functions'] for p in kept)} Functions")
+
+
+def widen(given: argparse.Namespace) -> None:
+    """Names of the index that say what they are about, drawn with a seed; what has Functions is added to packages.json."""
+    listed = HERE / "candidates.txt"
+    known = set(listed.read_text().split())
+    text = repository_text()
+    named = [name for name in index_names() if name not in known and not mentioned(name, text)]
+    drawn = sorted(random.Random(given.seed).sample(named, min(given.count, len(named))))
+    with ThreadPoolExecutor(6) as pool:
+        found = [p for p in pool.map(_collected, drawn) if p is not None]
+    stored = json.loads((HERE / "packages.json").read_text())
+    new = [asdict(p) for p in found if p.functions]
+    (HERE / "packages.json").write_text(json.dumps(stored + new, indent=1) + "\n")
+    listed.write_text("\n".join(sorted(known | set(drawn))) + "\n")
+    print(f"{len(drawn)} of {len(named)} names drawn, {len(found)} fetched, {len(new)} with Functions")
 
 
 def _collected(name: str) -> Package | None:
@@ -90,7 +108,9 @@ def draw(given: argparse.Namespace) -> None:
     chance.shuffle(packages)
     taken: list[Row] = []
     for package in packages:
-        if package.name in used or any(mentioned(module, text) for module in _modules(package.folder)):
+        if package.name in used or not fetched(package):
+            continue
+        if any(mentioned(module, text) for module in _modules(package.folder)):
             continue
         new = {code: (path, name) for path, name, code in sorted(functions(package.folder)) if code not in seen}
         seen.update(new)

@@ -26,6 +26,7 @@ ROOT = Path(__file__).parent.parent
 HERE = Path(__file__).parent / "fresh"
 PLACE = Path("/tmp/trust/packages")
 INDEX = "https://pypi.org/simple"
+TOPICS = ("torch", "spik", "snn", "neural", "quantiz", "autograd", "attention", "transformer", "loss")
 LARGEST = 25 << 20  # bytes; a larger file brings compiled code or weights, not Functions
 
 
@@ -48,6 +49,13 @@ def candidates() -> list[str]:
     """The names in candidates.txt that no other file of the repository mentions."""
     text = repository_text()
     return [name for name in sorted(set((HERE / "candidates.txt").read_text().split())) if not mentioned(name, text)]
+
+
+def index_names() -> list[str]:
+    """All names of the index that have one of the words in it by which such packages call themselves."""
+    with urllib.request.urlopen(f"{INDEX}/", timeout=120) as answer:
+        names = re.findall(r'href="(?:/simple/)?([^"/]+)/"', answer.read().decode())
+    return sorted(name for name in set(names) if any(word in name for word in TOPICS))
 
 
 def repository_text() -> str:
