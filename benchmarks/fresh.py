@@ -142,7 +142,7 @@ def run(given: argparse.Namespace) -> None:
 
 def _checked(row: Row) -> Row:
     path = PLACE / f"{row['package']}-{row['version']}" / row["path"]
-    call = [sys.executable, "-m", "gradsmith", "check", f"{path}::{row['name']}", "--format", "json"]
+    call = [sys.executable, "-m", "gradsmith", "check", f"{path}::{row['name']}", "--format", "json", "--coverage"]
     cache = Path("/tmp/trust/cache")
     started = time.monotonic()
     ended = subprocess.run(call, capture_output=True, text=True, env={**os.environ, "GRADSMITH_CACHE_DIR": str(cache)})
@@ -155,6 +155,9 @@ def _checked(row: Row) -> Row:
     subject = next(iter(report["subjects"]), {})
     told |= {"verdict": subject.get("verdict", "none"), "reason": subject.get("reason", ended.stderr[-500:])}
     told |= {"inputs_from": subject.get("inputs_from", "none"), "inputs": subject.get("inputs_code", "")[:600]}
+    reached = subject.get("coverage") or {}
+    told["coverage"] = {k: reached.get(k, 0) for k in ("lines", "lines reached", "sides", "sides reached")}
+    told["assumptions"] = subject.get("assumptions", [])
     told["notes"] = [note for note in report.get("notes", []) if "guessed" not in note]
     kept = ("rule", "severity", "message", "line", "cause", "lenses", "advice", "blame")
     told["findings"] = [{k: f.get(k) for k in kept} for f in report["findings"]]
@@ -181,6 +184,10 @@ def _tabulated(rows: list[Row], judged: dict[str, bool]) -> str:
         ("crashed, timed out", sum(r["reason"].startswith(("crashed", "timed-out", "out-of-memory")) for r in rows)),
         ("probes of ours stopped", sum("the probe for" in r["reason"] for r in rows)),
     ]
+    measured = [r["coverage"] for r in rows if r.get("coverage", {}).get("lines")]
+    if measured:
+        all_of, reached = (sum(c[f"lines{w}"] + c[f"sides{w}"] for c in measured) for w in ("", " reached"))
+        lines.append(("lines and sides reached", f"{reached} of {all_of} ({reached / all_of:.0%}) of {len(measured)}"))
     for severity in ("error", "warning"):
         keys = [_finding_key(r, f) for r in rows for f in r["findings"] if f["severity"] == severity]
         true = sum(judged.get(k) is True for k in keys)

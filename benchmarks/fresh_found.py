@@ -7,6 +7,9 @@ The files are run where they were unpacked, alone: none of them needs its packag
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import math
 import runpy
 import sys
 from collections.abc import Callable
@@ -108,8 +111,71 @@ def updates_op() -> None:
     print(f"AdamOp.UpdatesOp with eps_root = 0.1: gradient of new_nu {got.item():.6f}, right {right.item():.6f}")
 
 
+def checkpoint_accumulates() -> None:
+    apply = loaded("multi-quantization-0.1.1", "checkpoint.py").CheckpointFunction.apply
+    x = torch.ones(1, requires_grad=True)
+    y = apply(torch.sin, x)
+    once, twice = (torch.autograd.grad(y, x, retain_graph=True)[0].item() for _ in range(2))
+    print(
+        f"CheckpointFunction at x = 1: the first backward gives {once:.4f}, the second {twice:.4f}, right {math.cos(1):.4f}"
+    )
+
+
+def triuvec() -> None:
+    apply = excerpt("pytorchcv-0.0.74", "isqrtcovresnet.py", "Triuvec").Triuvec.apply
+    x = torch.randn(2, 3, 3).transpose(1, 2).requires_grad_()
+    print("Triuvec of a transposed input:", outcome(lambda: torch.autograd.grad(apply(x).sum(), x)))
+
+
+def stable_svd() -> None:
+    apply = excerpt("rraestorch-0.1.13", "utilities/utilities.py", "StableSVD").StableSVD.apply
+    torch.manual_seed(0)
+    a = torch.randn(4, 4, dtype=torch.float64, requires_grad=True)
+    for name, weigh in (("S", lambda u, s, vh: s.sum()), ("U", lambda u, s, vh: (u[:, 0] ** 2)[0])):
+        (returned,) = torch.autograd.grad(weigh(*apply(a)), a)
+        (right,) = torch.autograd.grad(weigh(*torch.linalg.svd(a, full_matrices=False)), a)
+        print(f"StableSVD through {name}: [0, 0] is {returned[0, 0]:.4f}, torch.linalg.svd gives {right[0, 0]:.4f}")
+
+
+def weighted_grad() -> None:
+    call = excerpt("torchmore-0.1.0", "torchmore/layers.py", "WeightedGrad", "weighted_grad").weighted_grad
+    print("weighted_grad:", outcome(lambda: call(torch.ones(2, requires_grad=True), torch.ones(2))))
+
+
+def pi_rating() -> None:
+    apply = excerpt("torch-rating-0.0.2", "_rating_layers/_pi.py", "_PiFunction")._PiFunction.apply
+    home, away = (torch.tensor([0.5, 0.2], requires_grad=True) for _ in range(2))
+    numbers = torch.tensor(3.0), torch.tensor(0.1), torch.tensor(0.5)
+    whole = torch.autograd.grad(apply(home, away, *numbers).sum(), home)[0]
+    tenth = torch.autograd.grad(0.1 * apply(home, away, *numbers).sum(), home)[0]
+    print(f"_PiFunction: gradient of the sum {whole.tolist()}, of a tenth of it {tenth.tolist()}")
+
+
+def bessel() -> None:
+    names = excerpt("torchgdm-0.61", "tools/special.py", "_gradIn", "_gradYn", DTYPE_COMPLEX=torch.complex128)
+    z = torch.tensor([0.7 + 0.4j], dtype=torch.complex128, requires_grad=True)
+    for name in ("_gradIn", "_gradYn"):
+        apply, step = getattr(names, name).apply, 1e-6
+        (returned,) = torch.autograd.grad(apply(1, z).real.sum(), z)
+        with torch.no_grad():
+            along = [((apply(1, z + d) - apply(1, z - d)).real / (2 * step)).item() for d in (step, step * 1j)]
+        print(f"{name}(1, 0.7 + 0.4i): returned {returned.item():.4f}, right {complex(*along):.4f}")
+
+
+def excerpt(package: str, path: str, *wanted: str, **given: Any) -> SimpleNamespace:
+    """Some names of a file whose other statements need what is not installed: those that run are run."""
+    (file,) = [p for p in (PLACE / package).rglob(Path(path).name) if str(p).endswith(path)]
+    names: dict[str, Any] = {"__name__": "excerpt", "torch": torch, **given}
+    for statement in ast.parse(file.read_text()).body:
+        with contextlib.suppress(Exception):
+            exec(compile(ast.Module([statement], []), str(file), "exec"), names)
+    return SimpleNamespace(**{name: names[name] for name in wanted})
+
+
 if __name__ == "__main__":
-    for show in (apl, lower_bound, clamp_min, sparsemax_changes_its_input, sparsemax_loss, relu_like, updates_op, coba):
+    older = (apl, lower_bound, clamp_min, sparsemax_changes_its_input, sparsemax_loss, relu_like, updates_op, coba)
+    newer = (checkpoint_accumulates, triuvec, stable_svd, weighted_grad, pi_rating, bessel)
+    for show in older + newer:
         try:
             show()
         except Exception as error:

@@ -1,6 +1,6 @@
 """For how many drawn Functions inputs are guessed, without checking any: seconds for each instead of half a minute.
 
-    python benchmarks/fresh_guess.py first                   the whole draw; writes fresh/first.guessed.json
+    python benchmarks/fresh_guess.py first                   the whole draw; writes fresh/first.guessed.json, later ....again.json
     python benchmarks/fresh_guess.py first Scan lxt          those of these classes or packages alone, printed in full
 
 Every Function is opened and supplied as `gradsmith check FILE::CLASS` does it, in a process of its own, forked from one
@@ -36,7 +36,8 @@ def main() -> None:
     found = sum(t["source"] != "none" for t in told)
     print(f"{found} of {len(told)} have inputs ({found / max(len(told), 1):.0%})")
     if not wanted:
-        (HERE / f"{name}.guessed.json").write_text(json.dumps(told, indent=1) + "\n")
+        first, again = HERE / f"{name}.guessed.json", HERE / f"{name}.guessed.again.json"
+        (again if first.exists() else first).write_text(json.dumps(told, indent=1) + "\n")
 
 
 def _in_a_process(row: dict[str, Any], *, in_full: bool) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def _supplied(row: dict[str, Any]) -> dict[str, str]:
     watch(str(path))
     try:
         module = open_file(path, (), [row["name"]]).module
-        given = supply(resolve(lookup(module, row["name"])), Wish(module=module))
+        given = supply(resolve(lookup(module, row["name"])), Wish(module=module, own_process=True))
     except (ImportFailed, GradsmithError, AttributeError) as error:
         return {"source": "none", "why": f"{type(error).__name__}: {error}"[:600], "code": ""}
     return {"source": "none" if given.missing else given.source, "why": given.missing or "", "code": given.code[:600]}

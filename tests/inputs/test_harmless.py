@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from gradsmith.inputs.guess.harmless import module_tree, only_computes
+from gradsmith.inputs.guess.harmless import only_computes
+from gradsmith.source.loaded import file_of
 
 MODULE = """
 import math
@@ -98,7 +99,7 @@ def functions(tmp_path_factory):
     (folder / "module_with_traces.py").write_text(MODULE)
     sys.path.insert(0, str(folder))
     importlib.import_module("module_with_traces")
-    yield {node.name: node for node in module_tree("module_with_traces").body if hasattr(node, "args")}
+    yield {node.name: node for node in file_of(sys.modules["module_with_traces"]).tree.body if hasattr(node, "args")}
     sys.path.remove(str(folder))
     del sys.modules["module_with_traces"]
 

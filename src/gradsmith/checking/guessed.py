@@ -25,6 +25,7 @@ from gradsmith.checking.elsewhere.structure import (
     where_a_number_is_in_range,
     where_definite,
     where_implied_inputs_fit,
+    where_numbers_lie_on_an_axis,
     where_subclasses_fit,
     where_symmetric,
     with_other_functions,
@@ -33,8 +34,11 @@ from gradsmith.findings import Finding, Report
 from gradsmith.inputs.examples import Supply
 from gradsmith.inputs.guess.functions import Written
 from gradsmith.inputs.lifting import assumed
+from gradsmith.lab.explore.questions import looked_at
 from gradsmith.lab.process import torch_says
 from gradsmith.lab.process.state import preserved
+from gradsmith.lab.run import recorded
+from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.binding import Example
 from gradsmith.lab.subject.target import Target
 
@@ -43,6 +47,7 @@ Search = Callable[[Target, tuple[Any, ...], dict[str, Any], int], Elsewhere | No
 SEARCHES: tuple[Search, ...] = (
     where_symmetric,
     where_definite,
+    where_numbers_lie_on_an_axis,
     where_a_number_is_in_range,
     where_nothing_is_clamped,
     where_no_norm_is_clamped,
@@ -67,7 +72,7 @@ def weighed(report: Report, target: Target, supply: Supply, seed: int) -> Report
         report = _asked_elsewhere(report, target, example, seed, _searches(report))
     elif any(find(f.rule).outcome == "surrogate" for f in report.findings):
         report = _asked_elsewhere(report, target, example, seed, _FLAT)
-    report = _with_doubts_about_shapes(report, target, example)
+    report = _with_doubts_about_shapes(report, target, example, seed)
     known = dict(zip(target.names, (*example[0], *example[1].values())))
 
     def guessed_tensor(argument: str) -> bool:
@@ -108,17 +113,26 @@ def _asked_elsewhere(report: Report, target: Target, example: Example, seed: int
     return verdict.accused_on_guess(report, f"{found.words}; declare inputs to say what is meant", proven=found.proven)
 
 
-def _with_doubts_about_shapes(report: Report, target: Target, example: Example) -> Report:
+def _unseen_by_forward(target: Target, example: Example, seed: int) -> bool:
+    """Whether forward only keeps some input for backward, so that nothing says what kind of value it has to be."""
+    with preserved():
+        arguments = Arguments.of(*example, target.names)
+        known = looked_at(recorded(target, arguments, seed))
+    return any(leaf.position not in known for leaf in arguments.leaves)
+
+
+def _with_doubts_about_shapes(report: Report, target: Target, example: Example, seed: int) -> Report:
     """A guessed function need not use the inputs that its author hands to it, and who writes `def build(scale=None)`
     may never build it without a scale: what backward raises then proves nothing."""
     assumption = assumed(target.function)
     unset = assumption is not None and None in assumption.values.values()
     several = sum(isinstance(a, Tensor) for a in example[0]) > 1
     function = any(isinstance(a, (Written, Module)) for a in example[0])
+    unseen = _unseen_by_forward(target, example, seed) if "raises" in verdict.outcomes(report) else False
 
     def proves_nothing(finding: Finding) -> bool:
         # Shapes that do not fit each other: with several tensors, the guess may be what does not fit.
-        return function or unset or (several and torch_says.sizes_differ(finding.message))
+        return function or unset or unseen or (several and torch_says.sizes_differ(finding.message))
 
     return verdict.shapes_on_guess(report, several=several, raising_proves_nothing=proves_nothing)
 

@@ -112,11 +112,12 @@ def examine_supplied(
     module: Any = None,
     device: Any = None,
     guessing: Callable[[], None] | None = None,
+    own_process: bool = False,
 ) -> Report:
     """The report on a subject for which no inputs were given: declared, recorded or guessed ones are found for it."""
     from gradsmith.checking.inside import examine_whole
 
-    wish = Wish(options.seed, module, options.recorded, device, guessing=guessing)
+    wish = Wish(options.seed, module, options.recorded, device, guessing=guessing, own_process=own_process)
     return examine_whole(target, supply(target, wish), options)
 
 
@@ -150,7 +151,10 @@ def _converged(report: Report, target: Target, example: Example, options: Option
 
 def _told(report: Report, given: Supply) -> Report:
     """With what the supply has to say about the inputs."""
-    subjects = [replace(s, measured={**s.measured, **given.ran}) for s in report.subjects]
+    subjects = [
+        replace(s, measured={**s.measured, **given.ran}, assumptions=(*s.assumptions, *given.assumes))
+        for s in report.subjects
+    ]
     return replace(report, subjects=subjects, notes=[*report.notes, *given.notes])
 
 

@@ -67,4 +67,4 @@ def _examined(target: Target, module: Any, task: dict[str, Any]) -> Report:
             except GradsmithError as error:
                 return unverified(target, f"{WRONG_INPUTS}cannot be used: {error}")
         return examine_whole(target, Supply(((args, kwargs),), "given"), options)
-    return examine_supplied(target, options, module, where, stages.inputs_are_guessed)
+    return examine_supplied(target, options, module, where, stages.inputs_are_guessed, own_process=True)

@@ -36,7 +36,8 @@ gradsmith_inputs = {"Product": example}
 
 def fits(case: Case) -> Fit | None:
     for name, claimed in case.siblings.items():
-        if case.explains(claimed):
+        # Two inputs that are only added have one gradient: exchanging it would change nothing.
+        if case.explains(claimed) and not case.matches(claimed, case.claimed):
             return Fit(
                 f"is the one returned for '{name}': the two are exchanged",
                 f"Return the gradients in the order of forward's arguments; '{case.name}' and '{name}' are swapped.",

@@ -20,6 +20,7 @@ class Supply:
     instance: str = ""  # of it, the call that builds the instance of a module class
     notes: tuple[str, ...] = ()
     missing: str = ""  # why there are no examples, and what to write
+    assumes: tuple[str, ...] = ()  # what holds for these examples and need not hold elsewhere
     ran: Mapping[str, Any] = field(default_factory=dict)  # of recorded calls: how many, from which lines
 
 
@@ -33,3 +34,4 @@ class Wish:
     device: Any = None
     as_recorded: bool = False  # recorded inputs in their full size, as they were: for a profile
     guessing: Callable[[], None] | None = None  # called before anything is guessed
+    own_process: bool = False  # nobody else computes in this process: it may join a group

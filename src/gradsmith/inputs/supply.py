@@ -18,6 +18,7 @@ from gradsmith.inputs.guess import Guess, guess
 from gradsmith.inputs.latest import latest
 from gradsmith.inputs.modules import constructed, instances, is_module_class
 from gradsmith.inputs.refitted import refitted, restoring
+from gradsmith.lab.process.alone import WORDS, joined_alone
 from gradsmith.lab.process.state import preserved, seed_all
 from gradsmith.lab.subject.binding import Example, moved_to
 from gradsmith.lab.subject.target import Target, resolve
@@ -122,12 +123,20 @@ def _guessed(target: Target, wish: Wish) -> Supply:
     model = model_of(target.function) if target.function is not None else None
     if model is not None and kept_on_self(model):
         return Supply(missing="a Function of the old style cannot be called: its options are kept on self")
-    found = guess(replace(target, call=restoring(target.call)), seed=wish.seed, device=wish.device)
+    tried = replace(target, call=restoring(target.call))
+    found = guess(tried, seed=wish.seed, device=wish.device, may_join=wish.own_process)
     found = refitted(target, found, wish.seed)
     if found.args is None:
-        return Supply(missing=f"no inputs worked ({_tried(found)}); write {declaration(target)}")
+        why = found.needs or f"no inputs worked ({_tried(found)})"
+        return Supply(missing=f"{why}; write {declaration(target)}")
     caller = f" as {found.caller} passes them on" if found.caller else ""
-    return Supply(((found.args, found.kwargs),), "guessed", found.code, notes=(_kept(target, found.code, caller),))
+    notes = (_kept(target, found.code, caller),)
+    return Supply(((found.args, found.kwargs),), "guessed", found.code, notes=notes, assumes=_surroundings())
+
+
+def _surroundings() -> tuple[str, ...]:
+    """What was put around the subject so that it runs."""
+    return (WORDS,) if joined_alone() else ()
 
 
 def _guessed_module(target: Target, wish: Wish) -> Supply:

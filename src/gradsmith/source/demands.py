@@ -50,8 +50,9 @@ def _all(file: FileModel) -> list[tuple[int, int, list[Demand]]]:
             found += [
                 (*_lines(s), list(_demanded(node.test, met=False))) for s in node.body if isinstance(s, ast.Raise)
             ]
-            last = [s for s in node.orelse if isinstance(s, ast.Raise)]
-            found += [(*_lines(s), list(_demanded(node.test, met=True))) for s in last]
+            tests, otherwise = _chain(node)
+            last = [s for s in otherwise if isinstance(s, ast.Raise)]
+            found += [(*_lines(s), [d for test in tests for d in _demanded(test, met=True)]) for s in last]
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
             names = node.targets[0].elts  # `a, b = x.shape`
             if not any(isinstance(name, ast.Starred) for name in names):
@@ -63,6 +64,51 @@ def _all(file: FileModel) -> list[tuple[int, int, list[Demand]]]:
             refusals = [s for case in node.cases for s in case.body if isinstance(s, ast.Raise)]
             found += [(*_lines(s), [Demand(subject, "Eq", value) for value in wanted]) for s in refusals]
     return found
+
+
+def _chain(node: ast.If) -> tuple[list[ast.expr], list[ast.stmt]]:
+    """The conditions of `if ... elif ... else`, one of which should hold, and what is done where none does."""
+    tests, otherwise = [node.test], node.orelse
+    while len(otherwise) == 1 and isinstance(otherwise[0], ast.If):
+        tests.append(otherwise[0].test)
+        otherwise = otherwise[0].orelse
+    return tests, otherwise
+
+
+def lookups_at(path: str, line: int) -> list[Demand]:
+    """`table[mode]` in a line that found no such key: it should have been one of the keys."""
+    file = file_named(path)
+    if file is None or not file.parses:
+        return []
+    reads = (n for n in ast.walk(file.tree) if isinstance(n, ast.Subscript) and n.lineno <= line <= (n.end_lineno or 0))
+    return [Demand(n.slice, "In", n.value) for n in reads if not isinstance(n.slice, (ast.Constant, ast.Slice))]
+
+
+def measured_as(path: str, first: int, name: str, line: int) -> ast.expr | None:
+    """What a function that begins at `first` bound a name to last before a line: `x.shape[1]` after `n, d = x.shape`."""
+    file = file_named(path)
+    if file is None or not file.parses:
+        return None
+    found: ast.expr | None = None
+    functions = (n for n in ast.walk(file.tree) if isinstance(n, ast.FunctionDef))
+    body = next((n for n in functions if first in (n.lineno, *(d.lineno for d in n.decorator_list))), None)
+    for node in ast.walk(body) if body is not None else ():
+        if isinstance(node, ast.Assign) and node.lineno <= line:
+            found = _bound_in(node.targets[0], node.value, name) or found
+    return found
+
+
+def _bound_in(target: ast.expr, value: ast.expr, name: str) -> ast.expr | None:
+    if isinstance(target, ast.Name):
+        return value if target.id == name else None
+    if not isinstance(target, ast.Tuple) or any(isinstance(each, ast.Starred) for each in target.elts):
+        return None
+    for place, each in enumerate(target.elts):
+        if isinstance(each, ast.Name) and each.id == name:
+            if isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts):
+                return value.elts[place]
+            return ast.Subscript(value, ast.Constant(place), ast.Load())
+    return None
 
 
 def _lines(statement: ast.stmt) -> tuple[int, int]:

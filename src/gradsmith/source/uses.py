@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 Path = tuple[str | int, ...]  # a parameter; "each" for an element of it; a number for a place in a tuple
 EACH = "each"
 _AS_IT_IS = frozenset({"list", "tuple", "reversed", "iter", "sorted"})
+_BY_KEY = frozenset({"get", "pop", "setdefault"})
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -23,6 +24,8 @@ class Uses:
     attributes: set[str] = field(default_factory=set)
     called: int = 0  # with how many values, at least one
     mapping: bool = False  # `f(**value)`
+    aliases: set[str] = field(default_factory=set)  # `f(dim=value)`: what others call it
+    keys: set[str] = field(default_factory=set)  # `value["width"]`, `value.get("width")`
     spread: bool = False  # `f(*value)`
     passed: list[tuple[str, int | str]] = field(default_factory=list)  # to what, in which place or by which name
     classes: list[str] = field(default_factory=list)  # `isinstance(value, A)`: A as it is written
@@ -32,7 +35,7 @@ class Uses:
     @property
     def known(self) -> bool:
         """Whether anything is said that a tensor or a number would not do as well."""
-        said = self.attributes or self.called or self.mapping or self.passed or self.classes
+        said = self.attributes or self.called or self.mapping or self.keys or self.passed or self.classes
         return bool(said or self.each or self.places)
 
 
@@ -137,8 +140,17 @@ class _Reader:
             path = self.path(node.value)
             if path is not None:
                 self.at(path).attributes.add(node.attr)
+        elif isinstance(node, ast.Subscript):
+            self._noted_key(node.value, node.slice)
         elif isinstance(node, ast.Call):
             self._noted_call(node)
+            if isinstance(node.func, ast.Attribute) and node.func.attr in _BY_KEY and node.args:
+                self._noted_key(node.func.value, node.args[0])
+
+    def _noted_key(self, holder: ast.expr, key: ast.expr) -> None:
+        path = self.path(holder)
+        if path is not None and isinstance(key, ast.Constant) and isinstance(key.value, str):
+            self.at(path).keys.add(key.value)
 
     def _noted_call(self, node: ast.Call) -> None:
         path = self.path(node.func)
@@ -157,6 +169,9 @@ class _Reader:
                 self.at(passed).spread = True
             elif place is None:
                 self.at(passed).mapping = True
+            elif isinstance(place, str):
+                self.at(passed).aliases.add(place)
+                self.at(passed).passed += [(name, place)] if name else []
             elif name == "isinstance":
                 self.at(passed).classes.append(ast.unparse(node.args[1]))
             elif name and name not in _AS_IT_IS:

@@ -22,6 +22,7 @@ from gradsmith.inputs.guess.functions import Written, others
 from gradsmith.lab.explore.tape import stopped_after
 from gradsmith.lab.measure.gradient import Settings, judge
 from gradsmith.lab.measure.implied import implied
+from gradsmith.lab.run import recorded
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.target import Target
 from gradsmith.lab.subject.wrapped import Wrapped
@@ -76,6 +77,39 @@ def where_a_number_is_in_range(
         if all(is_right(target, other, kwargs, seed) for other in others):
             return Elsewhere(others[0], f"the gradient is right where '{_name(target, i)}' is 1.5 or 2.5")
     return None
+
+
+def where_numbers_lie_on_an_axis(
+    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int
+) -> Elsewhere | None:
+    """Complex inputs of which forward reads one part alone: real numbers in a complex tensor, or imaginary ones."""
+    places = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.is_complex() and a.requires_grad]
+    if not places:
+        return None
+    tape = recorded(target, Arguments.of(args, kwargs, target.names), seed)
+    read = {call.name.lstrip(".") for call in tape.calls()}
+    axes: tuple[tuple[str, Callable[[Tensor], Tensor]], ...] = (("real", _real), ("imag", _imaginary))
+    for part, project in axes:
+        if part not in read:
+            continue
+        other = tuple(project(a.detach()).requires_grad_() if i in places else a for i, a in enumerate(args))
+        if is_right(target, other, kwargs, seed, project):
+            names = ", ".join(f"'{_name(target, i)}'" for i in places)
+            word = "real" if part == "real" else "imaginary"
+            return Elsewhere(other, f"the gradient is right where {names} is {word}, and forward reads that part")
+    return None
+
+
+def _real(x: Tensor) -> Tensor:
+    if not x.is_complex():
+        return x
+    return torch.complex(x.real, torch.zeros_like(x.real))
+
+
+def _imaginary(x: Tensor) -> Tensor:
+    if not x.is_complex():
+        return x
+    return torch.complex(torch.zeros_like(x.imag), x.imag)
 
 
 def where_implied_inputs_fit(
@@ -191,19 +225,31 @@ def _called(target: Target) -> set[str]:
     return {call.op for call in calls if call.op is not None}
 
 
-def is_right(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> bool:
-    """Whether every gradient can be had there, and is right."""
-    return _judged(target, args, kwargs, seed) is True
+def is_right(
+    target: Target,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    seed: int,
+    project: Callable[[Tensor], Tensor] | None = None,
+) -> bool:
+    """Whether every gradient can be had there, and is right; with `project` along what it leaves open."""
+    return _judged(target, args, kwargs, seed, project=project) is True
 
 
 def _judged(
-    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int, *, reached: bool = False
+    target: Target,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    seed: int,
+    *,
+    reached: bool = False,
+    project: Callable[[Tensor], Tensor] | None = None,
 ) -> bool | None:
     """Whether every gradient is right there (and none of them only zero, if `reached`); None where they cannot be had."""
     try:
         with stopped_after(_OPERATIONS):
             arguments = Arguments.of(args, kwargs, target.names)
-            judgement = judge(target, arguments, Settings(seed=seed), until_wrong=True)
+            judgement = judge(target, arguments, Settings(seed=seed, project=project), until_wrong=True)
     except Exception:  # user code on values it was not asked about
         return None
     # Where nothing flows at all, there is nothing that could be wrong.

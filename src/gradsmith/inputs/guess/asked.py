@@ -18,9 +18,9 @@ from torch import Tensor
 
 from gradsmith.lab.subject.target import Target
 from gradsmith.source import knowledge as know
-from gradsmith.source.demands import Demand, demands_at
+from gradsmith.source.demands import Demand, demands_at, lookups_at, measured_as
 
-What = Literal["shape", "size", "rank", "kind", "value"]
+What = Literal["shape", "size", "rank", "kind", "dtype", "value"]
 _MOST = 64  # a size that is worth trying
 _PLAIN = frozenset({"len", "int", "max", "min", "tuple", "list", "math.prod", "abs", "sum"})
 _A_LINE = 0.25
@@ -34,7 +34,7 @@ _HARMLESS = (
 
 @dataclass(frozen=True)
 class Asked:
-    """One input should have another shape, size (place, size), number of dimensions, kind of elements, or value."""
+    """One input should have another shape, size (place, size), number of dimensions, kind of elements, dtype, or value."""
 
     position: int
     what: What
@@ -45,7 +45,8 @@ def asked(error: BaseException, args: Sequence[Any]) -> tuple[Asked, ...]:
     """What the code that raised would have accepted, as far as its own condition says; nothing for errors of torch."""
     found: dict[Asked, None] = {}
     for frame, line in _frames(error.__traceback__):
-        if demands := demands_at(frame.f_code.co_filename, line):
+        path = frame.f_code.co_filename
+        if demands := (lookups_at(path, line) if isinstance(error, KeyError) else demands_at(path, line)):
             reader = _Reader(frame, args)
             for demand in demands:
                 found |= dict.fromkeys(reader.wishes(demand))
@@ -103,7 +104,7 @@ class _Reader:
                 return
             mine = mine.left
         wanted = list(_fulfilling(relation, value))
-        holder, measure, place = _measured(mine)
+        holder, measure, place = _measured(self._written_as(mine))
         if holder is None:
             return
         position = self._position(holder)
@@ -115,7 +116,7 @@ class _Reader:
                 yield found
 
     def _divisible(self, node: ast.BinOp) -> Iterator[Asked]:
-        holder, measure, place = _measured(node.left)
+        holder, measure, place = _measured(self._written_as(node.left))
         position = self._position(holder) if holder is not None else None
         try:
             divisor = self._computed(node.right)
@@ -136,6 +137,13 @@ class _Reader:
         position = self._position(node.args[0] if node.args else node.func.value)
         if kind is not None and position is not None:
             yield Asked(position, "kind", kind)
+
+    def _written_as(self, node: ast.expr) -> ast.expr:
+        """`d` after `n, d = x.shape` is `x.shape[1]`: what a local number was measured as."""
+        if not isinstance(node, ast.Name) or self._position(node) is not None:
+            return node
+        code = self.frame.f_code
+        return measured_as(code.co_filename, code.co_firstlineno, node.id, self.frame.f_lineno) or node
 
     def _position(self, node: ast.expr) -> int | None:
         """Which input an expression stands for: the object itself, or what shares its memory."""
@@ -206,7 +214,7 @@ def _number(node: ast.expr) -> int | None:
 
 def _fulfilling(relation: str, value: Any) -> Iterator[Any]:
     if relation == "In" and isinstance(value, (list, tuple, set, frozenset, dict)):
-        yield from list(value)[:4]
+        yield from (sorted(value) if all(isinstance(v, int) for v in value) else list(value))[:4]
     elif relation in ("Eq", "Is", "LtE", "GtE"):
         yield value
     elif relation == "Lt" and isinstance(value, int):
@@ -230,8 +238,11 @@ def _asked(position: int, measure: str, place: int | None, value: Any, given: An
     if measure == "element" and isinstance(given, (tuple, list)) and place is not None and place < len(given):
         return Asked(position, "value", type(given)((*given[:place], value, *given[place:][1:])))
     if measure == "kind" and isinstance(value, torch.dtype):
-        return Asked(position, "kind", _kind(value))
-    if measure == "value" and not isinstance(given, Tensor) and isinstance(value, (bool, int, float, str, tuple)):
+        same = isinstance(given, Tensor) and _kind(given.dtype) == _kind(value)
+        return Asked(position, "dtype", value) if same else Asked(position, "kind", _kind(value))
+    # A tensor may be compared with a number; compared with a word, it should have been one.
+    plain = (str,) if isinstance(given, Tensor) else (bool, int, float, str, tuple)
+    if measure == "value" and isinstance(value, plain):
         return Asked(position, "value", value)
     return None
 

@@ -24,6 +24,7 @@ from gradsmith.source.applied import Application, applications
 from gradsmith.source.lexicon import is_a
 from gradsmith.source.loaded import file_of
 
+_CONVERTED = frozenset({"float", "int", "bool", "str", "tuple"})
 _MOST = 3  # callers to listen to
 
 
@@ -43,6 +44,8 @@ def calls_of(function: type) -> list[Application]:
 
 def constants_in(call: Application, argument: ast.expr) -> list[Any]:
     """What a call passes for one argument, where the source says it: itself, or the default of the caller."""
+    while isinstance(argument, ast.Call) and getattr(argument.func, "id", "") in _CONVERTED and len(argument.args) == 1:
+        argument = argument.args[0]  # `float(cutoff)`
     literal = _literal(argument)
     if literal is None and isinstance(argument, ast.Name) and call.function is not None:
         literal = _default(call.function, argument.id)

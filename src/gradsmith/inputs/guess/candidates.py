@@ -123,9 +123,14 @@ def candidates(clue: Clue, sizes: Sizes, objects: Sequence[Any] = ()) -> list[Pr
     return ranked([*_tensors(clue, tensor_cost, sizes), *_plain(clue, plain_cost)])
 
 
+def _habits(clue: Clue) -> list[Habit]:
+    """Those of its name; of a name that says nothing, those of the names under which it is passed on."""
+    return next(filter(None, map(habits, (clue.name, *sorted(clue.uses.aliases)))), [])
+
+
 def _likelihood(clue: Clue) -> tuple[float, float]:
     """(cost of a tensor, cost of a plain value)."""
-    known = habits(clue.name)
+    known = _habits(clue)
     if clue.gradient:
         return 0, 6
     if clue.default is None:
@@ -145,13 +150,13 @@ def _likelihood(clue: Clue) -> tuple[float, float]:
 
 def _lists(clue: Clue, sizes: Sizes) -> Iterator[Proposal]:
     """Lists of tensors; of integers where the name says so: `indices: list[Tensor]`."""
-    integer = clue.gradient is not True and any(h.elements == "integer" for h in habits(clue.name))
+    integer = clue.gradient is not True and any(h.elements == "integer" for h in _habits(clue))
     for kind, cost in (("integers", 0.0), ("tensors", 3.0)) if integer else (("tensors", 0.0),):
         yield from _tensors(clue, cost, sizes, kind)
 
 
 def _tensors(clue: Clue, cost: float, sizes: Sizes, kind: str | None = None) -> Iterator[Proposal]:
-    known: list[Habit] = [h for h in habits(clue.name) if h.forms]
+    known: list[Habit] = [h for h in _habits(clue) if h.forms]
     written = [f"{sizes.form(clue.dims)}/{sizes.spread(clue.dims)}"] if clue.dims else []
     # Indices that run up to their own length are only good for an input of that length; those drawn are small.
     domain = known[0].domain if known and known[0].elements == "floating" else "normal"
@@ -192,7 +197,7 @@ def _drawn(kind: str, domain: str) -> str:
 def _shaped(clue: Clue, sizes: Sizes) -> Iterator[Proposal]:
     assert clue.declared.dims is not None
     elements = clue.declared.elements or "floating"
-    domains = [h.domain for h in habits(clue.name) if h.forms] or ["normal"]
+    domains = [h.domain for h in _habits(clue) if h.forms] or ["normal"]
     gradient = clue.gradient is not False and elements in ("floating", "complex")
     yield Proposal(0, elements, sizes.form(clue.declared.dims), domains[0], gradient=gradient)
     if clue.declared.optional:
@@ -204,7 +209,7 @@ def _plain(clue: Clue, cost: float) -> Iterator[Proposal]:
     if clue.default is not NOTHING:
         values += [clue.default, *([not clue.default] if isinstance(clue.default, bool) else [])]
     values += clue.constants
-    for habit in habits(clue.name):
+    for habit in _habits(clue):
         values += [v for v in habit.values if _fits(v, clue.declared)]
     values += _values(clue.declared)
     if clue.declared.optional:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+import torch
+from torch import Tensor
 
 from gradsmith.inputs.guess.callers import calls_of, constants_in
 from gradsmith.inputs.guess.counts import counts, counts_some
@@ -33,6 +37,7 @@ class Clue:
     default: Any = NOTHING
     declared: Value = UNKNOWN
     annotation: str = ""  # as text
+    classes: tuple[type, ...] = ()  # that the annotation names, of the subject's own package
     gradient: bool | None = None
     tensor: bool = False  # the body uses it as a tensor
     called: int = 0  # with how many values the body calls it
@@ -114,6 +119,7 @@ def signature_clues(forward: Callable[..., Any], *, skip_first: bool, body: Meth
         if p.annotation is not p.empty:
             clue.declared = _declared(p, body, names)
             clue.annotation = p.annotation if isinstance(p.annotation, str) else repr(p.annotation)
+            clue.classes = tuple(_own_classes(p.annotation, names))
         found.append(clue)
     return found
 
@@ -123,6 +129,30 @@ def _declared(parameter: inspect.Parameter, body: Method | None, names: Mapping[
     param = body.param(parameter.name) if body is not None else None
     written = annotated(param.annotation, body.dotted) if body is not None and param is not None else UNKNOWN
     return of_live(parameter.annotation, names) if written == UNKNOWN else written
+
+
+def _own_classes(annotation: Any, names: Mapping[str, Any]) -> Iterator[type]:
+    """The classes of the same package that an annotation names: itself, or one of several that it allows."""
+    if isinstance(annotation, str):
+        try:
+            annotation = eval(annotation, dict(names))  # as typing.get_type_hints does
+        except Exception:  # a name that only a type checker imports
+            return
+    if isinstance(annotation, type) and not issubclass(annotation, (Tensor, torch.autograd.Function)):
+        if same_package(annotation.__module__, str(names.get("__name__"))):
+            yield annotation
+    elif get_origin(annotation) in (Union, UnionType):
+        for part in get_args(annotation):
+            yield from _own_classes(part, names)
+
+
+def same_package(one: str, other: str) -> bool:
+    """Whether two modules have the same outermost package.
+
+    >>> same_package("layers.sparse", "layers.utils.matrix")
+    True
+    """
+    return one.partition(".")[0] == other.partition(".")[0]
 
 
 def _without_silent_defaults(found: list[Clue], model: FunctionModel | None) -> list[Clue]:

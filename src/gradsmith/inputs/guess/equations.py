@@ -1,4 +1,6 @@
-"""Shapes that the code itself writes down: `einsum("bi,oij->boj", x, w)`, `rearrange(x, "b c h w -> b (h w) c")`."""
+"""Shapes that the code itself writes down: `einsum("bi,oij->boj", x, w)`, `rearrange(x, "b c h w -> b (h w) c")`, and those
+that an operation of torch takes: `conv2d(x, w)` has four dimensions each.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,31 @@ import re
 
 Dims = tuple[str, ...]
 _EINOPS = frozenset({"rearrange", "reduce", "repeat"})
+# The dimensions of the first operands, where torch allows nothing else. A kernel is smaller than what it moves over.
+_OPERANDS: dict[str, tuple[str, ...]] = {
+    "conv1d": ("N C L", "O C 3", "O"),
+    "conv2d": ("N C H W", "O C 3 2", "O"),
+    "conv3d": ("N C D H W", "O C 2 3 2", "O"),
+    "conv_transpose1d": ("N C L", "C O 3", "O"),
+    "conv_transpose2d": ("N C H W", "C O 3 2", "O"),
+    "conv_transpose3d": ("N C D H W", "C O 2 3 2", "O"),
+    "linear": ("N I", "O I", "O"),
+    "bilinear": ("N I", "N J", "O I J", "O"),
+    "addmm": ("n p", "n m", "m p"),
+    "mm": ("n m", "m p"),
+    "bmm": ("B n m", "B m p"),
+    "baddbmm": ("B n p", "B n m", "B m p"),
+    "mv": ("n m", "m"),
+    "outer": ("n", "m"),
+    "unfold": ("N C H W",),
+    "grid_sample": ("N C H W", "N h w 2"),
+    "affine_grid": ("N 2 3",),
+    "scaled_dot_product_attention": ("B H L E", "B H S E", "B H S V"),
+    "batch_norm": ("N C H", "C", "C", "C", "C"),
+    **{f"{kind}_pool{n}d": (" ".join("NCDHW"[:2] + "DHW"[3 - n :]),)
+       for kind in ("max", "avg", "adaptive_avg", "adaptive_max", "lp") for n in (1, 2, 3)},
+    **{f"{name}": ("n n",) for name in ("cholesky", "eigh", "eig", "eigvalsh", "inverse", "matrix_exp", "slogdet", "logdet")},
+}  # fmt: skip
 
 
 def equations(body: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, Dims]:
@@ -26,13 +53,20 @@ def equations(body: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, Dims]:
     return found
 
 
+def _of(name: str, dims: str) -> Dims:
+    """The dimensions of one operation have names of their own: another operation may call another size N."""
+    return tuple(dim if dim.isdigit() else f"{name}_{dim}" for dim in dims.split())
+
+
 def _equation(call: ast.Call) -> tuple[list[ast.expr], list[Dims]]:
     """The operands of an equation, and the dimensions of each; none where a dimension is not named alone."""
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     texts = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+    operands = [a for a in call.args if not isinstance(a, ast.Constant)]
+    if name in _OPERANDS:
+        return call.args[: len(_OPERANDS[name])], [_of(name, dims) for dims in _OPERANDS[name]]
     if len(texts) != 1:
         return [], []
-    operands = [a for a in call.args if not isinstance(a, ast.Constant)]
     left = texts[0].partition("->")[0]
     if name == "einsum":
         return operands, [tuple(part) if part.isalpha() else () for part in left.replace(" ", "").split(",")]

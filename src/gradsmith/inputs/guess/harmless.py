@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import builtins
+import inspect
 import sys
 from types import ModuleType
+from typing import Any
 
 from gradsmith.source.lexicon import is_a
-from gradsmith.source.loaded import file_of
+from gradsmith.source.loaded import definition_of
 
 # Everything else that is imported may reach for files, the network or other processes.
 _NUMERIC = frozenset(
@@ -19,31 +21,28 @@ _BUILTINS = frozenset(dir(builtins)) - {
 }  # fmt: skip
 
 
-def module_tree(module: str) -> ast.Module | None:
-    """A loaded module's syntax; None where it has no source."""
-    file = file_of(sys.modules[module]) if module in sys.modules else None
-    return file.tree if file is not None and file.parses else None
-
-
 def only_computes(function: ast.FunctionDef, module: str) -> bool:
-    """Whether a function, and every function of its module that it calls, uses nothing but tensors and numbers."""
-    tree = module_tree(module)
-    own = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)} if tree is not None else {}
-    waiting, seen = [function], {function.name}
+    """Whether a function, and every function of its package that it calls, uses nothing but tensors and numbers."""
+    waiting, seen = [(function, module)], {(function.name, module)}
     while waiting:
-        body = waiting.pop()
+        body, home = waiting.pop()
         if any(isinstance(n, (ast.Global, ast.Nonlocal)) or _imports_more(n) for n in ast.walk(body)):
             return False
         for node in ast.walk(body):
             if not isinstance(node, ast.Call):
                 continue
-            if not _is_harmless(node.func, module):
+            called = getattr(sys.modules[home], node.func.id, None) if isinstance(node.func, ast.Name) else None
+            inner = definition_of(called) if inspect.isfunction(called) and _in_package(called, module) else None
+            if inner is None and not _is_harmless(node.func, home):
                 return False
-            name = node.func.id if isinstance(node.func, ast.Name) else ""
-            if name in own and name not in seen:
-                seen.add(name)
-                waiting.append(own[name])
+            if inner is not None and (inner.name, called.__module__) not in seen:
+                seen.add((inner.name, called.__module__))
+                waiting.append((inner, called.__module__))
     return True
+
+
+def _in_package(function: Any, module: str) -> bool:
+    return function.__module__ in sys.modules and function.__module__.partition(".")[0] == module.partition(".")[0]
 
 
 def _imports_more(node: ast.AST) -> bool:

@@ -54,6 +54,9 @@ def hints(
     """What the error suggests; `blamed` are the inputs of the operation that raised it."""
     found = [Hint(i, "given", _given) for i in missing(error, names, values)]
     found += [Hint(i, "tensor", _tensor) for i in _should_be_tensors(error, values)]
+    if torch_says.wants_a_number(error):
+        named = [i for i in _mentioned(error, names) if chosen[i].is_tensor and not chosen[i].gradient]
+        found += [Hint(i, "number", _whole_number) for i in named]
     text = str(error)
     named = sorted(named_in(text, names))
     what = torch_says.wanted_instead(text)
@@ -74,6 +77,10 @@ def named_in(text: str, names: Sequence[str]) -> frozenset[int]:
 
 def _tensor(proposal: Proposal) -> bool:
     return proposal.is_tensor
+
+
+def _whole_number(proposal: Proposal) -> bool:
+    return not proposal.is_tensor and type(proposal.value) is int
 
 
 def _should_be_tensors(error: BaseException, values: Sequence[Any]) -> list[int]:

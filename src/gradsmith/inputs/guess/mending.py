@@ -78,7 +78,7 @@ def without_sizes(text: str) -> str:
 
 
 def _key(chosen: Sequence[Proposal]) -> tuple[str, ...]:
-    return tuple(f"{p.kind} {p.form} {p.domain}" if p.kind in _DRAWN else repr(p.value) for p in chosen)
+    return tuple(f"{p.kind} {p.form} {p.domain} {p.dtype}" if p.kind in _DRAWN else repr(p.value) for p in chosen)
 
 
 def _literal(failed: Failed) -> list[Proposal]:
@@ -104,6 +104,8 @@ def _changed(failed: Failed) -> Iterator[list[Proposal]]:
     for wish in failed.asked:
         if (granted := _granted(chosen[wish.position], wish, failed.frame)) is not None:
             yield [granted if k == wish.position else p for k, p in enumerate(chosen)]
+            if wish.what == "size":
+                yield from _all_alike(chosen, wish, failed.frame)
     if (kind := torch_says.wanted_instead(failed.text)) in _DRAWN:
         for i in drawn:
             yield [_of_kind(p, str(kind)) if k == i else p for k, p in enumerate(chosen)]
@@ -127,6 +129,17 @@ def _changed(failed: Failed) -> Iterator[list[Proposal]]:
         for more in (True, False):
             ranks = {i: _one_rank(_shape(chosen[i], failed.frame) or (), more) for i in drawn}
             yield [_sized(p, ranks[i]) if i in ranks else p for i, p in enumerate(chosen)]
+
+
+def _all_alike(chosen: list[Proposal], wish: Asked, frame: Frame) -> Iterator[list[Proposal]]:
+    """With the new size wherever the old one is: sizes that have to be equal can only change together."""
+    place, size = wish.value
+    shape = _shape(chosen[wish.position], frame) or ()
+    if place >= len(shape) or size == shape[place]:
+        return
+    shapes = [_shape(p, frame) for p in chosen]
+    swapped = [s and tuple(size if n == shape[place] else n for n in s) for s in shapes]
+    yield [_sized(p, new) if new and new != old else p for p, old, new in zip(chosen, shapes, swapped)]
 
 
 def _other_sizes(shape: tuple[int, ...], sizes: list[int]) -> Iterator[tuple[int, ...]]:
@@ -154,7 +167,8 @@ def _granted(proposal: Proposal, wish: Asked, frame: Frame) -> Proposal | None:
     """The proposal as it is asked for; None where it cannot be."""
     shape = _shape(proposal, frame)
     if wish.what == "value":
-        return replace(proposal, value=wish.value) if proposal.kind == "value" else None
+        free = proposal.kind == "value" or not proposal.gradient
+        return replace(proposal, kind="value", value=wish.value) if free else None
     if shape is None:
         if wish.what == "rank" and isinstance(proposal.value, (tuple, list)) and proposal.value:
             longer = (*proposal.value, *proposal.value[-1:] * wish.value)[: wish.value]
@@ -162,6 +176,8 @@ def _granted(proposal: Proposal, wish: Asked, frame: Frame) -> Proposal | None:
         return None
     if wish.what == "kind":
         return _of_kind(proposal, wish.value) if wish.value != proposal.kind else None
+    if wish.what == "dtype":
+        return replace(proposal, dtype=wish.value)
     if wish.what == "shape":
         return _sized(proposal, wish.value)
     if wish.what == "rank":

@@ -103,6 +103,7 @@ class Proposal:
     value: Any = None  # of lists: how many
     gradient: bool = False
     ndim: int | None = None  # what the body demands
+    dtype: torch.dtype | None = None  # what forward asks for instead of the dtype of all others
 
     @property
     def is_tensor(self) -> bool:
@@ -170,7 +171,8 @@ def tensor(proposal: Proposal, shape: Shape, dtype: torch.dtype, generator: torc
         end = shape[0] if shape else 1
         return torch.tensor([0, 1, end] if end > 1 else [0, end])
     if proposal.kind == "integer":
-        return torch.randint(0, 2 if proposal.domain == "binary" else 3, shape, generator=generator)
+        drawn = torch.randint(0, 2 if proposal.domain == "binary" else 3, shape, generator=generator)
+        return drawn if proposal.dtype is None else drawn.to(proposal.dtype)
     if proposal.kind == "bool":
         drawn = torch.rand(shape, generator=generator) > 0.4
         if drawn.ndim and drawn.numel():
@@ -180,6 +182,7 @@ def tensor(proposal: Proposal, shape: Shape, dtype: torch.dtype, generator: torc
         made = torch.randn(shape, dtype=torch.complex128, generator=generator)
     else:
         made = DOMAINS[proposal.domain](shape, dtype, generator)
+    made = made if proposal.dtype is None else made.to(proposal.dtype)
     return made.requires_grad_(proposal.gradient)
 
 

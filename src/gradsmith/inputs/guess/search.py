@@ -13,12 +13,12 @@ from gradsmith.inputs.guess.asked import asked, lines_reached
 from gradsmith.inputs.guess.callers import passed_by_callers
 from gradsmith.inputs.guess.candidates import Sizes, candidates, written_frames
 from gradsmith.inputs.guess.cheapest import cheapest
-from gradsmith.inputs.guess.clues import Clue, clues
+from gradsmith.inputs.guess.clues import NOTHING, Clue, clues
 from gradsmith.inputs.guess.functions import Written
 from gradsmith.inputs.guess.hints import Hint, hints, named_in
 from gradsmith.inputs.guess.layers import frames_of, precision_of
 from gradsmith.inputs.guess.mending import Failed, mended, without_sizes
-from gradsmith.inputs.guess.objects import fitting, parameters_of
+from gradsmith.inputs.guess.objects import fitting, foreign_attributes, parameters_of
 from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, made
 from gradsmith.inputs.guess.subclasses import classes_of, with_subclasses
 from gradsmith.inputs.guess.trial import (
@@ -34,6 +34,7 @@ from gradsmith.inputs.guess.trial import (
 from gradsmith.lab.explore.questions import blamed
 from gradsmith.lab.explore.tape import OPERATIONS, OperationTape
 from gradsmith.lab.process import torch_says
+from gradsmith.lab.process.alone import join_alone
 from gradsmith.lab.process.eager import uncompiled
 from gradsmith.lab.process.state import preserved, seed_all
 from gradsmith.lab.subject.arguments import Arguments
@@ -56,6 +57,15 @@ _RESCUES = 6
 _HOPELESS = 40  # attempts that fail in a way which does not depend on the inputs
 _FARTHEST = 6  # failures kept, to change the shapes of
 _MENDING = 400  # attempts with other shapes
+_IN_VAIN = 128.0  # where an input has to be what nothing here is; a branch may do without it
+# Attributes of what is proposed anyway: lists, words, numbers, shapes, dtypes, modules, functions.
+_COMMON = (
+    frozenset(
+        name for kind in (list, dict, str, int, torch.Size, torch.nn.Linear, type(lambda: 0)) for name in dir(kind)
+    )
+    | frozenset(dir(torch.float64))
+    | frozenset(dir(torch.device("cpu")))
+)
 _STARRED = (2, 1, 3, 0)  # how many values to try for *args
 
 
@@ -71,6 +81,7 @@ class Guess:
     trouble: str = ""  # why the best attempt is not a good one
     errors: list[str] = field(default_factory=list)
     caller: str = ""  # the code of the same module that passes these inputs on
+    needs: str = ""  # what an input has to be, where nothing here is like that
 
     @property
     def works(self) -> bool:
@@ -98,6 +109,7 @@ class _Search:
     classes: list[type[torch.Tensor]] = field(default_factory=list)  # subclasses that inputs may be of
     farthest: list[Failed] = field(default_factory=list)  # of this number of inputs, one for each error
     errors: dict[str, int] = field(default_factory=dict)
+    may_join: bool = False  # this process may become a group of one, where forward asks for a group
     tried: set[tuple[Any, ...]] = field(default_factory=set)
 
     @property
@@ -105,8 +117,10 @@ class _Search:
         return self.spent > self.limit or time.process_time() > self.net
 
 
-def guess(target: Target, *, seed: int = 0, attempts: float = ATTEMPTS, device: Any = None) -> Guess:
-    """Inputs for a subject nobody declared inputs for.
+def guess(
+    target: Target, *, seed: int = 0, attempts: float = ATTEMPTS, device: Any = None, may_join: bool = False
+) -> Guess:
+    """Inputs for a subject nobody declared inputs for; `may_join`: this process may become a group of one.
 
     >>> from gradsmith.lab.subject.target import resolve
     >>> guess(resolve(torch.tanh)).works
@@ -117,26 +131,48 @@ def guess(target: Target, *, seed: int = 0, attempts: float = ATTEMPTS, device: 
     if not found:
         return Guess(None, errors=["its signature cannot be read"])
     wide = torch.float32 if runs_kernels(target) else torch.float64
-    search = _Search(target, seed, wide, torch.device(device or "cpu"), attempts)
+    objects = {clue.name: objects for clue in found if (objects := _objects(target, clue))}
+    needs = _needs(found, objects)
+    search = _Search(target, seed, wide, torch.device(device or "cpu"), min(attempts, _IN_VAIN) if needs else attempts)
+    search.may_join = may_join
     search.net = time.process_time() + _NET
     search.classes = classes_of(target)
     if target.module is not None:
         search.frames, search.dtype = frames_of(target.module), precision_of(target.module)
     with preserved():
-        _look(search, found)
+        _look(search, found, objects)
         settled = search.best is not None and (search.best.good or search.refused >= _HOPELESS)
-        if not settled and any(torch_says.speaks_of_dtype(e) for e in search.errors):
-            search.dtype, search.budget = torch.float32, attempts / 2
+        for dtype in _other_dtypes(search) if not settled and not needs else ():
+            search.dtype, search.budget = dtype, search.budget / 2
             search.tried.clear()
-            _look(search, found)
+            _look(search, found, objects)
+            if search.best is not None and search.best.good:
+                break
         if search.best is None and device is None and torch.cuda.is_available():
             search.device, search.budget = torch.device("cuda"), attempts
             search.tried.clear()
-            _look(search, found)
+            _look(search, found, objects)
         good = search.best is not None and search.best.good
         if not good and (passed := _passed_by_callers(search)):
             return replace(passed, attempts=search.attempts, seconds=time.monotonic() - start)
-    return _result(search, time.monotonic() - start)
+    return replace(_result(search, time.monotonic() - start), needs=needs)
+
+
+def _other_dtypes(search: _Search) -> list[torch.dtype]:
+    """What forward asks for instead of float64: float32 where it speaks of dtypes, half precision where it names it."""
+    single = any(torch_says.speaks_of_dtype(e) for e in search.errors) and search.dtype != torch.float32
+    named = {word for e in search.errors if (word := torch_says.floating_named(e)) is not None}
+    return [*([torch.float32] if single else []), *(getattr(torch, word) for word in sorted(named))]
+
+
+def _needs(found: list[Clue], objects: dict[str, list[Any]]) -> str:
+    """What has to be given and nothing here can be: an object with attributes that no class of the package has."""
+    for clue in found:
+        foreign = foreign_attributes(clue.uses) - _COMMON
+        must = clue.default is NOTHING and not clue.declared.optional and not clue.starred and not clue.gradient
+        if must and foreign and clue.name not in objects:
+            return f"'{clue.name}' must have {' and '.join(sorted(foreign))}, and nothing that has it could be built"
+    return ""
 
 
 def _passed_by_callers(search: _Search) -> Guess | None:
@@ -160,10 +196,9 @@ def _result(search: _Search, seconds: float) -> Guess:
     return Guess(args, kwargs, best.code(search.keywords), search.attempts, seconds, best.trouble, errors)
 
 
-def _look(search: _Search, found: list[Clue]) -> None:
+def _look(search: _Search, found: list[Clue], objects: dict[str, list[Any]]) -> None:
     search.keywords = tuple(clue.name for clue in found if clue.keyword)
     said = [count for clue in found for count in clue.counts]
-    objects = {clue.name: objects for clue in found if (objects := _objects(search.target, clue))}
     said += [len(parameters_of([each[0] for each in objects.values()]))] if objects else []
     counts = list(dict.fromkeys([*said, *_STARRED])) if any(clue.starred for clue in found) else [1]
     began = search.spent
@@ -179,9 +214,15 @@ def _look(search: _Search, found: list[Clue]) -> None:
             clue.constants = list(dict.fromkeys([*together, *clue.constants]))
         if flat:
             search.farthest = []
-            _combine(search, flat, objects)
-            if search.best is None or not search.best.rank > 1:
-                _mend(search, [clue.name for clue in flat])
+            names, limit = [clue.name for clue in flat], search.limit
+            for part in (0.25, 1.0):  # what errors ask for is tried before all that is less likely
+                search.limit = limit - (1 - part) * (limit - search.spent) if part < 1 else limit
+                _combine(search, flat, objects)
+                if search.best is not None and search.best.rank > 1:
+                    break
+                _mend(search, names)
+                if search.best is not None and search.best.good:
+                    break
         if search.best is not None and search.best.good:
             return
 
@@ -190,10 +231,12 @@ def _objects(target: Target, clue: Clue) -> list[Any]:
     """Objects that the subject's own code can use as it uses this input; none for what may be a tensor or a function."""
     used = clue.uses
     only_called = used.called and not used.attributes
-    if clue.tensor or clue.gradient or clue.starred or clue.declared.holds_tensors or only_called:
+    if clue.gradient or clue.starred or clue.declared.holds_tensors:
+        return []
+    if not clue.classes and not used.keys and (clue.tensor or only_called):
         return []
     home = target.function or (type(target.module) if target.module is not None else target.original)
-    return fitting(used, getattr(home, "__module__", ""))
+    return fitting(used, getattr(home, "__module__", ""), clue.classes)
 
 
 def _combine(search: _Search, found: list[Clue], objects: dict[str, list[Any]]) -> None:
@@ -213,7 +256,7 @@ def _mend(search: _Search, names: list[str]) -> None:
     """Other shapes for the attempts that came farthest, as their errors ask for them."""
     if search.refused >= _HOPELESS:
         return
-    until = search.attempts + _MENDING
+    until = search.attempts + min(_MENDING, search.budget)
 
     def attempt(chosen: list[Proposal], frame: Frame) -> Failed | None:
         if time.process_time() > search.net or search.attempts >= until:
@@ -252,7 +295,7 @@ def _walk(
         frame, chosen = frames[choice[0]], [o[i] for o, i in zip(options, choice[2:])]
         if choice[1]:  # all functions answer with a tuple, or none does
             chosen = [replace(p, value=p.value.as_tuple()) if isinstance(p.value, Written) else p for p in chosen]
-        again = (frame, *((p.kind, p.form, p.domain, repr(p.value)) for p in chosen))
+        again = (frame, *((p.kind, p.form, p.domain, p.dtype, repr(p.value)) for p in chosen))
         args = None if again in search.tried else _arguments(search, frame, chosen)
         if args is None:
             search.spent += _SKIPPED
@@ -325,6 +368,8 @@ def _attempt(
         said = str(error).strip().replace(f"'{Written.__name__}'", "'function'")
         text = f"{type(error).__name__}: {said.splitlines()[0] if said else ''}"
         search.errors[text] = search.errors.get(text, 0) + 1
+        if search.may_join and torch_says.wants_group(text) and join_alone():
+            return _attempt(search, frame, chosen, args, names)
         if isinstance(error, StandInUsed) or torch_says.cannot_run_here(text):
             search.refused += 1
             search.refusal = text

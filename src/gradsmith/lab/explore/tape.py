@@ -326,7 +326,8 @@ class _Memory:
 def _name(func: Any) -> tuple[str, bool]:
     name = str(getattr(func, "__name__", ""))
     if name in ("__get__", "__set__"):
-        return f".{func.__self__.__name__}", name == "__set__"
+        owner = func.__self__  # a descriptor of torch, or a property in its place, which has no name before Python 3.13
+        return f".{getattr(owner, '__name__', None) or owner.fget.__name__}", name == "__set__"
     if name.startswith("__") and name.endswith("__"):
         name = name.strip("_")
         return (name[1:], True) if name in _INPLACE_OPERATORS else (name, name == "setitem")

@@ -135,6 +135,41 @@ def cannot_run_here(text: str) -> bool:
     return re.search(pattern, text) is not None
 
 
+def wants_group(text: str) -> bool:
+    """A group of processes is missing, and a group of one would do.
+
+    >>> wants_group("ValueError: Default process group has not been initialized, please make sure to call init_process_group.")
+    True
+    """
+    pattern = r"process group has not been init|init_process_group|initialize torch\.distributed|distributed.* not (been )?init"
+    return re.search(pattern, text) is not None
+
+
+def floating_named(text: str) -> str | None:
+    """The floating dtype that a refusal names first, as torch spells it.
+
+    >>> floating_named("Only torch.bfloat16 input dtype is supported, got torch.float64")
+    'bfloat16'
+    """
+    found = re.search(r"\b(bfloat16|float16|BFloat16|Half|bf16|fp16)\b", text)
+    if found is None:
+        return None
+    return "bfloat16" if found[1].lower() in ("bfloat16", "bf16") else "float16"
+
+
+def wants_a_number(error: BaseException) -> bool:
+    """A tensor was given where Python counts or cuts: a plain integer would do (Python and torch say this).
+
+    >>> wants_a_number(TypeError("only integer tensors of a single element can be converted to an index"))
+    True
+    """
+    pattern = (
+        r"converted to an index|interpreted as an integer|indices must be integers|converted to (a )?Python scalar"
+    )
+    pattern += r"|only one element tensors can be converted"
+    return isinstance(error, (TypeError, ValueError, RuntimeError)) and re.search(pattern, str(error)) is not None
+
+
 def is_not_a_tensor(error: BaseException) -> str | None:
     """The name of the type that was given where an operation takes tensors.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.abc
 import importlib.util
 import sys
@@ -49,6 +50,30 @@ def stand_in(dotted: str, why: str) -> Any:
     """
     module, _, name = dotted.rpartition(".")
     return _Kind(name, (), {"__module__": module, "__qualname__": name, "why": why})
+
+
+def undecorated(function: Any, dotted: str) -> Any:
+    """A function whose decorator is not here. It can be called; whatever else only the decorator gives it raises."""
+
+    class Undecorated:
+        __wrapped__ = function
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs)
+
+        def __getitem__(self, _: Any) -> Any:
+            raise StandInUsed(f"{dotted} stands here without its decorator, which is not installed")
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            return self[name]
+
+    return functools.wraps(function)(Undecorated())
+
+
+def is_stand_in(value: object) -> bool:
+    return isinstance(value, (_Kind, StandInModule))
 
 
 class StandInModule(ModuleType):

@@ -16,6 +16,7 @@ from gradsmith.lab.explore.coverage.subject_code import codes_of
 from gradsmith.lab.explore.coverage.tracing import ROUNDS, Trace, tracing
 from gradsmith.lab.explore.tape import OperationTape
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.measure.gradient import NotNearby
 from gradsmith.lab.once import once
 from gradsmith.lab.run import Allowance, forward, recorded
 from gradsmith.lab.subject.arguments import Arguments
@@ -72,7 +73,7 @@ def _rows(
         with tracing(own, set(chosen)) if lines else contextlib.nullcontext() as trace:
             if operations:
                 tape = recorded(lab.precise[0], arguments, lab.settings.seed, backward=True, aten_only=True)
-            if lines and (not operations or len(lab.gradient.run.differentiable) > 1):
+            if lines and (not operations or _several_outputs(lab)):
                 _run(lab, arguments)
         if operations:
             read = _read(tape)
@@ -80,6 +81,14 @@ def _rows(
         if trace is not None:
             met.update(chosen, trace.lines)
             yield _of_python(trace, chosen, read, path)
+
+
+def _several_outputs(lab: Lab) -> bool:
+    """Whether backward can be asked for outputs one by one; where nothing was judged, that is tried."""
+    try:
+        return len(lab.gradient.run.differentiable) > 1
+    except NotNearby:
+        return True
 
 
 def _run(lab: Lab, arguments: Arguments) -> None:
