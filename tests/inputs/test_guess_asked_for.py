@@ -272,3 +272,19 @@ def test_a_default_of_the_caller_counts_behind_a_conversion(tmp_path: Path) -> N
     made = module(tmp_path, "return x * 1 if cutoff > 20 else x.round()", "x, cutoff", after)
     found = guess(resolve(made.Op))
     assert found.args[1] == 25.0
+
+
+def test_coverage_is_told_where_no_gradient_could_be_judged() -> None:
+    class OnlyHere(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            if x.sum() != 3:
+                raise RuntimeError("not nearby")
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad * 2
+
+    report = gs.check(OnlyHere, torch.ones(3, dtype=torch.float64, requires_grad=True), coverage=True)
+    assert report.subjects[0].verdict == "unverified" and report.subjects[0].coverage
