@@ -274,17 +274,31 @@ def test_a_default_of_the_caller_counts_behind_a_conversion(tmp_path: Path) -> N
     assert found.args[1] == 25.0
 
 
-def test_coverage_is_told_where_no_gradient_could_be_judged() -> None:
+@pytest.mark.parametrize("where", ["forward a step away", "backward"])
+def test_coverage_is_told_where_no_gradient_could_be_judged(where: str) -> None:
     class OnlyHere(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
-            if x.sum() != 3:
+            if where != "backward" and x.sum() != 3:
                 raise RuntimeError("not nearby")
             return x * 2
 
         @staticmethod
         def backward(ctx: Any, grad: Any) -> Any:
+            assert where != "backward", "not ready"
             return grad * 2
 
     report = gs.check(OnlyHere, torch.ones(3, dtype=torch.float64, requires_grad=True), coverage=True)
-    assert report.subjects[0].verdict == "unverified" and report.subjects[0].coverage
+    assert report.subjects[0].verdict in ("unverified", "refuted") and report.subjects[0].coverage
+
+
+def test_a_documented_range_and_a_named_default_are_kept_to(tmp_path: Path) -> None:
+    after = """
+        LIMIT = 12
+
+        def op(a, limit=LIMIT):
+            return Op.apply(a, limit)
+        """
+    forward = '"""a: the shape parameter (must be positive)"""\nreturn a.detach() * (2 if (a > 0).all() else 0 * limit)'
+    found = guess(resolve(module(tmp_path, forward, "a, limit", after, returns="2 * grad").Op))
+    assert found.works and bool((found.args[0] > 0).all()) and found.args[1] == 12

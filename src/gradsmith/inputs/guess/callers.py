@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from gradsmith.source.applied import Application, applications
 from gradsmith.source.lexicon import is_a
 from gradsmith.source.loaded import file_of
 
+_SIMPLE = (bool, int, float, str)
 _CONVERTED = frozenset({"float", "int", "bool", "str", "tuple"})
 _MOST = 3  # callers to listen to
 
@@ -42,24 +43,30 @@ def calls_of(function: type) -> list[Application]:
     return applications(file, function.__name__) if file is not None else []
 
 
-def constants_in(call: Application, argument: ast.expr) -> list[Any]:
-    """What a call passes for one argument, where the source says it: itself, or the default of the caller."""
+def constants_in(call: Application, argument: ast.expr, names: Mapping[str, Any]) -> list[Any]:
+    """What a call passes for one argument, where the source says it: itself, or the default of the caller.
+
+    `names` are those of the module: a default may be a constant of its own.
+    """
     while isinstance(argument, ast.Call) and getattr(argument.func, "id", "") in _CONVERTED and len(argument.args) == 1:
         argument = argument.args[0]  # `float(cutoff)`
     literal = _literal(argument)
     if literal is None and isinstance(argument, ast.Name) and call.function is not None:
-        literal = _default(call.function, argument.id)
+        literal = _default(call.function, argument.id, names)
     if literal is None and isinstance(argument, ast.Attribute) and getattr(argument.value, "id", "") == "self":
         init = [n for n in ast.walk(call.owner) if isinstance(n, ast.FunctionDef)] if call.owner is not None else []
-        literal = next((_default(n, argument.attr.strip("_")) for n in init if n.name == "__init__"), None)
+        literal = next((_default(n, argument.attr.strip("_"), names) for n in init if n.name == "__init__"), None)
     return [] if literal is None else [literal]
 
 
-def _default(function: ast.FunctionDef, name: str) -> Any:
+def _default(function: ast.FunctionDef, name: str, names: Mapping[str, Any]) -> Any:
     positional = [*function.args.posonlyargs, *function.args.args]
     given = dict(zip([a.arg for a in reversed(positional)], reversed(function.args.defaults)))
     named = {a.arg: d for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults) if d is not None}
     node = {**given, **named}.get(name)
+    if isinstance(node, ast.Name):
+        value = names.get(node.id)
+        return value if isinstance(value, _SIMPLE) else None
     return None if node is None else _literal(node)
 
 
@@ -69,9 +76,8 @@ def _literal(node: ast.expr) -> Any:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError):
         return None
-    simple = (bool, int, float, str)
     whole = isinstance(value, tuple) and all(isinstance(v, (int, float)) for v in value)
-    return value if isinstance(value, simple) or whole else None
+    return value if isinstance(value, _SIMPLE) or whole else None
 
 
 def passed_by_callers(target: Target, seed: int, attempts: float) -> Iterator[PassedOn]:

@@ -163,6 +163,7 @@ def _tensors(clue: Clue, cost: float, sizes: Sizes, kind: str | None = None) -> 
     forms = [(form, domain) for form in written]
     forms += [(form, h.domain) for h in known for form in h.forms.split(", ")]
     forms += [(form, known[0].domain if known else "normal") for form in FLOATS.split(", ")]
+    forms = [(form, clue.domain) for form, _ in forms] if clue.domain else forms
     wanted = kind or clue.declared.elements or (known[0].elements if known else "floating")
     if clue.gradient and not clue.declared.elements and wanted in ("integer", "bool"):
         wanted = "floating"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import UnionType
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from gradsmith.inputs.guess.callers import calls_of, constants_in
 from gradsmith.inputs.guess.counts import counts, counts_some
-from gradsmith.inputs.guess.documented import documented
+from gradsmith.inputs.guess.documented import documented, documented_domains
 from gradsmith.inputs.guess.equations import equations
 from gradsmith.lab.subject.target import Target, has_setup_context
 from gradsmith.source import FunctionModel, Method, Value, model_of
@@ -50,6 +51,7 @@ class Clue:
     kept_plainly: bool = False  # `ctx.name = name`: where people keep what is no tensor
     keyword: bool = False  # must be passed by name
     uses: Uses = field(default_factory=Uses)
+    domain: str = ""  # that the docstring names: positive, unit
     dims: tuple[str, ...] | None = None  # as the docstring, a comment or an equation has them
 
 
@@ -77,8 +79,9 @@ def _clues(target: Target, model: FunctionModel | None) -> list[Clue]:
         shapes = documented(function, [clue.name for clue in found])
         # What is computed with cannot be out of date.
         shapes |= equations(body.node) if body is not None else {}
+        ranges = documented_domains(function, [clue.name for clue in found])
         for place, clue in enumerate(found):
-            clue.dims = shapes.get(clue.name)
+            clue.dims, clue.domain = shapes.get(clue.name), ranges.get(clue.name, "")
             if model is not None and not any(each.starred for each in found):
                 clue.gradient = model.gives_gradient(place)
     for method in (body, model.setup_context if model is not None else None):
@@ -231,6 +234,7 @@ def _literals(node: ast.expr) -> list[Any]:
 
 def _read_calls(found: list[Clue], function: type) -> None:
     """`Fn.apply(x, 3, "mean")` elsewhere in the file shows what its author passes."""
+    names = vars(sys.modules[function.__module__]) if function.__module__ in sys.modules else {}
     for call in calls_of(function):
         given = call.node.args
         if found[-1].starred and not any(isinstance(a, ast.Starred) for a in given):
@@ -238,4 +242,4 @@ def _read_calls(found: list[Clue], function: type) -> None:
         for clue, arg in zip(found, given):
             if isinstance(arg, ast.Starred):
                 break
-            clue.constants.extend(constants_in(call, arg))
+            clue.constants.extend(constants_in(call, arg, names))

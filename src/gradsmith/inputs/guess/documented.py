@@ -45,17 +45,47 @@ def documented(function: type, names: Iterable[str]) -> dict[str, Dims]:
     return found
 
 
+def documented_domains(function: type, names: Iterable[str]) -> dict[str, str]:
+    """The range that a docstring gives for an input: `a: shape parameter (must be positive)`, `x: a value in [0, 1]`.
+
+    >>> class Beta:
+    ...     def forward(ctx, a, x):
+    ...         '''
+    ...         a: the shape (must be positive)
+    ...         x: a value in [0, 1]
+    ...         '''
+    >>> documented_domains(Beta, ["a", "x"])
+    {'a': 'positive', 'x': 'unit'}
+    """
+    texts = [inspect.getdoc(each) or "" for each in (getattr(function, "forward", None), function)]
+    said = {name: next(filter(None, (_passage(text, name) for text in texts)), "") for name in names}
+    return {name: domain for name, text in said.items() if (domain := _domain(text))}
+
+
+def _domain(text: str) -> str:
+    words = text.lower()
+    if re.search(r"[\[(]0(\.0?)?, ?1(\.0?)?[\])]|between 0 and 1|probabilit", words):
+        return "unit"
+    return "positive" if re.search(r"(?<!non-)(?<!semi-)\bpositive\b(?! definite)|> ?0\b", words) else ""
+
+
 def _entry(text: str, name: str) -> Dims | None:
-    """The first shape in what follows `name` at the start of a line, up to the next entry."""
+    """The first shape in what is said of `name`."""
+    said = _passage(text, name)
+    return _shape(said) if said else None
+
+
+def _passage(text: str, name: str) -> str:
+    """What follows `name` at the start of a line, up to the next entry."""
     opening = re.compile(
         rf"^\s*(?::param\s+(?:\w+\s+)?|[-*]\s*|`+)*{re.escape(name)}`*\s*(?=[:,(\[\-=#–])", re.MULTILINE
     )
     match = opening.search(text)
     if match is None:
-        return None
+        return ""
     rest = text[match.end() :]
     end = re.search(r"\n\s*\n|\n\s*(?::param\s+|[-*]\s*|`+)?\w+`*\s*(?:\([^)]*\))?\s*:\s|\n\s*:?[Rr]eturns?\b", rest)
-    return _shape(rest[: end.start()] if end else rest[:400])
+    return rest[: end.start()] if end else rest[:400]
 
 
 def _shape(text: str) -> Dims | None:

@@ -16,7 +16,6 @@ from gradsmith.lab.explore.coverage.subject_code import codes_of
 from gradsmith.lab.explore.coverage.tracing import ROUNDS, Trace, tracing
 from gradsmith.lab.explore.tape import OperationTape
 from gradsmith.lab.lab import Lab
-from gradsmith.lab.measure.gradient import NotNearby
 from gradsmith.lab.once import once
 from gradsmith.lab.run import Allowance, forward, recorded
 from gradsmith.lab.subject.arguments import Arguments
@@ -87,7 +86,7 @@ def _several_outputs(lab: Lab) -> bool:
     """Whether backward can be asked for outputs one by one; where nothing was judged, that is tried."""
     try:
         return len(lab.gradient.run.differentiable) > 1
-    except NotNearby:
+    except Exception:  # backward raises, or forward does a step away
         return True
 
 
