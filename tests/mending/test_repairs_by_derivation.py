@@ -67,7 +67,7 @@ def test_only_the_lines_of_the_wrong_gradient_change(check_source: Callable[...,
     ]
     assert "        # easy" in after_lines
     assert report.errors[0].applicability == "safe"
-    assert "was derived from forward" in (report.errors[0].advice or "")
+    assert "gradsmith derived from forward" in (report.errors[0].advice or "")
     assert check_source(after, "quick").ok
 
 

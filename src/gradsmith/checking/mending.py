@@ -91,7 +91,7 @@ def _failing(lab: Lab) -> tuple[list[Lab], list[str]]:
 def _with(finding: Finding, mend: Mend, how: Applicability, meant: str) -> Finding:
     """The finding with the edits; the advice says what they do, unless it says so already."""
     advice = finding.advice or ""
-    told = _words(mend)
+    told = _words(mend, how)
     if mend.derived or not advice.startswith("Write `"):
         advice = told
     if "assumption" in finding.evidence:  # how to accept it stays, and the repair is the other way out
@@ -102,15 +102,16 @@ def _with(finding: Finding, mend: Mend, how: Applicability, meant: str) -> Findi
     return replace(finding, edits=mend.edits, applicability=how, advice=advice, evidence=evidence)
 
 
-def _words(mend: Mend) -> str:
+def _words(mend: Mend, how: Applicability) -> str:
     if not mend.derived:
         edit = mend.edits[0]
         return f"Write `{edit.replacement}` in line {edit.line}: with it every gradient is right, here and at other inputs."
     names = " and ".join(f"'{name}'" for name in mend.gradients)
+    option = "--fix" if how == "safe" else "--fix --unsafe-fixes"
     lines = sum(_length(edit) for edit in mend.edits)
     return (
-        f"The gradient of {names} was derived from forward ({plural(lines, 'line')}), and is right here and at other "
-        "inputs. `gradsmith check --diff` shows it, `--fix` writes it."
+        f"Replace the gradient of {names} by the one that gradsmith derived from forward ({plural(lines, 'line')}). It is right here "
+        f"and at other inputs. `gradsmith check {option}` writes it."
     )
 
 

@@ -74,8 +74,8 @@ class ChangeMask(_Ids):
 
 
 _WORDS = {
-    "repeat": "a repeated id in '{x}'",
-    "gap": "an id that does not occur in '{x}'",
+    "repeat": "a repeated index in '{x}'",
+    "gap": "an index that does not occur in '{x}'",
     "shuffle": "'{x}' in another order",
     "number": "{n} in '{x}'",
     "negative": "-1 in '{x}'",

@@ -34,7 +34,7 @@ class Resize(Move):
         return None if _repeats(arguments, after) else after
 
     def words(self) -> str:
-        return f"with dim {self.size.dims[0][1]} of '{self.argument}' at {self.size.dims[0][2] * self.to}"
+        return f"with size {self.size.dims[0][2] * self.to} in dim {self.size.dims[0][1]} of '{self.argument}'"
 
 
 @dataclass(frozen=True)
