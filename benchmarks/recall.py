@@ -632,9 +632,7 @@ def patients() -> list[Patient]:
     """Functions of the survey with a plain forward and backward of their own, about which lint has nothing to say."""
     found = []
     for folder in folders().values():
-        sources = [
-            s for s in scan.read_all([folder]) if isinstance(s, scan.SourceFile) and scan.mentioned(s.data).function
-        ]
+        sources = [s for s in scan.read_all([folder]) if isinstance(s, scan.SourceFile) and scan.known(s.data).function]
         files = [FileModel(s.path, decoded(s.data)) for s in sources if b"import torch\n" in s.data]
         project.load(files, files)
         for file in files:
