@@ -159,7 +159,8 @@ QUICK = ("kills its parent", "kills its grandparent", "closes all descriptors", 
 
 
 def test_faulty_subjects_cost_themselves_only() -> None:
-    outcomes = fault_subjects.tried([fault_subjects.Fault(deed, "forward") for deed in QUICK])
+    faults = [fault_subjects.Fault(deed, "forward") for deed in QUICK]
+    outcomes = fault_subjects.tried([*faults, fault_subjects.Fault("kills its grandparent", "import")])
     assert [o.words() for o in outcomes if not o.survived] == []
 
 

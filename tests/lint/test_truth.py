@@ -88,6 +88,13 @@ def test_a_class_that_only_holds_functions_together_is_left_alone() -> None:
     assert found(held + "\ndef double(x):\n    return Op.forward({}, x), Op.backward({}, x)\n") == []
 
 
+def test_a_base_whose_methods_are_called_by_a_class_of_another_file_is_no_such_holder(tmp_path: Path) -> None:
+    base = function("return x * 1", "grad_output.mul_(2)\nreturn grad_output")
+    calls = "        return Op.forward(ctx, x)\n"
+    derived = f"from ops import Op\n\n\nclass Sub(Op):\n    @staticmethod\n    def forward(ctx, x):\n{calls}"
+    assert project(tmp_path, ops=base, sub=derived) == [("ops", "inplace-grad")]
+
+
 def test_a_branch_for_old_releases_is_dead_code() -> None:
     text = """
     if torch.__version__ < "1.6":
@@ -151,6 +158,8 @@ def test_a_flag_that_says_whether_there_is_a_backward_leaves_nothing_out() -> No
     reads = "return grad_output * ctx.scale, None"
     assert found(function(kept.format("is_grad_enabled"), reads, "x, is_grad_enabled")) == []
     assert found(function(kept.format("training"), reads, "x, training")) == ["missing-ctx-attribute"]
+    asked = "wanted = any(ctx.needs_input_grad)\n" + kept.format("wanted")
+    assert found(function(asked, "return grad_output * ctx.scale")) == []
 
 
 @pytest.mark.parametrize(

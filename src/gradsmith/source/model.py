@@ -211,12 +211,16 @@ class FunctionModel:
         word = f"{self.name}."
         if f"{word}apply" in self.file.text or (project and self.name not in project.holders):
             return False
-        texts = [f.text for f in project.files if f is self.file or word in f.text] if project else [self.file.text]
+        files = [f for f in project.files if f is self.file or word in f.text] if project else [self.file]
         # forward(None, ...) is what somebody writes who forgot apply, not what a holder of functions is for.
-        if any(f"{word}apply" in text or f"{word}forward(None" in text for text in texts):
+        if any(f"{word}apply" in file.text or f"{word}forward(None" in file.text for file in files):
             return False
-        called = any(f"{word}{name}(" in text for text in texts for name in ("forward", "backward"))
-        return called and not any(self in other.bases for other in self.file.functions)
+        # Whoever derives from it, in any of these files, may be applied.
+        if any(
+            base.rpartition(".")[2] == self.name for file in files for header in file.headers for base in header.bases
+        ):
+            return False
+        return any(f"{word}{name}(" in file.text for file in files for name in ("forward", "backward"))
 
     @property
     def is_example(self) -> bool:

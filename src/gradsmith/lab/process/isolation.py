@@ -263,7 +263,7 @@ class Zygote:
         # What its file started on import is not the subject's.
         spared = set(tree.below(self.keeper)) - {watched, *tree.below(watched)} if watched else set()
         while True:
-            # Not the next one only: a keeper may have imported before the zygote gets to say that it forked it.
+            # Not the next one only: what ended may have been told of before what was asked for.
             found = next((m for m in self.unread if any(key in m for key in wanted)), None)
             if found is not None:
                 self.unread.remove(found)

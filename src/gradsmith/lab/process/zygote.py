@@ -1,7 +1,8 @@
 """The zygote: a process that has imported torch, never computes, and forks.
 
 For each file it forks a keeper, which imports the user's module once; the keeper forks a worker per subject, which
-checks it and writes a JSON report to a file. A worker may hang, crash or be killed without harm to the others.
+checks it and writes a JSON report to a file. A worker may hang, crash or be killed without harm to the others. Between the
+zygote and a keeper stands a process that only waits: neither the parent nor the grandparent of user code is the command.
 None of them outlives the process that started it, and what a subject started ends with its worker: orphans come to
 the keeper, and from a keeper that died to the zygote. Whatever user code prints is dropped.
 
@@ -73,11 +74,12 @@ def main() -> None:
         request = line.read()
         if request is None:
             return
+        if "subjects" not in request:
+            continue  # for a keeper that is gone, which whoever asked is told
         if number == 1:
             _warm_up(_COMPILER if warm else _GRADIENTS)
         request.update(first=number == 0, warm=warm)
-        pid = _forked(lambda request=request: _keep(request, line, worker.report_on))  # type: ignore[misc]
-        line.reply(keeper=pid)
+        pid = _forked(lambda request=request: _between(lambda: _keep(request, line, worker.report_on)))  # type: ignore[misc]
         status = _status(pid)
         end_below(os.getpid())
         line.reply(keeper_exit=status)
@@ -129,12 +131,24 @@ def _warm_up(names: Sequence[str]) -> None:
     _settle()
 
 
+def _between(action: Callable[[], None]) -> None:
+    """Do it in a child, and end as the child ends."""
+    status = _status(_forked(action))
+    if status < 0:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one dump is enough
+        if -status != signal.SIGKILL:
+            signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    os._exit(status)
+
+
 def _keep(request: Message, line: Line, report_on: Callable[[Any, Message], Any]) -> None:
     """Import one module, then fork a worker for each subject that is asked for.
 
     While the very first worker is busy, what later ones will need is imported.
     """
     adopt_orphans()
+    line.reply(keeper=os.getpid())
     witness.from_now()
     module, told = opened(request)
     line.reply(**told)

@@ -132,8 +132,9 @@ def _is_mode(function: FunctionModel) -> bool:
 
 
 def _asks_for_gradients(method: Method, node: ast.AST) -> bool:
-    """Under a condition that asks whether something is to be differentiated."""
+    """Under a condition that asks whether something is to be differentiated, also through a name."""
     tests = [n for guard in method.guards(node) for n in nodes_under(guard.test)]
+    tests += [n for name in tests if isinstance(name, ast.Name) for n in nodes_under(method.resolve(name))]
     return any(isinstance(n, ast.Attribute) and n.attr in ("needs_input_grad", "requires_grad") for n in tests)
 
 
