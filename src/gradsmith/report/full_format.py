@@ -79,7 +79,7 @@ def _labelled(label: str, text: str, painted: str, width: int) -> list[str]:
 
 
 def _remarks(findings: Sequence[Finding], style: Style, width: int) -> list[list[str]]:
-    """One block for each rule: what it remarks, how often and where. `-v` shows each of them in full."""
+    """One block for each rule: what it remarks, how often and where. `-v` shows each of them in full, with its source."""
     groups: dict[tuple[str, str], list[Finding]] = defaultdict(list)
     for finding in _ordered(findings):
         groups[finding.code, finding.rule].append(finding)
@@ -88,9 +88,10 @@ def _remarks(findings: Sequence[Finding], style: Style, width: int) -> list[list
 
 def _remark(code: str, rule: str, those: list[Finding], style: Style, width: int) -> list[str]:
     first = those[0]
-    if len(those) == 1:
-        return _finding(first, style, width)
-    lines = wrapped(f"info[{code} {rule}] ({len(those)} times) {first.message}", width, indent="    ")
+    name = f"{rule}/{first.cause}" if first.cause and len(those) == 1 else rule
+    blame = f" (a defect of {first.blame}, not of your code)" if first.blame != "user" else ""
+    times = f" ({len(those)} times)" if len(those) > 1 else ""
+    lines = wrapped(f"info[{code} {name}]{blame}{times} {first.message}", width, indent="    ")
     lines[0] = _headed(lines[0], "info", first, style)
     places = list(dict.fromkeys(place(f) for f in those))
     more = [f"and {len(places) - _MOST_PLACES} more; -v shows all"] if len(places) > _MOST_PLACES else []
