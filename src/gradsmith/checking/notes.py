@@ -7,9 +7,11 @@ from typing import Any
 from gradsmith import catalog
 from gradsmith.lab import Lab
 from gradsmith.lab.measure.values import widened
-from gradsmith.lab.run import out_of_time
+from gradsmith.lab.run import Spent, at_first_look, out_of_time
 from gradsmith.lab.subject.foreign import interpreter_note
 from gradsmith.surrogate_kinds import frees
+
+TIME = "the time for it was spent"
 
 
 def inconclusive(lab: Lab) -> str:
@@ -43,7 +45,7 @@ def notes(lab: Lab) -> list[str]:
         )
     judgement = lab.__dict__.get("gradient")
     if judgement is not None:
-        if lab.stochastic:
+        if _draws(lab):
             notes.append(f"{lab.target.name}: forward draws random numbers; it was checked under a replayed seed")
         for o in judgement.run.not_computable if judgement.pairs else ():
             kind = _type_name(judgement.run.outputs[o])
@@ -60,8 +62,16 @@ def notes(lab: Lab) -> list[str]:
     return notes
 
 
+def _draws(lab: Lab) -> bool:
+    """Whether forward draws random numbers, as far as there is time to find out: what was judged stays judged."""
+    try:
+        return lab.stochastic
+    except Spent:
+        return "watched" in vars(lab) and lab.watched.draws
+
+
 def why_left_out(lab: Lab) -> str:
-    return "the time for it was spent" if out_of_time() else lab.budget.words
+    return TIME if out_of_time() or at_first_look() else lab.budget.words
 
 
 def _type_name(tensor: Any) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from gradsmith.checking.notes import TIME
 from gradsmith.checking.options import Options
 from gradsmith.checking.recorded_modules import check_modules
 from gradsmith.checking.run import OUT_OF_TIME, examine, unverified
@@ -52,16 +53,29 @@ def check_functions(
 ) -> dict[type, Report]:
     """Each of these Functions on its recorded inputs, those that differ most first.
 
-    With a budget, each gets an equal share of the time that is left, so that what one does not need goes to the next; what
-    could not be tried in its share is told.
+    With a budget, each gets an equal share of the time that is left, so that what one does not need goes to the next. Those
+    whose runs are dear are first judged only; what is left then goes into all that was left out. What could not be tried is told.
     """
-    until = None if budget is None else time.monotonic() + budget
-    found = {}
-    for number, cls in enumerate(functions):
-        left = None if until is None else max(0.0, until - time.monotonic()) / (len(functions) - number)
-        with contextlib.nullcontext() if left is None else TimeLimit(left):
-            found[cls] = check_recorded(tape, cls, options)
+    if budget is None:
+        return {cls: check_recorded(tape, cls, options) for cls in functions}
+    until = time.monotonic() + budget
+    found: dict[type, Report] = {}
+    for first_look in (True, False):
+        work = [cls for cls in functions if first_look or _is_open(found[cls])]
+        for number, cls in enumerate(work):
+            left = max(0.0, until - time.monotonic()) / (len(work) - number)
+            if not first_look and not left:
+                break
+            with TimeLimit(left, first_look=first_look):
+                report = check_recorded(tape, cls, options)
+            if first_look or not report.subjects[0].reason.endswith(OUT_OF_TIME):
+                found[cls] = report
     return found
+
+
+def _is_open(report: Report) -> bool:
+    """Whether it was judged at a first look, and more is to be tried of it."""
+    return any(s.measured.get("left out", {}).get("because") == TIME for s in report.subjects)
 
 
 def check_recorded(tape: Tape, cls: type, options: Options) -> Report:

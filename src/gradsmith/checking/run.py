@@ -28,7 +28,7 @@ from gradsmith.lab.measure.gradient import NotNearby
 from gradsmith.lab.process import stages
 from gradsmith.lab.process.eager import uncompiled
 from gradsmith.lab.process.state import preserved
-from gradsmith.lab.run import Spent, out_of_time
+from gradsmith.lab.run import Spent, at_first_look, out_of_time
 from gradsmith.lab.subject.binding import Example, bound, unusable
 from gradsmith.lab.subject.code import as_code
 from gradsmith.lab.subject.foreign import interpreter_cell, needs_interpreter
@@ -288,11 +288,12 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
     """Run the probes in order of their codes, as far as the budget goes. A subject that cannot run at all ends it."""
     findings: list[Finding] = []
     troubles: list[str] = []
+    later = False
     with lab.budget.whole() as whole:
         for rule in _asked(lab, options):
             # A backward that raises leaves nothing to measure; only the contract, and its kernels, can still say why it raises.
             failing = verdict.stopped(findings, "measuring")
-            if out_of_time():
+            if out_of_time() or later:
                 lab.left_out.append(rule.name)
                 continue
             if failing and rule.family not in ("contract", "kernels"):
@@ -319,6 +320,7 @@ def _probe(lab: Lab, options: Options) -> tuple[list[Finding], str]:
                 return findings, "forward raises on these inputs, or returns no tensor"
             if len(findings) > before and rule.outcome == "wrong":
                 lab.budget.once_wrong(whole)
+            later = later or (rule.outcome == "wrong" and lab.budget.expensive and at_first_look())
     if lab.gradient_unsettled and out_of_time():
         troubles.append(OUT_OF_TIME)
     elif lab.gradient_unsettled:

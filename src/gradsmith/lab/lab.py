@@ -22,7 +22,7 @@ from gradsmith.lab.measure.gradient import Judgement, Settings, distinct, judge,
 from gradsmith.lab.measure.noise import relative_noise
 from gradsmith.lab.measure.screening import screened
 from gradsmith.lab.measure.values import widened
-from gradsmith.lab.run import Run, Spent, forward, normal_like, recorded
+from gradsmith.lab.run import Run, Spent, forward, normal_like, recorded, time_left
 from gradsmith.lab.subject.arguments import Arguments, Leaf
 from gradsmith.lab.subject.binding import functional
 from gradsmith.lab.subject.foreign import leaves_torch, runs_kernels
@@ -31,6 +31,7 @@ from gradsmith.source.loaded import line_of, model_of
 from gradsmith.source.places import Part, line_of_gradient, line_of_part
 
 LARGE = 64 << 20  # bytes of inputs
+_UNROLLED = 16  # runs, by their rounded cost, that have to be left for autograd through forward
 
 
 @dataclass(frozen=True)
@@ -241,7 +242,10 @@ class Lab:
         target, arguments = self.precise
         try:
             with self.budget.for_gradient():
-                short = screened(target, arguments, self.settings) if self.budget.expensive else None
+                # Through a loop of 20,000 steps, autograd takes 23 times as long as forward: more than was promised, perhaps.
+                autograd = time_left() > _UNROLLED * self.budget.cost
+                dear = self.budget.expensive
+                short = screened(target, arguments, self.settings, autograd=autograd) if dear else None
                 return short or judge(target, arguments, self.settings)
         except Spent as spent:
             self._spent = spent

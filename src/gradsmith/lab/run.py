@@ -140,10 +140,13 @@ class TimeLimit(Allowance):
     For those who were promised a time (a script, a test suite). Verdicts never depend on it otherwise. A run that has begun
     is stopped, too: under a tape, or in a compiler, one run takes minutes where the subject takes a second. Only runs are
     stopped, never what we do between them, so that nothing is left half restored.
+
+    At a `first_look` others wait for their turn: where runs are dear, the gradient is judged and the rest is left for later.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, *, first_look: bool = False) -> None:
         super().__init__(sys.maxsize)
+        self.first_look = first_look
         self.until = time.monotonic() + seconds
         self._before: Any = None
 
@@ -201,6 +204,16 @@ def _run_under_way() -> Iterator[None]:
 def out_of_time() -> bool:
     """Whether a time that was promised to somebody is over."""
     return any(limit.over for limit in _limits)
+
+
+def at_first_look() -> bool:
+    """Whether others wait for the time that is spent here."""
+    return any(limit.first_look for limit in _limits)
+
+
+def time_left() -> float:
+    """The seconds of the time that was promised to somebody; infinite where nobody was."""
+    return min((limit.until for limit in _limits), default=math.inf) - time.monotonic()
 
 
 def _in_time() -> None:

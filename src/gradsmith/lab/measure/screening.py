@@ -60,17 +60,17 @@ def is_plainly_right(
     return _agreement(run, v, settings, gradients, _same_elements) is not None
 
 
-def screened(target: Target, arguments: Arguments, settings: Settings) -> Judgement | None:
+def screened(target: Target, arguments: Arguments, settings: Settings, *, autograd: bool = True) -> Judgement | None:
     """The judgement of a gradient that is right, with few runs; None where it takes more to judge it.
 
-    Digits may be lost on the way through a long loop, in backward as under autograd: as in `judge`, what the oracle says of
+    Without `autograd` differences alone are asked, as where forward leaves torch. Digits may be lost on the way through a long loop, in backward as under autograd: as in `judge`, what the oracle says of
     small elements is then measured.
     """
     run = forward(target, arguments, seed=settings.seed)
     if not run.differentiable:
         return None
     v = run.normal(torch.Generator().manual_seed(settings.seed + 1))
-    if (found := _agreement(run, v, settings, None, _nearly_same)) is None:
+    if (found := _agreement(run, v, settings, None, _nearly_same, autograd=autograd)) is None:
         return None
     pairs = []
     for leaf in distinct(arguments.differentiable):
@@ -97,6 +97,8 @@ def _agreement(
     settings: Settings,
     gradients: dict[int, Tensor | None] | None,
     alike: Callable[[Tensor, Tensor], bool],
+    *,
+    autograd: bool = True,
 ) -> _Agreement | None:
     leaves = distinct(run.arguments.differentiable)
     outputs = [run.outputs[o] for o in run.differentiable]
@@ -112,7 +114,8 @@ def _agreement(
     evaluate = moved_together(run.target, run.arguments, [(x, directions[x.position]) for x in leaves], settings)
     expected = {o: sum(dot(grads[p], u) for p, u in directions.items()) for o, grads in claims.items()}
     probes = [Probe(o, v[o], _size(claims[o], directions)) for o in claims]
-    oracle = own_forward(run.target, run, settings.seed, settings.reference) if not settings.noise else None
+    asked = autograd and not settings.noise
+    oracle = own_forward(run.target, run, settings.seed, settings.reference) if asked else None
     try:
         # Without a graph, forward has left torch: autograd then knows nothing of it.
         if settings.noise:
