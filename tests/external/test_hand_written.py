@@ -73,7 +73,7 @@ WRITTEN = {
     "gradient_of(cost, x)": ("takes central differences of cost by gradient_of with step 0.02", 0.02, "central"),
     "gradient_of(cost, x, eps=1e-3)": ("by gradient_of with step 0.001", 1e-3, "central"),
     "Cost.slopes(x, 0.05)": ("one-sided differences of cost by Cost.slopes with step 0.05", 0.05, "one-sided"),
-    "optimize.approx_fprime(x, cost, 0.03)": ("differences of cost by optimize.approx_fprime,", 0.03, "one-sided"),
+    "optimize.approx_fprime(x, cost, 0.03)": ("differences of cost by optimize.approx_fprime:", 0.03, "one-sided"),
     "model.slopes(x)": (None, 0.02, "central"),  # a method of something else: only a run shows it
 }
 # Right ones that look alike.
@@ -131,7 +131,7 @@ def test_what_only_looks_like_differences_is_left_alone(slopes: str) -> None:
         "0.5 * (cost(x + STEP) - cost(x - STEP)) / STEP": "central differences of cost with step 0.02",
         "(cost(x + 1e-4) - cost(x)) / 1e-4": "one-sided differences of cost with step 0.0001",
         "(np.sum(cost(x + STEP)) - np.sum(cost(x - STEP))) / STEP / 2": "central differences of cost with step 0.02",
-        "nd.Gradient(cost, step=0.1)(x)": "takes differences of cost by nd.Gradient,",
+        "nd.Gradient(cost, step=0.1)(x)": "takes differences of cost by nd.Gradient:",
         "(cost(x + x.std()) - cost(x)) / x.std()": None,  # a call is no step that the source shows
     }.items(),
 )
