@@ -132,8 +132,9 @@ def guess(
         return Guess(None, errors=["its signature cannot be read"])
     wide = torch.float32 if runs_kernels(target) else torch.float64
     objects = {clue.name: objects for clue in found if (objects := _objects(target, clue))}
-    needs = _needs(found, objects)
+    needs = _needs(found, objects, gradient=False)
     search = _Search(target, seed, wide, torch.device(device or "cpu"), min(attempts, _IN_VAIN) if needs else attempts)
+    needs = needs or _needs(found, objects, gradient=True)
     search.may_join = may_join
     search.net = time.process_time() + _NET
     search.classes = classes_of(target)
@@ -142,7 +143,7 @@ def guess(
     with preserved():
         _look(search, found, objects)
         settled = search.best is not None and (search.best.good or search.refused >= _HOPELESS)
-        for dtype in _other_dtypes(search) if not settled and not needs else ():
+        for dtype in _other_dtypes(search) if not settled and search.budget > _IN_VAIN else ():
             search.dtype, search.budget = dtype, search.budget / 2
             search.tried.clear()
             _look(search, found, objects)
@@ -165,12 +166,12 @@ def _other_dtypes(search: _Search) -> list[torch.dtype]:
     return [*([torch.float32] if single else []), *(getattr(torch, word) for word in sorted(named))]
 
 
-def _needs(found: list[Clue], objects: dict[str, list[Any]]) -> str:
+def _needs(found: list[Clue], objects: dict[str, list[Any]], *, gradient: bool) -> str:
     """What has to be given and nothing here can be: an object with attributes that no class of the package has."""
     for clue in found:
         foreign = foreign_attributes(clue.uses) - _COMMON
-        must = clue.default is NOTHING and not clue.declared.optional and not clue.starred and not clue.gradient
-        if must and foreign and clue.name not in objects:
+        must = clue.default is NOTHING and not clue.declared.optional and not clue.starred
+        if must and foreign and clue.name not in objects and bool(clue.gradient) is gradient:
             return f"'{clue.name}' must have {' and '.join(sorted(foreign))}, and nothing that has it could be built"
     return ""
 
