@@ -114,7 +114,7 @@ def test_top_level_code_that_raises_or_exits(tmp_path: Path) -> None:
         done = gradsmith("check", "train.py", cwd=tmp_path)
         assert done.returncode == 0
         assert "import-failed" in done.stdout
-        assert "only F and the names used there were executed" in " ".join(done.stdout.split())
+        assert "gradsmith ran only F and the names it uses" in " ".join(done.stdout.split())
         assert "Traceback" not in done.stdout + done.stderr
 
 
