@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import importlib.util
 import random
@@ -18,8 +19,8 @@ from typing import Any
 
 from kernel_recipes import Case
 
-OF_MEMORY = ("mask dropped", "boundary", "missing atomic", "other removed", "grid short")
 AT_THE_ACCESS = ("mask dropped", "missing atomic", "other removed")  # the mistake is in the access itself
+OF_MEMORY = (*AT_THE_ACCESS, "grid short")  # others are where they change what is accessed
 
 
 @dataclass(frozen=True)
@@ -29,16 +30,36 @@ class Mutant:
     path: str
     line: int
     end_line: int
-    accesses: frozenset[int]  # lines of loads, stores and atomics in the kernels of the file
     before: str
     after: str
     text: str  # of the whole file
+    with_nonsense: str | None = None  # the same, where lanes that are left undefined hold some number
 
-    def is_at(self, line: int | None) -> bool:
+    def is_at(self, path: str, line: int | None) -> bool:
         """Whether a finding about memory stands where it should: at the access, or in the kernels that make the wrong ones."""
         if self.kind in AT_THE_ACCESS:
-            return line is not None and self.line <= line <= self.end_line
-        return line in self.accesses
+            return Path(path).name == Path(self.path).name and line is not None and self.line <= line <= self.end_line
+        return bool(path) and line in (_accesses(path) | (_heads(path) if self.kind == "grid short" else frozenset()))
+
+
+@functools.cache
+def _heads(path: str) -> frozenset[int]:
+    """The lines on which kernels begin: one without a program accesses nothing."""
+    kernels = _kernels(ast.parse(Path(path).read_text(encoding="utf-8")))
+    return frozenset(line for k in kernels for line in range(k.decorator_list[0].lineno, k.lineno + 1))
+
+
+@functools.cache
+def _accesses(path: str) -> frozenset[int]:
+    """The lines of loads, stores and atomics in the kernels of a file."""
+    kernels = _kernels(ast.parse(Path(path).read_text(encoding="utf-8")))
+    called = [n for k in kernels for n in ast.walk(k) if isinstance(n, ast.Call)]
+    touching = [n for n in called if _last(n.func) in ("load", "store") or _last(n.func).startswith("atomic_")]
+    return frozenset(line for n in touching for line in range(n.lineno, (n.end_lineno or n.lineno) + 1))
+
+
+def _kernels(tree: ast.Module) -> list[ast.FunctionDef]:
+    return [f for f in tree.body if isinstance(f, ast.FunctionDef) and "jit" in map(_last, f.decorator_list)]
 
 
 def mistakes(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
@@ -66,24 +87,28 @@ def _without(node: ast.Call, name: str) -> ast.Call | None:
     return ast.Call(node.func, node.args, kept) if len(kept) < len(node.keywords) else None
 
 
+def _with_nonsense(node: Any) -> ast.Call:
+    """A load whose masked lanes hold a number that nobody would write there."""
+    return ast.Call(node.func, node.args, [*node.keywords, ast.keyword("other", ast.Constant(977))])
+
+
 def _is_address(node: ast.AST) -> bool:
     return "ptr" in ast.unparse(node).lower()
 
 
 def mutants_of(case: Case) -> Iterator[Mutant]:
     """Every mistake that fits somewhere in the kernels of a module, and in the grids it launches them with."""
-    path = str(importlib.import_module(case.module).__file__)
+    path = str(case.home().__file__)
     text = Path(path).read_text(encoding="utf-8")
     tree = ast.parse(text)
-    kernels = [f for f in tree.body if isinstance(f, ast.FunctionDef) and "jit" in map(_last, f.decorator_list)]
+    kernels = _kernels(tree)
     inside = [node for kernel in kernels for statement in kernel.body for node in ast.walk(statement)]
     outside = [node for part in tree.body if part not in kernels for node in ast.walk(part)]
-    accesses = [n for n in inside if isinstance(n, ast.Call) and _last(n.func) in ("load", "store", "atomic_add")]
-    lines = frozenset(line for n in accesses for line in range(n.lineno, (n.end_lineno or n.lineno) + 1))
 
     def mutant(kind: str, node: Any, new: ast.AST) -> Mutant:
         whole, before = _replaced(text, node, new), ast.unparse(node)
-        return Mutant(case, kind, path, node.lineno, node.end_lineno, lines, before, ast.unparse(new), whole)
+        filled = _replaced(text, node, _with_nonsense(new)) if kind == "other removed" else None
+        return Mutant(case, kind, path, node.lineno, node.end_lineno, before, ast.unparse(new), whole, filled)
 
     for node in inside:
         for kind, new in mistakes(node):
@@ -112,10 +137,10 @@ def _replaced(text: str, node: Any, new: ast.AST) -> str:
     return text[:first] + written + "\\\n" * (node.end_lineno - node.lineno) + text[last:]
 
 
-def loaded(mutant: Mutant) -> Any:
-    """The module with the mistake, in place of the right one."""
+def loaded(mutant: Mutant, text: str | None = None) -> Any:
+    """The module with the mistake (or another text), in place of the right one."""
     path = Path(tempfile.mkdtemp(prefix="mutant-")) / Path(mutant.path).name
-    path.write_text(mutant.text, encoding="utf-8")
+    path.write_text(text or mutant.text, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(mutant.case.module, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

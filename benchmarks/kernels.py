@@ -2,6 +2,8 @@
 mistakes that a script plants in them are named.
 
     python -m pip install --no-deps --target /tmp/kernels/pkgs -r benchmarks/kernel_recipes/packages.txt
+    MAMBA_FORCE_BUILD=TRUE MAMBA_SKIP_CUDA_BUILD=TRUE python -m pip install --no-deps --no-build-isolation \\
+        --target /tmp/kernels/pkgs mamba-ssm==2.3.2.post1
     python benchmarks/kernels.py verdicts --packages /tmp/kernels/pkgs
     python benchmarks/kernels.py mutants --packages /tmp/kernels/pkgs --seed 24 --count 40
     python benchmarks/kernels.py guard --packages /tmp/kernels/pkgs
@@ -28,7 +30,6 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 os.environ["TRITON_INTERPRET"] = "1"
@@ -37,8 +38,10 @@ from kernel_mutants import OF_MEMORY, Mutant, drawn, loaded
 from kernel_recipes import Case
 
 LIMIT_S = 150
-PACKAGES = ("liger", "fla", "others")
+PACKAGES = ("liger", "fla", "others", "more")
 AGREES = 1e-4
+TURNS = 3
+TURN_S = 0.06
 
 
 def cases(package: str) -> list[Case]:
@@ -76,7 +79,7 @@ def checked(case: Case, level: str, home: Any = None) -> dict[str, Any]:
     from gradsmith.lab import resolve
     from gradsmith.lab.triton.events import SEEN
 
-    home = home or importlib.import_module(case.module)
+    home = home or case.home()
     torch.manual_seed(0)
     arguments = case.arguments()
     start_s = time.process_time()
@@ -89,7 +92,7 @@ def checked(case: Case, level: str, home: Any = None) -> dict[str, Any]:
         "seconds": time.process_time() - start_s,
         "launches": sum(t.launches for t in SEEN[0].traffic.values()),
         "findings": [
-            (g.rule, g.code, f.severity, os.path.basename(g.path or ""), g.line)
+            (g.rule, g.code, f.severity, g.path or "", g.line)
             for f in report.findings
             if f.severity in ("error", "warning")
             for g in (f, *f.symptoms)
@@ -101,7 +104,7 @@ def ran(case: Case) -> dict[str, Any]:
     """Forward and backward once, held against the reference in float64."""
     torch.manual_seed(0)
     made = case.arguments()
-    function = getattr(importlib.import_module(case.module), case.function)
+    function = getattr(case.home(), case.function)
     wanted, known = gradients(case.reference, made, torch.float64) if case.reference is not None else ([], None)
     start_s = time.process_time()
     got, _ = gradients(function.apply, made, torch.float32, known)
@@ -151,7 +154,7 @@ def run_verdicts(every: list[Case], level: str) -> None:
             flush=True,
         )
         for finding in answer.get("findings", ()):
-            print("      ", *finding, flush=True)
+            print("      ", *finding[:3], os.path.basename(finding[3]), finding[4], flush=True)
     for package in dict.fromkeys(c.name.partition(".")[0] for c, _, _ in rows):
         _summary(package, [r for r in rows if r[0].name.partition(".")[0] == package])
     _summary("all", rows)
@@ -178,25 +181,29 @@ def _errors(answer: dict[str, Any]) -> set[str]:
 
 
 def effect(mutant: Mutant) -> dict[str, Any]:
-    """Whether a mistake shows at all on the recipe: other numbers, or other accesses to memory."""
+    """Whether a mistake shows at all on the recipe: other numbers, or other accesses to memory.
+
+    A load without `other` shows where some number in its masked lanes changes a result: a store with the same mask drops them.
+    """
     from gradsmith.lab.triton.events import listening
 
     torch.manual_seed(0)
     made = mutant.case.arguments()
-    right = getattr(importlib.import_module(mutant.case.module), mutant.case.function)
+    right = getattr(mutant.case.home(), mutant.case.function)
     with listening() as seen:
         before, _ = gradients(right.apply, made, torch.float32)
     known = accesses(seen)
     with listening() as seen:
-        after, _ = gradients(getattr(loaded(mutant), mutant.case.function).apply, made, torch.float32)
+        wrong = loaded(mutant, mutant.with_nonsense)
+        after, _ = gradients(getattr(wrong, mutant.case.function).apply, made, torch.float32)
     same = len(before) == len(after) and all(torch.equal(a, b) for a, b in zip(before, after))
-    return {"shows": not same or accesses(seen) > known}
+    touches = bool(accesses(seen) - known)
+    return {"shows": not same or touches, "memory": touches or mutant.kind in OF_MEMORY}
 
 
 def accesses(seen: Any) -> set[tuple[Any, ...]]:
     """What the guard saw, wherever the file lies: a mutant is a file of its own."""
-    wrong = {(e.kind, os.path.basename(e.path), e.line, e.argument) for e in seen.events.values()}
-    return wrong | {("undefined", os.path.basename(path), line) for path, line in seen.undefined}
+    return {(e.kind, os.path.basename(e.path), e.line, e.argument) for e in seen.events.values()}
 
 
 def run_mutants(every: list[Case], seed: int, count: int, level: str) -> None:
@@ -206,22 +213,22 @@ def run_mutants(every: list[Case], seed: int, count: int, level: str) -> None:
     for mutant in drawn([c for c in every if c.reference is not None], seed):
         if len(chosen) == count:
             break
-        if not apart(lambda mutant=mutant: effect(mutant), 30).get("shows"):
+        if mutant.case.defect:  # it is reported without a mistake, too
+            continue
+        known = apart(lambda mutant=mutant: effect(mutant), 30)
+        if not known.get("shows"):
             without_effect += 1
             continue
         chosen.append(mutant)
         answer = apart(lambda mutant=mutant: checked(mutant.case, level, loaded(mutant)))
         named += bool(_errors(answer))
-        here = [
-            line
-            for _, code, _, file, line in answer.get("findings", ())
-            if code.startswith("GSK") and file == Path(mutant.path).name
-        ]
-        near = any(mutant.is_at(line) for line in here)
-        if mutant.kind in OF_MEMORY:
+        here = [(path, line) for _, code, _, path, line in answer.get("findings", ()) if code.startswith("GSK")]
+        near = any(mutant.is_at(path, line) for path, line in here)
+        where = ""
+        if known["memory"]:
             memory, at_line = memory + 1, at_line + near
+            where = " at the line" if near else f" NOT AT THE LINE, but at {[line for _, line in here]}"
         errors = ", ".join(sorted(_errors(answer))) or f"NOT NAMED: {answer['verdict']} {answer['reason'][:90]}"
-        where = "" if mutant.kind not in OF_MEMORY else " at the line" if near else f" NOT AT THE LINE, but at {here}"
         print(
             f"{mutant.kind:23s} {mutant.case.name}:{mutant.line} {mutant.before[:60]!r} -> {mutant.after[:50]!r}: {errors}{where}",
             flush=True,
@@ -234,24 +241,44 @@ def run_mutants(every: list[Case], seed: int, count: int, level: str) -> None:
 
 
 def run_guard(every: list[Case]) -> None:
-    """The interpreted run with the guard against the one without it."""
+    """The interpreted run with the guard against the one without it, by turns in one process."""
     ratios = {}
     for case in every:
-        pair = [apart(lambda case=case, on=on: _timed(case, on)).get("seconds") for on in (True, False)]
-        if pair[0] and pair[1]:
-            ratios[case.name] = pair[0] / pair[1]
-    worst = max(ratios, key=lambda name: ratios[name])
+        answer = apart(lambda case=case: _by_turns(case))
+        if "guarded" in answer:
+            ratios[case.name] = answer["guarded"] / answer["bare"]
+            print(
+                f"{case.name:34s} {answer['bare']:7.3f} s without, {answer['guarded']:7.3f} s with: {ratios[case.name]:.2f}x",
+                flush=True,
+            )
     print(
-        f"guard: median {statistics.median(ratios.values()):.2f}x, largest {ratios[worst]:.2f}x ({worst}) over {len(ratios)} cases"
+        f"guard: median {statistics.median(ratios.values()):.2f}x, over {len(ratios)} cases; beyond 1.5x: "
+        + (", ".join(f"{name} {ratio:.2f}x" for name, ratio in ratios.items() if ratio > 1.5) or "none")
     )
 
 
-def _timed(case: Case, guarded: bool) -> dict[str, Any]:
-    if not guarded:
-        from gradsmith.lab.triton import guard
+def _by_turns(case: Case) -> dict[str, Any]:
+    from gradsmith.lab.triton import guard
 
+    ran(case)  # kernels are rewritten once
+    times = max(1, round(TURN_S / max(_alone(case, 3) / 3, 1e-4)))
+    guarded = bare = 0.0
+    for _ in range(TURNS):
+        guarded += _alone(case, times)
         guard.uninstall()
-    return {"seconds": min(ran(case)["seconds"] for _ in range(3))}
+        bare += _alone(case, times)
+        guard.install()
+    return {"guarded": guarded / TURNS / times, "bare": bare / TURNS / times}
+
+
+def _alone(case: Case, times: int) -> float:
+    """CPU seconds of so many forwards and backwards, without the reference."""
+    torch.manual_seed(0)
+    function, made = getattr(case.home(), case.function), case.arguments()
+    start_s = time.process_time()
+    for _ in range(times):
+        gradients(function.apply, made, torch.float32)
+    return time.process_time() - start_s
 
 
 def main() -> None:

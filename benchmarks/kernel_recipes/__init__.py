@@ -9,6 +9,10 @@ on which inputs. Its name is the case's name:
 
 from __future__ import annotations
 
+import importlib
+import importlib.machinery
+import sys
+import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -60,10 +64,25 @@ class Case:
     inputs: tuple[Any, ...]
     reference: Callable[..., Any] | None
     defect: str = ""  # what is wrong with it beside these inputs; docs/found.md has the script that shows it
+    bare: tuple[str, ...] = ()  # packages around it whose `__init__` does not run
+
+    def home(self) -> Any:
+        """The module that has the Function."""
+        for name in self.bare:
+            if name not in sys.modules:
+                spec = importlib.machinery.PathFinder.find_spec(name, _path_of(name.rpartition(".")[0]))
+                package = types.ModuleType(name)
+                package.__path__ = list(spec.submodule_search_locations or ()) if spec is not None else []
+                sys.modules[name] = package
+        return importlib.import_module(self.module)
 
     def arguments(self) -> tuple[Any, ...]:
         made = (given.make() if isinstance(given, Made) else (given,) for given in self.inputs)
         return tuple(argument for some in made for argument in some)
+
+
+def _path_of(package: str) -> Any:
+    return importlib.import_module(package).__path__ if package else None
 
 
 @dataclass
@@ -72,6 +91,7 @@ class Recipes:
 
     package: str
     home: str  # the package's modules are found below it
+    bare: tuple[str, ...] = ()
     cases: list[Case] = field(default_factory=list)
 
     def __call__(self, where: str, *inputs: Any, name: str = "", defect: str = "") -> Callable[[Any], Any]:
@@ -88,4 +108,4 @@ class Recipes:
     def _add(self, name: str, where: str, inputs: tuple[Any, ...], reference: Any, defect: str = "") -> None:
         module, _, function = where.rpartition(".")
         module = ".".join(filter(None, (self.home, module)))
-        self.cases.append(Case(f"{self.package}.{name}", module, function, inputs, reference, defect))
+        self.cases.append(Case(f"{self.package}.{name}", module, function, inputs, reference, defect, self.bare))

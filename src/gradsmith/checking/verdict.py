@@ -50,7 +50,9 @@ def settled(subject: Subject, findings: Sequence[Finding]) -> Subject:
         names = ", ".join(dict.fromkeys(f.rule for f in errors))
         return replace(subject, verdict="refuted", reason=names)
     seen = [g for f in mine for g in (f, *f.symptoms) if "check" in g.lenses]
-    reason = next((reason for f in seen if (reason := find(f.rule).unproven or f.evidence.get("unproven", ""))), "")
+    reason = next((reason for f in seen if (reason := find(f.rule).unproven)), "")
+    if not reason and subject.verdict == "verified":  # "right under an assumption" needs a gradient that was judged
+        reason = next((reason for f in seen if (reason := f.evidence.get("unproven", ""))), "")
     return replace(subject, verdict="unverified", reason=reason) if reason else subject
 
 

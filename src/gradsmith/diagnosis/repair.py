@@ -165,7 +165,7 @@ def _in_kernel(
     """The same search in the kernels that backward launched, for as long again."""
     if not runs_kernels(case.lab.target):
         return None
-    from gradsmith.lab.triton.repairing import changed, kernels_of_backward
+    from gradsmith.lab.triton.repairing import changed, kernels_of_backward, masks_in, names_in
 
     target, arguments = case.lab.precise
     run = forward(target, arguments, seed=case.lab.settings.seed)
@@ -173,9 +173,12 @@ def _in_kernel(
     start_s = time.thread_time()
     for kernel in kernels_of_backward(case.lab):
         tree = copy.deepcopy(definition_of(kernel))
+        masks = masks_in(tree) if tree is not None else set()
         for candidate in candidates(tree) if tree is not None else ():
             if time.thread_time() - start_s > _CPU_SECONDS:
                 return None
+            if names_in(candidate.new) & masks - names_in(candidate.old):
+                continue  # the mask of an access is 1 wherever it counts: as a number it says nothing
             try:
                 with changed(kernel, candidate.tree):
                     fits = _gives(case, run, backward, case.v, case.truth)

@@ -17,7 +17,7 @@ from gradsmith.findings import one_line
 from gradsmith.lab.explore.drawing import domains_of, within
 from gradsmith.lab.measure.differences import BLOCK, Evaluate, Probe, Slope, dot, one_sided, slopes
 from gradsmith.lab.measure.oracle import OwnForward, own_forward
-from gradsmith.lab.run import Allowance, Run, forward, normal_like
+from gradsmith.lab.run import Allowance, Run, Spent, forward, normal_like
 from gradsmith.lab.subject.arguments import Arguments, Leaf
 from gradsmith.lab.subject.target import Target
 
@@ -116,13 +116,15 @@ class Settings:
     project: Projection | None = None
     reach: float = 1.0  # how long a direction is, in typical sizes of the input
     noise: float = 0.0  # of forward in its own precision, as a share of its outputs, where it was measured
+    opaque: bool = False  # forward launches kernels, of which autograd knows nothing: it sees what is left of forward
 
 
 def judge(target: Target, arguments: Arguments, settings: Settings, *, until_wrong: bool = False) -> Judgement:
     """Compare every gradient the subject returns with the truth; `until_wrong` leaves out what comes after a wrong one."""
     run = forward(target, arguments, seed=settings.seed)
     generator = torch.Generator().manual_seed(settings.seed + 1)
-    oracle = own_forward(target, run, settings.seed, settings.reference)
+    hidden = settings.opaque and settings.reference is None
+    oracle = own_forward(target, run, settings.seed, settings.reference) if not hidden else None
     pairs: list[Pair] = []
     vs = [_finite_only(run.normal(generator), run) for _ in range(_DIRECTIONS)]
     claims = [{o: claims_of(target, arguments, settings, v, o) for o in run.differentiable} for v in vs]
@@ -131,9 +133,14 @@ def judge(target: Target, arguments: Arguments, settings: Settings, *, until_wro
         dtype = working_dtype(arguments, [run.outputs[o] for o in run.differentiable])
         for pair in found:
             pair.dtype = dtype
-        nearer = _measured_nearby(target, arguments, settings, leaf, found, vs, claims, generator, dtype)
-        for pair in found:
-            _settle(target, arguments, nearer, pair, oracle, run)
+        try:
+            nearer = _measured_nearby(target, arguments, settings, leaf, found, vs, claims, generator, dtype)
+            for pair in found:
+                _settle(target, arguments, nearer, pair, oracle, run)
+        except Spent:
+            if all(p.mismatch is None for p in pairs):
+                raise
+            break  # what is proved wrong is wrong, whatever is not known of the other inputs
         pairs.extend(found)
         if until_wrong and any(p.status == "wrong" for p in found):
             break
@@ -300,12 +307,12 @@ def _settle(
     sees = oracle is not None and (oracle.outputs[pair.output].requires_grad or pair.flat)
     truth = oracle.gradients(pair.output, pair.v)[pair.leaf.position] if oracle is not None and sees else None
     if pair.status in ("wrong", "missing"):
-        domain = explaining_domain(target, arguments, settings, pair)
-        if domain:
-            pair.status, pair.explained = "right", domain
-            return
         # A suspicion that several directions raise is followed, whatever the judgement has cost so far.
         with Allowance(_TRACING, reserved=True) if settings.noise else contextlib.nullcontext():
+            domain = explaining_domain(target, arguments, settings, pair)
+            if domain:
+                pair.status, pair.explained = "right", domain
+                return
             confirm(target, arguments, settings, pair, truth)
         if pair.mismatch is not None:
             pair.mismatch = _named(pair.mismatch, run)

@@ -42,7 +42,41 @@ class Filled:
     nbytes: int
     item: int
     written: np.ndarray[Any, Any]
+    shape: tuple[int, ...]  # of the tensor
+    unset: bool = False  # its last element was NaN before anything was stored, as memory is that nobody has written
     stores: list[Store] = field(default_factory=list)
+
+    def tail(self, shape: tuple[int, ...]) -> Tail | None:
+        """What was not stored of a tensor of this shape that is all of the storage, if it is the end along a dimension."""
+        many = len(self.written) - 1
+        if int(np.prod(shape)) != many or not self.stores:
+            return None
+        flat = _end(~self.written[:many], (many,))
+        return flat or _end(~self.written[:many].reshape(shape), shape)
+
+
+@dataclass(frozen=True)
+class Tail:
+    """From this index on, nothing is stored in this dimension; in all elements, row by row, where there is none."""
+
+    first: int
+    size: int
+    dimension: int | None
+
+
+def _end(missing: np.ndarray[Any, Any], shape: tuple[int, ...]) -> Tail | None:
+    """
+    >>> _end(np.array([[False, True], [False, True]]), (2, 2))
+    Tail(first=1, size=2, dimension=1)
+    """
+    for axis, size in enumerate(shape):
+        others = tuple(k for k in range(len(shape)) if k != axis)
+        some: Any = missing.any(axis=others)
+        every: Any = missing.all(axis=others)
+        first = size - int(some.sum())
+        if 0 < first < size and bool((some == every).all()) and not bool(some[:first].any()):
+            return Tail(first, size, axis if len(shape) > 1 else None)
+    return None
 
 
 @dataclass
@@ -53,6 +87,7 @@ class Traffic:
     line: int = 0
     launches: int = 0
     programs: int = 0
+    idle: int = 0  # launches without a program
     loaded: int = 0  # bytes
     stored: int = 0
     blocks: set[int] = field(default_factory=set)  # integers among its constexpr arguments
@@ -60,6 +95,7 @@ class Traffic:
     def add(self, other: Traffic) -> None:
         self.launches += other.launches
         self.programs += other.programs
+        self.idle += other.idle
         self.loaded += other.loaded
         self.stored += other.stored
         self.blocks |= other.blocks

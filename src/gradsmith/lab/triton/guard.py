@@ -208,7 +208,9 @@ def _filled(parts: list[Part], item: int) -> None:
         region = part.region
         known = SEEN[-1].filled.get(region.source)
         if known is None or known.nbytes != region.high - region.low or known.item != region.item:
-            known = Filled(region.high - region.low, region.item, np.zeros(region.elements + 1, bool))
+            written = np.zeros(region.elements + 1, bool)
+            shape = region.shape if region.whole else (region.elements,)
+            known = Filled(region.high - region.low, region.item, written, shape, region.ends_unset())
             SEEN[-1].filled[region.source] = known
         known.written[part.indices] = True
         store = Store(launch.kernel, path, line, region.name)
@@ -332,7 +334,9 @@ def _launching(real: Any) -> Any:
         try:
             result = real(self, *arguments, **named)
             grid = interpreter.interpreter_builder.grid_dim
-            traffic.programs += int(grid[0] * grid[1] * grid[2])
+            programs = int(grid[0] * grid[1] * grid[2])
+            traffic.programs += programs
+            traffic.idle += not programs
             return result
         finally:
             _running.pop()

@@ -45,6 +45,14 @@ class Region:
             self.writer, self.reader, self.atomic = (np.full(many, _NOBODY, np.int32) for _ in range(3))
             self.several = np.zeros(many, bool)
 
+    def ends_unset(self) -> bool:
+        """Whether the last element is NaN: memory that nobody has written is filled with it while kernels are watched."""
+        kind = {2: np.float16, 4: np.float32, 8: np.float64}.get(self.item)
+        last = (
+            self.raw[self.elements * self.item - self.item : self.elements * self.item] if self.elements else self.raw
+        )
+        return kind is not None and len(last) == self.item and bool(np.isnan(last.view(kind)[0]))
+
     def element(self, index: int) -> str:
         """How a user calls an element: by its indices where the tensor is the whole of its storage."""
         if self.whole and len(self.shape) > 1 and 0 <= index < int(np.prod(self.shape)):

@@ -22,6 +22,21 @@ def kernels_of_backward(lab: Lab) -> list[Any]:
     return [fn for name in names for fn in InterpretedFunction.rewritten_fn if fn.__name__ == name]
 
 
+def masks_in(tree: ast.FunctionDef) -> set[str]:
+    """Names that are passed on as the mask of an access.
+
+    >>> sorted(masks_in(ast.parse("def k(p, n):\\n    y = tl.load(p, mask=a & b)").body[0]))
+    ['a', 'b']
+    """
+    keywords = (k for node in ast.walk(tree) if isinstance(node, ast.Call) for k in node.keywords)
+    return {name for keyword in keywords if keyword.arg == "mask" for name in names_in(keyword.value)}
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """The names in an expression."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
 @contextlib.contextmanager
 def changed(kernel: Any, tree: ast.FunctionDef) -> Iterator[None]:
     """While it is entered, launches run the changed kernel; raises where it cannot be compiled."""

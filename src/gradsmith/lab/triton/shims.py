@@ -30,6 +30,7 @@ def install() -> None:
         _scalars,
         _loops,
         _masks,
+        _grids,
         _patch_once,
         _autotune,
         libdevice.install,
@@ -114,6 +115,30 @@ def _masks() -> None:
         return store(self, pointers, value, boolean(mask), *more, **named)
 
     builder.create_masked_load, builder.create_masked_store = masked_load, masked_store
+
+
+def _grids() -> None:
+    """A grid may be a list: a launch on a GPU takes its elements one by one, the interpreter adds a tuple to it."""
+    from triton.runtime import interpreter
+
+    from gradsmith.lab.triton.counts import used
+
+    executor = interpreter.GridExecutor
+    real = executor.__init__
+
+    def as_tuple(grid: Any) -> Any:
+        if isinstance(grid, list):
+            used("grids")
+            return tuple(grid)
+        return grid
+
+    @functools.wraps(real)
+    def init(self: Any, *arguments: Any, **named: Any) -> None:
+        real(self, *arguments, **named)
+        given = self.grid
+        self.grid = (lambda meta: as_tuple(given(meta))) if callable(given) else as_tuple(given)
+
+    executor.__init__ = init
 
 
 def _patch_once() -> None:

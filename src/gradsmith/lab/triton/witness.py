@@ -14,20 +14,29 @@ from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.seeding import gradients
 from gradsmith.lab.once import once
 from gradsmith.lab.subject.foreign import runs_kernels
-from gradsmith.lab.triton.events import Event, Fill, Filled, Seen, Spoil, Store, listening, unheard
+from gradsmith.lab.triton.events import Event, Fill, Filled, Seen, Spoil, Store, Tail, listening, unheard
 from gradsmith.lab.triton.shims import Choice, installed
 
 _MOST_STORES = 12  # lines that are asked one by one whether a gradient comes from them
 
 
 @dataclass(frozen=True)
-class Tail:
-    """A result whose last elements no program stored."""
+class Missed:
+    """A tensor whose end no program stored."""
 
     name: str
-    written: int
-    elements: int
+    tail: Tail | None  # None where the launch had no program at all
     store: Store
+
+    @property
+    def words(self) -> str:
+        if self.tail is None:
+            return f"its grid has no program, and '{self.name}' is computed from what it does not store."
+        if self.tail.dimension is None:
+            what = f"the last {self.tail.size - self.tail.first} of {self.tail.size} elements of '{self.name}' are"
+        else:
+            what = f"of '{self.name}', everything from index {self.tail.first} on in dimension {self.tail.dimension} is"
+        return f"{what} never stored: uninitialised memory stays there ({self.store.argument})."
 
 
 @dataclass
@@ -36,7 +45,7 @@ class Witness:
 
     seen: Seen
     results: dict[str, Tensor]
-    tails: list[Tail] = field(default_factory=list)
+    tails: list[Missed] = field(default_factory=list)
     stores: dict[str, list[Store]] = field(default_factory=dict)  # by result: the lines that filled it
     backward: list[Store] = field(default_factory=list)  # every line that stored while backward ran, the last one last
 
@@ -58,11 +67,10 @@ def witness(lab: Lab) -> Witness:
             found.stores[name] = known.stores
             if (tail := _tail(name, tensor, known)) is not None:
                 found.tails.append(tail)
-    unwritten = [name for name, t in results.items() if t.numel() and bool(t.isnan().all())]
-    for kernel, traffic in seen.traffic.items() if unwritten else ():
-        if not traffic.programs:
-            store = Store(kernel, traffic.path, traffic.line, "which no program fills")
-            found.tails.append(Tail(unwritten[0], 0, results[unwritten[0]].numel(), store))
+    spoilt = [name for name, t in results.items() if bool(t.isnan().any())]
+    if spoilt and not found.tails:
+        idle = [Store(k, t.path, t.line, "") for k, t in seen.traffic.items() if t.idle]
+        found.tails += _inner_tails(seen) or [Missed(spoilt[0], None, kernel) for kernel in idle]
     return found
 
 
@@ -161,15 +169,18 @@ def _run(lab: Lab) -> tuple[dict[str, Tensor], Seen]:
     return {name: t for name, t in found.items() if t.is_floating_point()}, seen
 
 
-def _tail(name: str, tensor: Tensor, known: Filled) -> Tail | None:
+def _inner_tails(seen: Seen) -> list[Missed]:
+    """Tensors between two steps whose end no program stored, and which were allocated without being filled."""
+    known = [f for f in seen.filled.values() if f.unset]
+    return [Missed(f.stores[-1].argument, tail, f.stores[-1]) for f in known if (tail := f.tail(f.shape))]
+
+
+def _tail(name: str, tensor: Tensor, known: Filled) -> Missed | None:
     """The end of a result that is still the NaN it was allocated with."""
     if not tensor.is_contiguous() or tensor.storage_offset() or tensor.element_size() != known.item:
         return None
-    count = tensor.numel()
-    written = torch.from_numpy(known.written[:count])
-    missing = int((~written).sum())
-    if not missing or missing == count or bool(written[count - missing :].any()):
+    tail = known.tail(tuple(tensor.shape))
+    if tail is None:
         return None
-    if not bool(tensor.reshape(-1)[count - missing :].isnan().all()):
-        return None
-    return Tail(name, count - missing, count, known.stores[-1])
+    missing = ~torch.from_numpy(known.written[: tensor.numel()])
+    return Missed(name, tail, known.stores[-1]) if bool(tensor.reshape(-1)[missing].isnan().all()) else None

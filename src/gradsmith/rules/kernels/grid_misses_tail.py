@@ -2,8 +2,9 @@
 
 What it finds
 -------------
-After forward and backward, the last elements of an output or a gradient still hold the uninitialised memory they were allocated
-with, although a kernel stored all elements before them.
+After forward and backward, the end of an output or a gradient still holds the uninitialised memory it was allocated with, although
+a kernel stored everything before it: the last elements, or the end along one dimension. Where results are spoilt and have no such
+end, the tensors between two steps are looked at.
 
 In the source: a grid that is computed with floor division of a size by a block, although the kernel masks its offsets with that size
 (`offsets < n`): it expects a block that is only begun. Left alone where the same function raises unless the block divides the size
@@ -15,7 +16,7 @@ With a size that is a multiple of the block everything is stored; with any other
 
 Known problems
 --------------
-Only results that a kernel filled directly are looked at. A result that was allocated with zeros has a wrong gradient instead.
+A tensor that was allocated with zeros has a wrong gradient instead.
 
 References
 ----------
@@ -74,17 +75,17 @@ def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.triton.witness import interprets, witness
     from gradsmith.source.loaded import line_of
 
-    for tail in witness(lab).tails if interprets(lab) else ():
-        text = line_of(tail.store.path, tail.store.line)
+    for missed in witness(lab).tails if interprets(lab) else ():
+        store = missed.store
+        text = line_of(store.path, store.line)
         yield replace(
             lab.finding(
-                f"{tail.store.kernel}, launched by {lab.target.name}: the last {tail.elements - tail.written} of {tail.elements} "
-                f"elements of '{tail.name}' are never stored: uninitialised memory stays there ({tail.store.argument}).",
+                f"{store.kernel}, launched by {lab.target.name}: {missed.words}",
                 advice="Launch one program for every block that is begun: triton.cdiv(n, BLOCK).",
-                evidence={"kernel": tail.store.kernel, "pointer": tail.store.argument},
+                evidence={"kernel": store.kernel, "pointer": store.argument},
             ),
-            path=tail.store.path,
-            line=tail.store.line,
+            path=store.path,
+            line=store.line,
             column=len(text) - len(text.lstrip()),
             snippet=text.rstrip("\n"),
         )
