@@ -55,9 +55,22 @@ def entmax(x, *_):
 HEADS = (normal(1, 2, 64, 16), normal(1, 2, 64, 16), normal(1, 2, 64, 16))  # powers of two, it says
 
 
-@splash("adasplash_no_block_mask._sparse_attention", *HEADS, 1.5, False, None, 20)
-@splash("adasplash_no_block_mask._sparse_attention", *HEADS, 1.5, True, None, 20, name="sparse_attention_causal")
-@splash("adasplash_block_mask._sparse_attention", *HEADS, 1.5, False, None, 20, name="sparse_attention_blocks")
+SHORT = "loads and stores blocks of 128 rows, however short the context is"
+
+
+@splash("adasplash_no_block_mask._sparse_attention", *HEADS, 1.5, False, None, 20, defect=SHORT)
+@splash(
+    "adasplash_no_block_mask._sparse_attention",
+    *(*HEADS, 1.5, True, None, 20),
+    name="sparse_attention_causal",
+    defect=SHORT,
+)
+@splash(
+    "adasplash_block_mask._sparse_attention",
+    *(*HEADS, 1.5, False, None, 20),
+    name="sparse_attention_blocks",
+    defect=SHORT,
+)
 def sparse_attention(q, k, v, alpha, causal, *_):
     scores = q @ k.mT / q.shape[-1] ** 0.5
     if causal:

@@ -54,9 +54,15 @@ def install() -> None:
     for name in ("cast_impl", "create_fp_to_fp"):
         if hasattr(builder, name):
             setattr(builder, name, _casting(getattr(builder, name)))
+    if not hasattr(builder, "get_bf16"):  # a Python number beside a bfloat16, before triton 3.3
+        builder.get_bf16 = _constant
     builder.create_atomic_rmw = _refusing(builder.create_atomic_rmw)
     reductions = interpreter.ReduceScanOpInterface
     reductions.apply = _reducing(reductions.apply)
+
+
+def _constant(_: Any, value: float) -> Any:
+    return interpreter.TensorHandle(encoded(np.array([value], np.float32)), tl.bfloat16)
 
 
 def _is_bfloat16(handle: Any) -> bool:
