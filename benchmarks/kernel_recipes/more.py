@@ -1,4 +1,4 @@
-"""Six further packages, drawn by looking for kernels on the index; shims and guard had been written before they were looked at.
+"""Seven further packages, drawn by looking for kernels on the index; shims and guard had been written before they were looked at.
 
 Some of them cannot be imported as a whole without a GPU, or without a hundred other packages: `bare` leaves out their `__init__`.
 """
@@ -90,7 +90,11 @@ def sinkhorn(x, iterations):
     return x.exp()
 
 
-@xtuner("rms_norm.RMSNorm", normal(5, 37), normal(37), 1e-6)
+@xtuner(
+    "rms_norm.RMSNorm",
+    *(normal(5, 37), normal(37), 1e-6),
+    defect="adds up rows of memory that nobody wrote, where there are fewer than 256 rows",
+)
 def rms_norm(x, weight, eps):
     return x * (x.square().mean(-1, keepdim=True) + eps).rsqrt() * weight
 
