@@ -309,6 +309,23 @@ def compared_sizes(
 
     "Not equal" is left out: it is how PyTorch keeps apart what it treats in two ways, and both ways are right.
     """
+    from torch._dispatch.python import enable_python_dispatcher
+
+    try:
+        return _compared(call, values, real, contextlib.nullcontext())
+    except RuntimeError as error:
+        if "expected to contain only concrete integers" not in str(error):
+            raise
+        # Some views have such sizes only where operations are taken apart in Python (torch 2.8), as torch.compile does.
+        return _compared(call, values, real, enable_python_dispatcher())
+
+
+def _compared(
+    call: Callable[[list[Any]], Any],
+    values: Sequence[Tensor | int],
+    real: bool,
+    dispatcher: contextlib.AbstractContextManager[Any],
+) -> tuple[list[list[str]], list[Comparison]]:
     from torch._dynamo.source import ConstantSource
     from torch._functorch import config
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -337,7 +354,7 @@ def compared_sizes(
         given = [stand_in(i, value) for i, value in enumerate(values)]
         sizes: list[list[Any]] = [list(v.shape) if isinstance(v, Tensor) else [v] for v in given]
         names = [[str(n.node.expr) for n in own] for own in sizes]
-        with mode, torch.no_grad():
+        with mode, torch.no_grad(), dispatcher:
             call(given)
     known = {name for own in names for name in own}
     asked = {str(guard.expr): guard for guard in env.guards}
