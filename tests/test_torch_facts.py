@@ -281,7 +281,7 @@ def test_random_numbers_are_drawn_in_the_order_of_the_memory() -> None:
 def test_float8_can_be_kept_and_cast_and_not_computed_in() -> None:
     x = torch.ones(3).to(torch.float8_e4m3fn)
     assert torch.equal(x.clone().float(), torch.ones(3))
-    for compute in (x.isfinite, x.nan_to_num):
+    for compute in (x.sum, x.nan_to_num):  # isfinite: from torch 2.15 on
         with pytest.raises((NotImplementedError, RuntimeError)) as raised:  # RuntimeError: torch 2.6 to 2.8
             compute()
         assert torch_says.kernel_missing(raised.value)

@@ -122,7 +122,10 @@ def page(everything: Kept) -> str:
             " With an older one they end in one sentence and exit status 2; with one that is newer than the last tested, a note says so."
             " What a torch can do is asked where it is used (`lab/process/torch_says.py`); versions are not compared."
         ),
-        "Everything was run on Linux (x86-64). Windows and macOS are untested.",
+        (
+            "Everything was run on Linux (x86-64). Windows and macOS are untested. There `check` forks nothing and starts a Python for"
+            " every subject; that was tried on Linux only."
+        ),
         "## torch",
         _tests(torches, "torch") if torches else "Nothing was run yet.",
         *_findings(torches),
