@@ -396,3 +396,20 @@ def test_no_line_is_too_long_and_no_gradient_is_written_twice() -> None:
     code = [line for line in source.splitlines() if '"""' not in line]
     assert max(map(len, code)) <= 120, source
     assert len(re.findall(r"\bgrad_output\b", source)) == 2, source  # the parameter, and where it is used
+
+
+def area_of_overlap(a: Any, b: Any) -> Any:
+    side = (torch.minimum(a[:, 2:], b[:, 2:]) - torch.maximum(a[:, :2], b[:, :2])).clamp(min=0)
+    return side.prod(1)
+
+
+def filtered(x: Any, taps: Any) -> Any:
+    return x.unfold(-1, taps.numel(), 1) @ taps.flip(0)
+
+
+@pytest.mark.parametrize(("forward", "shapes"), [(area_of_overlap, [(5, 4), (5, 4)]), (filtered, [(2, 9), (3,)])])
+def test_what_torch_itself_pulls_back_may_stand_in_the_middle(forward: Any, shapes: list[tuple[int, ...]]) -> None:
+    """`prod` and `x.unfold` have no formula of their own: torch.autograd.functional.vjp gives a tuple, its part is used."""
+    made = derived(forward, tuple(r(*shape) for shape in shapes), {})
+    assert compared(forward, made.wrapper, made.example, set(made.wanted)) == "same"
+    assert "vjp(" in made.source

@@ -235,3 +235,27 @@ f.register_autograd(backward, setup_context=setup_context)
 """
     assert found_in("", text) == []
     assert len(found_in("", text.replace("_, sine = output[:2]", "(x,) = inputs\n    sine = x.sin()"))) == 1
+
+
+def test_indices_stay_indices_when_an_option_moves_them() -> None:
+    text = """
+import torch
+
+
+class MaxPool(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, stride):
+        y, place = x.unfold(1, stride, stride).max(-1)
+        place = place + stride * torch.arange(y.shape[1])
+        ctx.save_for_backward(place)
+        ctx.length = x.shape[1]
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        (place,) = ctx.saved_tensors
+        return g.new_zeros(g.shape[0], ctx.length).scatter_add(1, place, g * 1), None
+"""
+    assert found_in("", text) == []
+    values = text.replace("y, place =", "place, y =").replace("scatter_add(1, place, g * 1)", "add(g * place)")
+    assert [f.rule for f in found_in("", values)] == ["intermediate-saved"]

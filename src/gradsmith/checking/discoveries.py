@@ -141,7 +141,10 @@ def _otherwise(discovery: Discovery) -> str:
 
 def sentence_of(discovery: Discovery) -> str:
     """What has to hold: "'matrix' is symmetric"."""
-    return discovery.assumption or f"not {told(discovery.trial.moves).removeprefix('with ')}"
+    if discovery.assumption:
+        return discovery.assumption
+    steps = [step.removeprefix("with ") for step in told(discovery.trial.moves).split(" and with ")]
+    return f"not {steps[0]}" if len(steps) == 1 else f"{' and '.join(steps)} never come together"
 
 
 def weight_of(discovery: Discovery) -> verdict.Weight:

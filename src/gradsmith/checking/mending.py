@@ -104,15 +104,26 @@ def _with(finding: Finding, mend: Mend, how: Applicability, meant: str) -> Findi
 
 def _words(mend: Mend, how: Applicability) -> str:
     if not mend.derived:
-        edit = mend.edits[0]
-        return f"Write `{edit.replacement}` in line {edit.line}: with it every gradient is right, here and at other inputs."
+        return f"Write {_change(mend)}: with it every gradient is right, here and at other inputs."
     names = " and ".join(f"'{name}'" for name in mend.gradients)
     option = "--fix" if how == "safe" else "--fix --unsafe-fixes"
     lines = sum(_length(edit) for edit in mend.edits)
     return (
-        f"Replace the gradient of {names} by the one that gradsmith derived from forward ({plural(lines, 'line')}). It is right here "
-        f"and at other inputs. `gradsmith check {option}` writes it."
+        f"Replace the gradient{f' of {names}' if names else ''} by the one that gradsmith derived from forward "
+        f"({plural(lines, 'line')}). It is right here and at other inputs. `gradsmith check {option}` writes it."
     )
+
+
+def _change(mend: Mend) -> str:
+    """`2 * x` instead of `3 * x` in line 7; the whole line where a mere number or name is changed."""
+    edit, line = mend.edits[0], mend.changed
+    old = line[edit.column : edit.end_column]
+    if len(mend.edits) > 1 or edit.end_line != edit.line:
+        return f"`{edit.replacement}` in line {edit.line}"
+    if old.isalnum():
+        new = line[: edit.column] + edit.replacement + line[edit.end_column :]
+        return f"`{new.strip()}` in line {edit.line}"
+    return f"`{edit.replacement}` instead of `{old}` in line {edit.line}"
 
 
 def _length(edit: Edit) -> int:

@@ -132,7 +132,10 @@ class Printer:
             )
         if op in PREFIX:
             loose = op == "neg" and args[0] not in self.names and args[0].op in ("mul", "div") and node.back
-            return PREFIX[op][0] + self.text(args[0], 8 if loose else 9), 8 if loose else 9
+            inner = self.text(args[0], 8 if loose else 9)
+            if loose and inner.startswith("-"):
+                return inner[1:], 8  # two minus signs in front of a product
+            return PREFIX[op][0] + inner, 8 if loose else 9
         if op in INFIX:
             return self._infix(node)
         return self._call(node), _ATOM
@@ -282,7 +285,8 @@ class Printer:
                 continue
             parts = self._parts(node, needed, targets)
             if parts:
-                text = self.text(node, whole=True)
+                made += self._shortened(node, 20)
+                text = self.text(node, whole=True) + ("[0]" if len(parts) == 1 else "")
                 self.names |= parts
                 made.append(Statement(", ".join(parts.values()), text, node))
                 continue
@@ -311,7 +315,8 @@ class Printer:
 
     def _inlined(self, node: Node) -> Iterable[Node]:
         """The tensors of backward that are written inside the text of this one."""
-        for inner in node.operands if node.op not in ("vjp", *OUTSIDE) else ():
+        operands = nodes_in(node.args[2]) if node.op == "vjp" else node.operands
+        for inner in operands if node.op not in OUTSIDE else ():
             if inner not in self.names and inner.op not in ("input", "literal", *OUTSIDE):
                 if inner.is_tensor and inner.back and inner.op != "neg":
                     yield inner
@@ -361,6 +366,8 @@ class Printer:
             return {}
         items = {n.args[1]: n for n in needed if n.op == "item" and n.args[0] is node}
         users = [n for n in needed if node in n.operands and n.op != "item"]
+        if not users and len(items) == len(node.value) == 1 and items[0] in targets:
+            return {items[0]: targets[items[0]]}
         if (
             users
             or len(items) < len(node.value)

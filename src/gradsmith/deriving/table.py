@@ -105,6 +105,9 @@ def operations() -> dict[str, Operation]:
     # `x[index] = value` and `x[index] += value` as values of their own: statements in Python, so no lines of the table.
     known["assign"] = Operation("assign", "statement", ("x", "index", "value"), {}, "v", False, {"": "@assign"})
     known["placed"] = Operation("placed", "statement", ("x", "places"), {}, "v", False, {"": "@placed"})
+    # The method of a tensor, which is not the function F.unfold of the table.
+    windows = ("x", "dimension", "size", "step")
+    known["unfold_dimension"] = Operation("unfold", "method", windows, {}, "v", False, {"": "@vjp"})
     return known
 
 

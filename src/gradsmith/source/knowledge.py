@@ -66,6 +66,8 @@ OF_SYMMETRIC = _words("eigh eigvalsh cholesky cholesky_ex cholesky_solve cholesk
 ACCUMULATE = _words("index_add scatter_add scatter_reduce index_reduce segment_reduce bincount")
 # Write at what indices point at, and keep one of several.
 SCATTERS = _words("scatter index_put index_copy setitem put")
+# Give back values, and behind them the indices where they stood.
+WITH_INDICES = _words("sort topk max min kthvalue median nanmedian mode cummax cummin")
 COMPARISONS = _words("gt ge lt le eq ne greater greater_equal less less_equal not_equal")
 # A side is chosen for every element: which one, only the values say.
 PIECEWISE = _words(

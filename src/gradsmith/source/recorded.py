@@ -177,8 +177,9 @@ class _Tracer:
         if site.is_kernel or site.is_extension or site.is_numpy:
             self.trace.unseen = True
         elif site.op is not None:
-            self.trace.discrete |= _is_count(method, node)
-            if site.op in _ENDS or method.value(node).constant:
+            indices = part == 1 and site.op in know.WITH_INDICES
+            self.trace.discrete |= indices or _is_count(method, node)
+            if indices or site.op in _ENDS or method.value(node).constant:
                 return
             receiver = [func.value] if isinstance(func, ast.Attribute) else []
             self._all([*receiver, *given], computed or site.op not in written.SAME)

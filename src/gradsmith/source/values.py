@@ -188,10 +188,7 @@ def _part(method: Method, binding: Binding) -> Value:
     if isinstance(call, ast.Call):
         op = method.op(call)
         if op in know.TUPLES or op in know.TUPLES_WITH_DIM:
-            if (
-                op in ("sort", "topk", "max", "min", "kthvalue", "median", "mode", "cummax", "cummin")
-                and binding.index == 1
-            ):
+            if op in know.WITH_INDICES and binding.index == 1:
                 return Value("tensor", "integer", constant=True)
             return TENSOR
         if binding.how == "loop" and isinstance(call.func, ast.Name) and call.func.id == "range":

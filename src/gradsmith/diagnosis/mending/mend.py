@@ -28,6 +28,7 @@ class Mend:
     gradients: tuple[str, ...]
     line: int
     derived: bool  # lines that were derived from forward, not a small change
+    changed: str = ""  # the line in which a small change begins, as it is now
 
 
 def mended(
@@ -45,7 +46,8 @@ def mended(
     for edits in (*_small(own, failing), *slot_edits(source, _positions(own, wrong))):
         made = source.changed(edits)
         if made is not None and proved(made, own, [*failing, *others], wrong, serious):
-            return Mend(source.file.path, edits, tuple(wrong), edits[0].line, derived=False)
+            line = source.file.text.splitlines()[edits[0].line - 1]
+            return Mend(source.file.path, edits, tuple(wrong), edits[0].line, derived=False, changed=line)
     for found in _derivations(source, [*failing, own]):
         for rewrite in rewrites(source, found, wrong):
             made = source.changed(rewrite.edits)

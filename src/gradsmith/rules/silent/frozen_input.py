@@ -100,6 +100,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
     for kept in proper_subsets(leaves):
         still = [leaf for leaf in leaves if leaf.position not in kept]
         frozen = ", ".join(f"'{leaf.name}'" for leaf in still)
+        alone = f"{' and '.join(frozen.split(', '))} {'does' if len(still) == 1 else 'do'} not require grad"
         run = lab.precise_run(base.run.arguments.only(kept))
         if not run.differentiable:
             continue
@@ -108,7 +109,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
         except Exception as error:  # the user's backward, on a path nobody tried
             yield lab.finding(
                 raised=error,
-                message=f"{lab.target.name}.backward raises {type(error).__name__} when {frozen} does not require grad: "
+                message=f"{lab.target.name}.backward raises {type(error).__name__} when {alone}: "
                 f"{str(error).splitlines()[0] if str(error) else ''}",
                 argument=frozen,
                 advice=_FROZEN_MODULE
@@ -126,8 +127,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
                 reported.add(leaf.name)
                 what = "is None" if now is None else "changes"
                 yield lab.finding(
-                    f"{lab.target.name}.backward: the gradient of '{leaf.name}' {what} when {frozen} does not "
-                    "require grad.",
+                    f"{lab.target.name}.backward: the gradient of '{leaf.name}' {what} when {alone}.",
                     argument=leaf.name,
                     at="gradient",
                     advice="Compute each gradient under its own `if ctx.needs_input_grad[i]`, with i the position of "
