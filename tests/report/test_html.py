@@ -96,9 +96,10 @@ def test_lines_and_sides_are_marked_on_the_source(tmp_path: Path) -> None:
 
 
 def test_an_access_outside_a_tensor_is_drawn_on_it() -> None:
-    access = {"shape": [5, 37], "elements": 185, "touched": [[148, 200], [10**9, 10**9]]}
+    access: dict[str, object] = {"shape": [5, 37], "elements": 185, "touched": [[148, 200], [10**9, 10**9]]}
+    access["words"] = "program (2, 0, 0) touches element [185]"
     finding = Finding(
-        "The kernel fill, which Fill launches, stores outside x_ptr of shape (5, 37): program (2, 0, 0) touches element [185].",
+        "The kernel fill, which Fill launches, stores outside x_ptr of shape (5, 37).",
         rule="out-of-bounds-store",
         code="GSK02",
         severity="error",

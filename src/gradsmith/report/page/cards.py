@@ -178,7 +178,7 @@ def _chart(finding: Finding, key: str) -> str:
     if isinstance(gradients, Mapping):
         return charts.gradient_error(gradients, key)
     if isinstance(access, Mapping):
-        return charts.access(access, finding.message.rpartition("Here ")[2], key)
+        return charts.access(access, f"{access.get('words', '')}.", key)
     return ""
 
 

@@ -141,4 +141,5 @@ def told(lab: Lab, kinds: tuple[str, ...], what: str, advice: str, worst: Severi
 def _drawn(event: Event) -> dict[str, Any]:
     """What one program touched, for those who draw it: a tensor that is not all of its storage is drawn as its storage."""
     shape = event.shape if event.whole else (event.elements,)
-    return {"shape": list(shape), "elements": event.elements, "touched": [list(run) for run in event.touched]}
+    touched = [list(run) for run in event.touched]
+    return {"shape": list(shape), "elements": event.elements, "touched": touched, "words": event.words}
