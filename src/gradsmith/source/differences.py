@@ -66,9 +66,11 @@ class _Frame:
 def in_backward(function: FunctionModel) -> Difference | None:
     """The first differences that backward takes of a function that forward computes outside torch."""
     forward, backward = function.forward, function.backward
-    if forward is None or backward is None or not _leaves_torch(function, forward):
+    if forward is None or backward is None:
         return None
-    return _taken(function, _Frame(backward))
+    # Few backwards take any; whether forward leaves torch takes all it calls to know.
+    found = _taken(function, _Frame(backward))
+    return found if found is not None and _leaves_torch(function, forward) else None
 
 
 def _taken(function: FunctionModel, frame: _Frame) -> Difference | None:

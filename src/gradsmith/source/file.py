@@ -65,6 +65,7 @@ class FileModel:
     _unlinked: list[ast.AST] = field(default_factory=list, repr=False)
     _blocks: dict[int, ast.stmt | None] = field(default_factory=dict, repr=False)
     _aliases: dict[str, str] = field(default_factory=dict, repr=False)
+    _firsts: dict[str, int] = field(default_factory=dict, repr=False)
     _noted: dict[str, bool] = field(default_factory=dict, repr=False)
     _length: int = field(default=0, repr=False)  # of a text that was left behind
 
@@ -264,7 +265,10 @@ class FileModel:
 
     def stands_in(self, offset: int, function: str) -> bool:
         """Whether a function of that name stands around a character. Asked of the lines: parsing is what costs."""
-        if self.text.rfind(f"def {function}(", 0, offset) < 0:
+        head = f"def {function}("
+        if head not in self._firsts:
+            self._firsts[head] = self.text.find(head)
+        if not 0 <= self._firsts[head] < offset:
             return False
         around = blocks.functions_around(self.lines, self.line_number(offset))
         return any(f"def {function}(" in self.lines[index] for index, _ in around)

@@ -312,9 +312,14 @@ def _held_to_divide(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
 
 def called(node: ast.Call) -> str:
     """The name of a function of the language: `tl.sum` and `triton.language.sum` are sum."""
-    if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, (ast.Name, ast.Attribute)):
-        return node.func.attr if ast.unparse(node.func.value) in ("tl", "triton.language", "tl.math") else ""
-    return ""
+    return node.func.attr if isinstance(node.func, ast.Attribute) and _is_language(node.func.value) else ""
+
+
+def _is_language(node: ast.expr) -> bool:
+    """`tl`, `triton.language`, `tl.math`."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return (node.value.id, node.attr) in (("triton", "language"), ("tl", "math"))
+    return isinstance(node, ast.Name) and node.id == "tl"
 
 
 def _calls(expression: ast.AST, function: str) -> bool:
