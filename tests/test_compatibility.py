@@ -1,0 +1,41 @@
+"""docs/compatibility.md says what was run, and nothing else."""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from gradsmith import torch_here
+
+SCRIPT = Path(__file__).parents[1] / "tools" / "compatibility.py"
+
+
+@pytest.fixture(scope="module")
+def compatibility() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("compatibility", SCRIPT)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_its_examples_hold(compatibility: ModuleType) -> None:
+    done = doctest.testmod(compatibility)
+    assert done.attempted and not done.failed
+
+
+def test_the_page_is_what_the_script_writes(compatibility: ModuleType) -> None:
+    assert compatibility.PAGE.read_text(encoding="utf-8") == compatibility.page(compatibility.kept())
+
+
+def test_no_difference_and_no_failure_is_without_a_reason(compatibility: ModuleType) -> None:
+    assert "ot explained" not in compatibility.page(compatibility.kept())
+
+
+def test_the_oldest_and_the_newest_torch_that_are_claimed_were_tried(compatibility: ModuleType) -> None:
+    tried = {tuple(compatibility._numbers(version)[:2]) for version in compatibility.kept()["torch"]}
+    assert {torch_here.OLDEST, torch_here.TESTED} <= tried
