@@ -11,6 +11,7 @@ from gradsmith import catalog
 from gradsmith.cells import cell_number
 from gradsmith.checking import ignoring, surroundings, verdict
 from gradsmith.checking.accepting import accepted_for, unmatched
+from gradsmith.checking.elsewhere.kernels import other_shapes
 from gradsmith.checking.elsewhere.solvers import with_more_iterations
 from gradsmith.checking.guessed import weighed
 from gradsmith.checking.meant import declared, meant
@@ -132,6 +133,8 @@ def examine(target: Target, given: Supply, options: Options) -> Report:
         report = weighed(report, inside, replace(given, examples=(example,)), options.seed)
         if any(f.severity == "error" and "check" in f.lenses for f in report.findings):
             report = _converged(report, inside, example, options)
+            for args, words in other_shapes(inside, example[0]):
+                report = _guessed_again(report, inside, (args, example[1]), options, f"{words} it is right")
     return _told(report, given)
 
 
@@ -141,12 +144,20 @@ def _converged(report: Report, target: Target, example: Example, options: Option
     if more is None:
         return report
     longer, names = more
-    again = _on_examples(target, Supply(((longer, example[1]),), "guessed"), replace(options, lint=False))
+    return _guessed_again(report, target, (longer, example[1]), options, f"with more iterations ({names}) it is right")
+
+
+def _guessed_again(
+    report: Report, target: Target, example: Example, options: Options, words: str, *, judged: bool = True
+) -> Report:
+    """Without the errors that are gone on another guess; if it must be `judged`, only where that ends in a verdict."""
+    if not any(f.severity == "error" and "lint" not in f.lenses for f in report.findings):
+        return report
+    again = _on_examples(target, Supply((example,), "guessed"), replace(options, lint=False))
     seen = {f.rule for f in again.findings if f.severity == "error"}
     gone = {f.rule for f in report.findings if f.severity == "error" and "lint" not in f.lenses} - seen
-    return (
-        verdict.gone_on_another_guess(report, gone, f"with more iterations ({names}) it is right") if gone else report
-    )
+    settled = all(s.verdict in ("verified", "refuted") for s in again.subjects)
+    return verdict.gone_on_another_guess(report, gone, words) if gone and (settled or not judged) else report
 
 
 def _told(report: Report, given: Supply) -> Report:
