@@ -148,6 +148,9 @@ def test_code_that_communicates_runs_in_a_group_of_one(tmp_path: Path) -> None:
     assert not guess(subject).works, "nobody said that this process may join a group"
     try:
         assert guess(subject, may_join=True).works
+        part = torch.ones(2)
+        with pytest.raises(RuntimeError, match="list of size 1"):
+            torch.distributed.all_gather([torch.empty(2), torch.empty(2)], part)
     finally:
         torch.distributed.destroy_process_group()
 
@@ -346,3 +349,16 @@ def test_a_kernel_for_vectors_is_not_accused_on_a_guessed_matrix(tmp_path: Path)
     report = json.loads(subprocess.run(call, capture_output=True, text=True).stdout)
     assert not [f for f in report["findings"] if f["severity"] == "error"]
     assert report["subjects"][0]["verdict"] in ("unverified", "verified")
+
+
+def test_a_wrong_gradient_with_an_object_that_was_built_is_a_question(tmp_path: Path) -> None:
+    grid = """
+        class Grid:
+            def __init__(self, step: float):
+                self.step = step
+        """
+    forward = "ctx.grid = grid\nreturn x * grid.step"
+    made = module(tmp_path, forward, "x, grid: Grid", grid, returns="grad * (1 + ctx.grid.step) ** 3")
+    report = gs.check(made.Op, isolate=False)
+    assert report.subjects[0].verdict == "unverified" and "'grid' had to be built" in report.subjects[0].reason
+    assert [f.rule for f in report.findings if f.severity == "warning"] == ["wrong-gradient"]

@@ -26,6 +26,7 @@ from gradsmith.checking.elsewhere.structure import (
     where_definite,
     where_implied_inputs_fit,
     where_numbers_lie_on_an_axis,
+    where_objects_fit,
     where_subclasses_fit,
     where_symmetric,
     with_other_functions,
@@ -57,6 +58,7 @@ SEARCHES: tuple[Search, ...] = (
     with_other_functions,
     where_implied_inputs_fit,
     where_subclasses_fit,
+    where_objects_fit,
     where_every_element_is_read,
 )
 # Beyond a guard forward is flat, and between the steps of a search: both look like a surrogate.

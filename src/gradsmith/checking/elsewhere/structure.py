@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from gradsmith.inputs.guess.functions import Written, others
+from gradsmith.inputs.guess.objects import was_built
 from gradsmith.lab.explore.tape import stopped_after
 from gradsmith.lab.measure.gradient import Settings, judge
 from gradsmith.lab.measure.implied import implied
@@ -134,6 +135,14 @@ def where_subclasses_fit(target: Target, args: tuple[Any, ...], kwargs: dict[str
         inside = [p for p in pytree.tree_leaves(value) if isinstance(p, Tensor)] if isinstance(value, Wrapped) else []
         if sum(part.is_floating_point() or part.is_complex() for part in inside) > 1:
             return Elsewhere(args, f"what is in '{_name(target, i)}' had to be guessed", proven=False)
+    return None
+
+
+def where_objects_fit(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Elsewhere | None:
+    """An object that had to be built: nobody knows which of its numbers belong together with the other inputs."""
+    for i, value in enumerate(args):
+        if was_built(value) and not off_by_a_factor(target, args, kwargs, seed):
+            return Elsewhere(args, f"'{_name(target, i)}' had to be built with guessed numbers", proven=False)
     return None
 
 

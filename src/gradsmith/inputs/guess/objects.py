@@ -16,7 +16,7 @@ import itertools
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import torch
 from torch import Tensor, nn
@@ -42,6 +42,7 @@ _OF_DICTS = frozenset(dir(dict)) - frozenset(dir(list))
 _NEVER = (torch.autograd.Function, Tensor, enum.Enum)
 _NUMBERS = (4, 2, 1, 0.5, True)
 _written: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+_made_up: WeakSet[Any] = WeakSet()
 
 
 def written(value: Any) -> str:
@@ -61,6 +62,14 @@ def written(value: Any) -> str:
         return _written.get(value, "") or repr(value)
     except TypeError:  # what cannot be a key was not built here
         return repr(value)
+
+
+def was_built(value: Any) -> bool:
+    """Whether a value is an instance of a class that was built with guessed arguments."""
+    try:
+        return value in _made_up
+    except TypeError:
+        return False
 
 
 def fitting(found: Uses, home: str, annotated: Sequence[type] = (), depth: int = 0) -> list[Any]:
@@ -288,6 +297,8 @@ def _built(cls: type, depth: int) -> Iterator[Any]:
             instance.double()
             code += ".double()"
         _note(instance, code)
+        with contextlib.suppress(TypeError):
+            _made_up.add(instance)
         yield instance
 
 

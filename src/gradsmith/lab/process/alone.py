@@ -40,6 +40,13 @@ def _done(result: Any) -> Any:
     return made._create_work_from_future(future)
 
 
+def _only(parts: Any) -> Any:
+    """The one part of a list with a part for each process; a list for more processes is refused, as any group does."""
+    if len(parts) != 1:
+        raise RuntimeError(f"a group of one process takes a list of size 1, not of size {len(parts)}")
+    return parts[0]
+
+
 class _Alone(dist.ProcessGroup if dist.is_available() else object):  # type: ignore[misc]
     """Collectives of one: a sum over all is the value itself, and whoever gathers gets one part, his own."""
 
@@ -67,26 +74,30 @@ class _Alone(dist.ProcessGroup if dist.is_available() else object):  # type: ign
 
     def allgather(self, outputs: Any, inputs: Any, *_: Any, **__: Any) -> Any:
         for out, given in zip(outputs, inputs):
-            out[0].copy_(given)
+            _only(out).copy_(given)
         return _done(outputs)
 
     gather = allgather_coalesced = allgather
 
     def reduce_scatter(self, outputs: Any, inputs: Any, *_: Any, **__: Any) -> Any:
         for out, given in zip(outputs, inputs):
-            out.copy_(given[0])
+            out.copy_(_only(given))
         return _done(outputs)
 
     scatter = reduce_scatter
 
     def alltoall(self, outputs: Any, inputs: Any, *_: Any, **__: Any) -> Any:
+        _only(outputs).copy_(_only(inputs))
+        return _done(outputs)
+
+    def _each(self, outputs: Any, inputs: Any, *_: Any, **__: Any) -> Any:
         for out, given in zip(outputs, inputs):
             out.copy_(given)
         return _done(outputs)
 
     # Torch calls the same thing by two names, by release.
-    allgather_into_tensor_coalesced = all_gather_single_coalesced = alltoall
-    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced = alltoall
+    allgather_into_tensor_coalesced = all_gather_single_coalesced = _each
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced = _each
 
     def _allgather_base(self, output: Any, given: Any, *_: Any, **__: Any) -> Any:
         output.copy_(given.reshape(output.shape))
