@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gradsmith.findings import Finding
@@ -16,6 +17,7 @@ from gradsmith.source.file import FileModel
 from gradsmith.source.loaded import file_named
 
 _AROUND = 4
+_HUNK = re.compile(r"^@@ -(\d+)((?:,\d+)?) \+(\d+)((?:,\d+)?) @@", re.M)
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ def excerpt_of(finding: Finding) -> list[Line]:
     text = _text_of(finding)
     if text is None:
         return [Line(finding.line, escaped(finding.snippet.rstrip(), PROSE), True)] if finding.snippet else []
-    lines, last = edits.split_lines(text), finding.end_line or finding.line
+    lines, last = _lines(text), finding.end_line or finding.line
     first, end = max(1, finding.line - _AROUND), min(len(lines), last + _AROUND)
     return [Line(n, escaped(lines[n - 1], "\t"), finding.line <= n <= last) for n in range(first, end + 1)]
 
@@ -42,10 +44,26 @@ def diff_of(finding: Finding) -> list[str]:
     text = _text_of(finding)
     if text is None or not finding.edits:
         return []
-    changed = edits.apply(text, finding.edits)
+    # Only the lines around: a file with 10,000 findings would be compared with itself as often.
+    starts = _starts(text)
+    above = max(0, min(edit.line for edit in finding.edits) - 1 - _AROUND)
+    below = max(edit.end_line for edit in finding.edits) + _AROUND
+    piece = text[starts[min(above, len(starts) - 1)] : starts[below] if below < len(starts) else len(text)]
+    moved = [replace(e, line=e.line - above, end_line=e.end_line - above) for e in finding.edits]
     name = shown_path(finding.path or "") if finding.cell is None else f"cell {finding.cell}"
-    diff = edits.unified_diff(text, changed, name)
+    diff = edits.unified_diff(piece, edits.apply(piece, moved), name)
+    diff = _HUNK.sub(lambda m: f"@@ -{int(m[1]) + above}{m[2]} +{int(m[3]) + above}{m[4]} @@", diff)
     return [escaped(line, "\t") for line in diff.split("\n")[:-1]]
+
+
+@functools.lru_cache(maxsize=4)
+def _lines(text: str) -> list[str]:
+    return edits.split_lines(text)
+
+
+@functools.lru_cache(maxsize=4)
+def _starts(text: str) -> list[int]:
+    return [0, *(m.end() for m in re.finditer(r"\r\n|\r|\n", text))]
 
 
 def _state(path: str) -> tuple[int, int]:
