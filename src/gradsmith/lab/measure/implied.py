@@ -26,8 +26,28 @@ def implied(target: Target, arguments: Arguments, seed: int) -> list[int]:
             continue
         unread = runs and all(_equal(before.outputs, after.outputs) for after in runs)
         if unread and any(_answers(before) != _answers(after) for after in runs):
-            found.append(leaf.position)
+            if not _read_elsewhere(target, arguments, leaf.position, seed):
+                found.append(leaf.position)
     return found
+
+
+def _read_elsewhere(target: Target, arguments: Arguments, position: int, seed: int) -> bool:
+    """Does forward depend on it where the other inputs have other values? `x @ w` does not show `x` where `w` is zero."""
+    others = {
+        leaf.position: _changed(leaf.tensor.detach())[-1]
+        for leaf in arguments.leaves
+        if leaf.position != position and leaf.tensor.is_floating_point() and leaf.tensor.numel()
+    }
+    if not others:
+        return False
+    moved = arguments.replaced(others)
+    own = next(leaf.tensor.detach() for leaf in arguments.leaves if leaf.position == position)
+    try:
+        before = forward(target, moved, seed=seed)
+        after = [forward(target, moved.replaced({position: t}), seed=seed) for t in _changed(own)]
+    except Exception:  # the others may not have such values
+        return False
+    return any(not _equal(before.outputs, run.outputs) for run in after)
 
 
 def _silent(run: Run) -> set[int]:
