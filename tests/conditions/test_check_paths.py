@@ -32,6 +32,7 @@ FILES = [
 # What decides about rendering and exit, not about the check.
 ABOUT_OUTPUT = {
     "verbose",
+    "profile",
     "format",
     "output",
     "also",

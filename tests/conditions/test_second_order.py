@@ -65,7 +65,7 @@ def test_defects_of_pytorch_are_told_with_thread_and_versions(
     from gradsmith.report import render
 
     report = check_source(rules()[rule].bad, level="standard")
-    text = render(report, "full")
+    text = render(report, "full", verbose=True)
     assert "a defect of pytorch, not of your code" in text
     assert "see: https://github.com/pytorch/pytorch/issues/" in text and "(torch 2." in text
     assert [s.inputs_from for s in report.subjects] == ["declared"]

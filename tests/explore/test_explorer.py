@@ -371,3 +371,21 @@ def test_numbers_that_forward_refuses_are_taken_from_the_example() -> None:
     positive = torch.tensor([0.5, 1.5, 0.7], dtype=torch.float64, requires_grad=True)
     report = gs.check(function(forward, backward), positive, select=RULES)
     assert report.subjects[0].assumptions == ("'a' has 1 dimension",)
+
+
+def test_an_example_of_zeros_hides_nothing() -> None:
+    """At zeros a product changes with neither factor, and still both are read by forward."""
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, w: Any) -> Any:
+            ctx.save_for_backward(x, w)
+            return x @ w.t()
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            x, w = ctx.saved_tensors
+            return -(g @ w), g.t() @ x
+
+    report = gs.check(Product, torch.zeros(4, 3, requires_grad=True), torch.zeros(5, 3, requires_grad=True))
+    assert report.subjects[0].verdict == "refuted"

@@ -142,7 +142,7 @@ def test_where_processes_cannot_be_forked_each_subject_starts_its_own(tmp_path: 
     assert done.returncode == 1, done.stderr
     subjects = {s["name"]: (s["verdict"], s["reason"]) for s in json.loads(done.stdout)["subjects"]}
     assert [subjects[name][0] for name in ("Right", "Wrong", "Exits")] == ["verified", "refuted", "unverified"]
-    assert "exit status 7" in subjects["Exits"][1]
+    assert "exited with status 7" in subjects["Exits"][1]
 
 
 def _case(phase: str, number: int) -> fault_signals.Case:

@@ -68,6 +68,8 @@ ACCUMULATE = _words("index_add scatter_add scatter_reduce index_reduce segment_r
 SCATTERS = _words("scatter index_put index_copy setitem put")
 # Give back values, and behind them the indices where they stood.
 WITH_INDICES = _words("sort topk max min kthvalue median nanmedian mode cummax cummin")
+# Take square matrices.
+OF_SQUARE = _words("cholesky eigh eig eigvalsh inverse matrix_exp slogdet logdet")
 COMPARISONS = _words("gt ge lt le eq ne greater greater_equal less less_equal not_equal")
 # A side is chosen for every element: which one, only the values say.
 PIECEWISE = _words(

@@ -7,6 +7,8 @@ from __future__ import annotations
 import ast
 import re
 
+from gradsmith.source import knowledge as know
+
 Dims = tuple[str, ...]
 _EINOPS = frozenset({"rearrange", "reduce", "repeat"})
 # The dimensions of the first operands, where torch allows nothing else. A kernel is smaller than what it moves over.
@@ -32,7 +34,7 @@ _OPERANDS: dict[str, tuple[str, ...]] = {
     "batch_norm": ("N C H", "C", "C", "C", "C"),
     **{f"{kind}_pool{n}d": (" ".join("NCDHW"[:2] + "DHW"[3 - n :]),)
        for kind in ("max", "avg", "adaptive_avg", "adaptive_max", "lp") for n in (1, 2, 3)},
-    **{f"{name}": ("n n",) for name in ("cholesky", "eigh", "eig", "eigvalsh", "inverse", "matrix_exp", "slogdet", "logdet")},
+    **dict.fromkeys(sorted(know.OF_SQUARE), ("n n",)),
 }  # fmt: skip
 
 

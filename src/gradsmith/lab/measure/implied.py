@@ -25,9 +25,9 @@ def implied(target: Target, arguments: Arguments, seed: int) -> list[int]:
         except Exception:  # forward looks at it closely enough to reject other values
             continue
         unread = runs and all(_equal(before.outputs, after.outputs) for after in runs)
-        if unread and any(_answers(before) != _answers(after) for after in runs):
-            if not _read_elsewhere(target, arguments, leaf.position, seed):
-                found.append(leaf.position)
+        matters = unread and any(_answers(before) != _answers(after) for after in runs)
+        if matters and not _read_elsewhere(target, arguments, leaf.position, seed):
+            found.append(leaf.position)
     return found
 
 
