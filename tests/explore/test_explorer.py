@@ -389,3 +389,48 @@ def test_an_example_of_zeros_hides_nothing() -> None:
 
     report = gs.check(Product, torch.zeros(4, 3, requires_grad=True), torch.zeros(5, 3, requires_grad=True))
     assert report.subjects[0].verdict == "refuted"
+
+
+class PickedLogit(Function):
+    """Right for as many targets as rows. `gather` takes fewer, too, and a batch of one does not show that they belong together."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, target: Any) -> Any:
+        ctx.save_for_backward(x, target)
+        return (x.logsumexp(1, keepdim=True) - x.gather(1, target[:, None])).sum()
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        x, target = ctx.saved_tensors
+        return g * x.softmax(1).scatter_add(1, target[:, None], -torch.ones_like(x)), None
+
+
+class ForgetsRows(PickedLogit):
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        grad, _ = PickedLogit.backward(ctx, g)
+        return torch.cat([grad[:1], 2 * grad[1:]]), None
+
+
+def test_a_batch_of_one_grows_in_every_input_at_once() -> None:
+    x, target = torch.randn(1, 3, dtype=torch.float64, requires_grad=True), torch.tensor([1])
+    right = gs.check(PickedLogit, x, target)
+    assert not right.errors and right.subjects[0].verdict == "verified", right
+    wrong = gs.check(ForgetsRows, x, target)
+    assert [f.rule for f in wrong.errors] == ["shape-dependent"], wrong
+
+
+def test_one_row_does_not_make_a_permutation_of_several_the_same_one() -> None:
+    class PermuteRows(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, order: Any) -> Any:
+            ctx.save_for_backward(order)
+            return x[order]
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            (order,) = ctx.saved_tensors
+            return g[order.argsort()], None
+
+    report = gs.check(PermuteRows, torch.randn(1, 3, requires_grad=True), torch.tensor([0]))
+    assert not report.errors, report

@@ -136,7 +136,7 @@ def test_a_function_is_profiled_and_the_line_named(folder: Path) -> None:
     assert said.status == 0 and said.err == ""
     line = 1 + SOURCE.splitlines().index("        for i in range(x.shape[0]):")
     assert f"backward launches 2 ops per iteration at ops.py:{line}: a Python loop over" in said.words
-    assert "of the time); vectorise it." in said.words
+    assert "of the run time); vectorise it." in said.words
     assert "declared x (32, 8) float32" in said.words
     assert "growth" in said.out
 

@@ -110,7 +110,7 @@ def _words(mend: Mend, how: Applicability) -> str:
     lines = sum(_length(edit) for edit in mend.edits)
     return (
         f"Replace the gradient{f' of {names}' if names else ''} by the one that gradsmith derived from forward "
-        f"({plural(lines, 'line')}). It is right here and at other inputs. `gradsmith check {option}` writes it."
+        f"({plural(lines, 'line')}). It is right at your inputs and at others. `gradsmith check {option}` writes it."
     )
 
 

@@ -43,6 +43,8 @@ def narrowed(work: Sequence[Wanted], chosen: dict[str, Any]) -> list[Wanted]:
 
     only_changed, base, failed = (chosen.pop(name) for name in ("changed", "changed_from", "last_failed"))
     found = changed(work, base or "HEAD") if only_changed or base else list(work)
+    if work and not found:
+        click.echo(f"No file that was asked for has changed since {base or 'HEAD'}, nor what it imports.", err=True)
     return last_failed(found) if failed else found
 
 

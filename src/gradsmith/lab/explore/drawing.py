@@ -163,7 +163,7 @@ def _ids(tensor: Tensor, shape: Sequence[int], generator: torch.Generator) -> Te
         return tensor.new_zeros(tuple(shape))
     count = math.prod(shape)
     low, high = int(flat.min()), int(flat.max())
-    unique = flat.numel() > 1 and flat.unique().numel() == flat.numel()
+    unique = flat.unique().numel() == flat.numel()
     if unique and low == 0 and high == flat.numel() - 1 and count != flat.numel():
         high = count - 1  # a permutation of as many as there are
     if unique and high - low + 1 >= count:
@@ -173,7 +173,8 @@ def _ids(tensor: Tensor, shape: Sequence[int], generator: torch.Generator) -> Te
     found = drawn.reshape(tuple(shape)).to(tensor)
     if tensor.ndim and tensor.shape[-1] > 1 and found.ndim and bool((tensor.diff(dim=-1) >= 0).all()):
         found = found.sort(-1).values
-    if low == 0 and found.numel() and tensor.ndim == 1 and int(flat[0]) == 0 and bool((tensor.diff() >= 0).all()):
+    several = tensor.ndim == 1 and flat.numel() > 1 and found.numel() > 0
+    if several and low == 0 and int(flat[0]) == 0 and bool((tensor.diff() >= 0).all()):
         # Sorted from 0 up: offsets keep their ends.
         found[0], found[-1] = 0, high
     return found

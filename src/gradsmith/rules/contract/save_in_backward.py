@@ -67,7 +67,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 call.node,
                 f"{function.name}.{backward.name} calls ctx.{call.name}, which has an effect only in forward (or setup_context): "
                 "in backward it does nothing.",
-                advice="Delete this call, and save what backward needs in forward.",
+                advice="Delete this call, and save in forward what backward needs.",
                 edits=[_deleted(backward, call.node)],
             )
 

@@ -134,7 +134,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
         yield profile.finding(
             joins[0].site,
             f"`{joins[0].op}` at {profile.place(joins[0].site)} copies everything again in each of {use.iterations} steps: {copied:,} bytes for a result of "
-            f"{final:,} ({share:.0%} of the time).",
+            f"{final:,} ({share:.0%} of the run time).",
             advice="Append to a list and call torch.stack (or cat) once, after the loop.",
             share=share,
             gain=profile.gain(profile.seconds(events), 2 * profile.machine.seconds(2 * final) + profile.machine.op_s),

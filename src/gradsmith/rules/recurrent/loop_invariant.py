@@ -174,7 +174,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
             yield profile.finding(
                 site,
                 f"{names} at {profile.place(site)} computes the same value in each of {use.iterations} iterations of the loop over {use.loop.over} "
-                f"({share:.0%} of the time).",
+                f"({share:.0%} of the run time).",
                 advice="Compute it once, before the loop.",
                 share=share,
                 gain=profile.gain(share * profile.total_s),

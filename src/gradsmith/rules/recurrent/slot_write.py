@@ -112,7 +112,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
         yield profile.finding(
             mine[0].site,
             f"backward copies the gradient of the whole tensor ({largest:,} bytes) for each of {steps} writes into a slot of "
-            f"it at {profile.place(mine[0].site)} ({share:.0%} of the time).",
+            f"it at {profile.place(mine[0].site)} ({share:.0%} of the run time).",
             advice="Append to a list and call torch.stack once, after the loop.",
             share=share,
             gain=profile.gain(profile.seconds(mine), 2 * profile.machine.seconds(2 * largest) + profile.machine.op_s),

@@ -150,7 +150,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
         yield profile.finding(
             site,
             f"backward fills a tensor of shape {mine[0].reads[0].shape} {len(whole)} times, once for every step that indexes "
-            f"{name} at {profile.place(site)} ({share:.0%} of the time).",
+            f"{name} at {profile.place(site)} ({share:.0%} of the run time).",
             advice=_apart(name, mine),
             share=share,
             gain=profile.gain(profile.seconds(back), _unbind(profile, base, len(whole))),

@@ -145,7 +145,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
             yield profile.finding(
                 place,
                 f"{f'nn.{cell} projects its input step by step: a' if cell else 'a'} `{mine[0].op}` that does not depend on the state runs at {profile.place(place)} in each of the {use.iterations} steps "
-                f"({share:.0%} of the time).",
+                f"({share:.0%} of the run time).",
                 advice=_for_cell(cell)
                 if cell
                 else f"Project all steps at once before the loop, then loop over `projected{_steps_of(use, mine)}`.",

@@ -202,7 +202,7 @@ def _named(profile: Profile, loops: list[_Slow]) -> Iterator[Finding]:
         site,
         f"{use.phase} launches {'one op' if per == 1 else f'{per} ops'} per iteration at "
         f"{profile.place(replace(site, line=use.loop.line))}: a Python loop over {over} ({use.iterations} iterations{also}, "
-        f"{share:.0%} of the time); vectorise it.",
+        f"{share:.0%} of the run time); vectorise it.",
         advice=f"Do all of `{use.loop.over}` in one operation (broadcasting, einsum, index ops)"
         + (", in forward and in backward." if places else "."),
         share=share,

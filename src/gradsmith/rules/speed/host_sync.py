@@ -144,7 +144,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
         times = "once" if len(mine) == 1 else f"{len(mine)} times"
         yield profile.finding(
             site,
-            f"{mine[0].phase} waits {times} for a value to reach Python at {profile.place(site)} ({share:.0%} of the time).",
+            f"{mine[0].phase} waits {times} for a value to reach Python at {profile.place(site)} ({share:.0%} of the run time).",
             advice="Keep the decision on the device (torch.where, masks), or move the check out of the hot path.",
             share=share,
             gain=profile.gain(profile.seconds(cost)),

@@ -93,7 +93,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
             site,
             f"`{event.op}` at {profile.place(site)} builds a tensor of shape {out.shape} ({out.bytes:,} bytes) "
             + ("that broadcasting would never write" if kind == "repeat" else "that is reduced right away")
-            + f" ({share:.0%} of the time).",
+            + f" ({share:.0%} of the run time).",
             advice=_ADVICE[kind],
             share=share,
             gain=_gain(profile, event, chain, kind, events),

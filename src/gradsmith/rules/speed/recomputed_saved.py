@@ -110,7 +110,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
     share = profile.share(events)
     yield profile.finding(
         events[0].site,
-        f"backward computes `{events[0].op}` again at {profile.place(events[0].site)}, {why} ({share:.0%} of the time).",
+        f"backward computes `{events[0].op}` again at {profile.place(events[0].site)}, {why} ({share:.0%} of the run time).",
         advice=advice,
         share=share,
         gain=profile.gain(profile.seconds(events)),

@@ -100,7 +100,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
         yield profile.finding(
             mine[0].site,
             f"backward grows with {growth.label} to the power {backward:.1f}, forward to the power {forward:.1f}; "
-            f"{profile.place(mine[0].site)} writes most of it ({share:.0%} of the time).",
+            f"{profile.place(mine[0].site)} writes most of it ({share:.0%} of the run time).",
             advice="Do not build a Jacobian or a full-size tensor per step: multiply by grad_output from the left, as a sum.",
             share=share,
             gain=gain,

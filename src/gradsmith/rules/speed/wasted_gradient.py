@@ -202,7 +202,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
         yield profile.finding(
             events[-1].site,
             f"{profile.place(events[-1].site)}: backward computes the gradient of '{frozen.name}' "
-            + (f"though it is not needed ({share:.0%} of the time)." if real else "even when it is frozen."),
+            + (f"though it is not needed ({share:.0%} of the run time)." if real else "even when it is frozen."),
             advice="Compute each gradient only `if ctx.needs_input_grad[i]`, and return None otherwise.",
             argument=frozen.name,
             share=share if real else 0.0,

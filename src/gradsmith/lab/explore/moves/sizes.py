@@ -59,10 +59,22 @@ class Part(Resize):
         return f"dim {self.size.dims[0][1]} of '{self.argument}' equals {self.other}"
 
 
+@dataclass(frozen=True)
+class Alone(Resize):
+    """A size of 1 at another value, while other inputs keep theirs of 1: what broadcasting allows, and a batch rarely is."""
+
+    other: str  # where the other ones stand
+    kind: ClassVar[Kind] = "structure"
+
+    @property
+    def assumes(self) -> str:
+        return f"dim {self.size.dims[0][1]} of '{self.argument}' equals {self.other}"
+
+
 def _repeats(before: Arguments, after: Arguments) -> bool:
     """Ids that were all different no longer are: that is a step of another kind."""
     ids = [(a.tensor, b.tensor) for a, b in zip(before.leaves, after.leaves) if _is_index(a.tensor)]
-    return any(_all_different(a) and not _all_different(b) for a, b in ids)
+    return any(a.numel() > 1 and _all_different(a) and not _all_different(b) for a, b in ids)
 
 
 def _is_index(tensor: Tensor) -> bool:
@@ -77,12 +89,17 @@ def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
     """For each free size a few others, the most telling first, one size after the other."""
     names = {leaf.position: leaf.name for leaf in arguments.leaves}
     free = sizes(lab)
-    found = [(size, list(_others(lab, arguments, size))) for size in [*_all_ones(free), *free]]
+    together = list(_ones_together(free, _batch_of_one(lab, arguments)))
+    found = [(size, list(_others(lab, arguments, size))) for size in [*dict.fromkeys(together), *free]]
     for turn in range(max((len(others) for _, others in found), default=0)):
         for size, others in found:
             if turn < len(others):
-                kind = Empty if others[turn] == 0 else Resize
-                yield kind(names[size.dims[0][0]], size, others[turn])
+                name = names[size.dims[0][0]]
+                beside = _left_behind(size, together, names) if others[turn] else ""
+                if beside:
+                    yield Alone(name, size, others[turn], beside)
+                else:
+                    yield (Empty if others[turn] == 0 else Resize)(name, size, others[turn])
     for size in parted_sizes(lab):
         if size.beside is not None:
             position, dim = size.beside
@@ -90,11 +107,38 @@ def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
             yield Part(names[size.dims[0][0]], size, size.least, other)
 
 
-def _all_ones(free: list[Size]) -> Iterator[Size]:
-    """A batch of 1 is one in every input, whatever broadcasting allows: all of them grow together, too."""
+def _ones_together(free: list[Size], batch: Size | None) -> Iterator[Size]:
+    """A batch of 1 is one in every input, whatever broadcasting allows: they grow together, too, and so do all ones."""
     ones = [size for size in free if size.value == 1 and size.learned != "broadcast"]
-    if len(ones) > 1:
-        yield Size(1, tuple(dim for size in ones for dim in size.dims), learned="together")
+    dims = dict.fromkeys(dim for size in [*([batch] if batch else []), *ones] for dim in size.dims)
+    if batch is not None:
+        yield batch
+    if len(ones) > 1 and (batch is None or set(dims) != set(batch.dims)):
+        yield Size(1, tuple(dims), learned="together")
+
+
+def _batch_of_one(lab: Lab, arguments: Arguments) -> Size | None:
+    """The leading sizes of 1, where forward takes a larger batch: tracing takes a size of 1 for a constant."""
+    leading = [(x.position, 0, 1) for x in arguments.leaves if x.tensor.ndim and x.tensor.shape[0] == 1]
+    if len(leading) < 2:
+        return None
+    batch = Size(1, tuple(leading), learned="together")
+    try:
+        lab.precise_run(resized(arguments, batch, 3, lab.settings.seed))
+    except Exception:  # they are no batch
+        return None
+    return batch
+
+
+def _left_behind(size: Size, together: list[Size], names: dict[int, str]) -> str:
+    """A size of 1 in another input that does not grow with this one; "" where there is none."""
+    own = {position for position, _, _ in size.dims}
+    for group in together:
+        others = [dim for dim in group.dims if dim[0] not in own]
+        if set(size.dims) < set(group.dims) and others:
+            position, dim, _ = others[0]
+            return f"dim {dim} of '{names[position]}'"
+    return ""
 
 
 def _others(lab: Lab, arguments: Arguments, size: Size) -> Iterator[int]:
