@@ -434,3 +434,20 @@ def test_one_row_does_not_make_a_permutation_of_several_the_same_one() -> None:
 
     report = gs.check(PermuteRows, torch.randn(1, 3, requires_grad=True), torch.tensor([0]))
     assert not report.errors, report
+
+
+def test_infinite_numbers_beside_zeros_do_not_stop_the_search() -> None:
+    class Masked(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, bias: Any) -> Any:
+            ctx.save_for_backward(x, bias)
+            return x * torch.isfinite(bias)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            _, bias = ctx.saved_tensors
+            return g * torch.isfinite(bias), None
+
+    never = torch.full((3,), float("-inf"))
+    report = gs.check(Masked, torch.zeros(3, requires_grad=True), never)
+    assert report.subjects[0].verdict == "verified", report

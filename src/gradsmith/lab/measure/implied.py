@@ -33,11 +33,8 @@ def implied(target: Target, arguments: Arguments, seed: int) -> list[int]:
 
 def _read_elsewhere(target: Target, arguments: Arguments, position: int, seed: int) -> bool:
     """Does forward depend on it where the other inputs have other values? `x @ w` does not show `x` where `w` is zero."""
-    others = {
-        leaf.position: _changed(leaf.tensor.detach())[-1]
-        for leaf in arguments.leaves
-        if leaf.position != position and leaf.tensor.is_floating_point() and leaf.tensor.numel()
-    }
+    floats = [x for x in arguments.leaves if x.position != position and x.tensor.is_floating_point()]
+    others = {x.position: changed[-1] for x in floats if (changed := _changed(x.tensor.detach()))}  # inf stays inf
     if not others:
         return False
     moved = arguments.replaced(others)

@@ -49,21 +49,10 @@ class Empty(Resize):
 
 @dataclass(frozen=True)
 class Part(Resize):
-    """Larger than another size that equals it in the example, where forward asks only that it is no smaller."""
+    """Larger than another size that equals it in the example: where forward asks only that it is no smaller, or where both
+    are 1, which broadcasting allows and a batch rarely is."""
 
     other: str  # what it equals in the example
-    kind: ClassVar[Kind] = "structure"
-
-    @property
-    def assumes(self) -> str:
-        return f"dim {self.size.dims[0][1]} of '{self.argument}' equals {self.other}"
-
-
-@dataclass(frozen=True)
-class Alone(Resize):
-    """A size of 1 at another value, while other inputs keep theirs of 1: what broadcasting allows, and a batch rarely is."""
-
-    other: str  # where the other ones stand
     kind: ClassVar[Kind] = "structure"
 
     @property
@@ -90,14 +79,14 @@ def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
     names = {leaf.position: leaf.name for leaf in arguments.leaves}
     free = sizes(lab)
     together = list(_ones_together(free, _batch_of_one(lab, arguments)))
-    found = [(size, list(_others(lab, arguments, size))) for size in [*dict.fromkeys(together), *free]]
+    found = [(size, list(_others(lab, arguments, size))) for size in [*together, *free]]
     for turn in range(max((len(others) for _, others in found), default=0)):
         for size, others in found:
             if turn < len(others):
                 name = names[size.dims[0][0]]
                 beside = _left_behind(size, together, names) if others[turn] else ""
                 if beside:
-                    yield Alone(name, size, others[turn], beside)
+                    yield Part(name, size, others[turn], beside)
                 else:
                     yield (Empty if others[turn] == 0 else Resize)(name, size, others[turn])
     for size in parted_sizes(lab):
