@@ -4,9 +4,12 @@ mistakes that a script plants in them are named.
     python -m pip install --no-deps --target /tmp/kernels/pkgs -r benchmarks/kernel_recipes/packages.txt
     MAMBA_FORCE_BUILD=TRUE MAMBA_SKIP_CUDA_BUILD=TRUE python -m pip install --no-deps --no-build-isolation \\
         --target /tmp/kernels/pkgs mamba-ssm==2.3.2.post1
+    DS_BUILD_OPS=0 python -m pip install --no-deps --no-build-isolation --target /tmp/kernels/pkgs deepspeed==0.19.8
     python benchmarks/kernels.py verdicts --packages /tmp/kernels/pkgs
     python benchmarks/kernels.py mutants --packages /tmp/kernels/pkgs --seed 24 --count 40
     python benchmarks/kernels.py guard --packages /tmp/kernels/pkgs
+
+flash-attn 2.8.3.post2 does not build without CUDA: unpack the sdist, and move its flash_attn/ to the packages.
 
 Some of the other packages use block pointers, which triton 3.9 has no more: they run with an older triton before the packages.
 
@@ -38,7 +41,7 @@ from kernel_mutants import OF_MEMORY, Mutant, drawn, loaded
 from kernel_recipes import Case
 
 LIMIT_S = 150
-PACKAGES = ("liger", "fla", "others", "more")
+PACKAGES = ("liger", "fla", "others", "more", "further")
 AGREES = 1e-4
 TURNS = 3
 TURN_S = 0.06
@@ -173,7 +176,11 @@ def _summary(title: str, rows: list[tuple[Case, dict[str, Any], dict[str, Any]]]
         end=" ",
     )
     print(", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()), end="; ")
-    print(f"seconds: median {statistics.median(times):.1f}, longest {max(times):.1f}")
+    print(
+        f"CPU seconds: median {statistics.median(times):.1f}, longest {max(times):.1f}"
+        if times
+        else "nothing was checked"
+    )
 
 
 def _errors(answer: dict[str, Any]) -> set[str]:

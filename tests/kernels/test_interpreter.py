@@ -16,6 +16,7 @@ KERNELS = """
 import torch
 import triton
 import triton.language as tl
+from triton.backends import backends
 from triton.language.extra import libdevice
 
 
@@ -31,6 +32,7 @@ class ScaledTanh(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, scale):
         assert x.is_cuda and x.device.type == "cuda" and torch.cuda.is_available()
+        assert any(backend.driver.is_active() for backend in backends.values())
         x = x.contiguous()
         y = torch.empty(x.shape, dtype=x.dtype, device="cuda")
         with torch.cuda.device(x.device):
@@ -56,7 +58,7 @@ def test_what_a_gpu_would_answer_is_answered_and_listed(tmp_path: Path) -> None:
     report = gs.check_paths(path, level="quick")
     assert [s.verdict for s in report.subjects] == ["verified"], [f.message for f in report.findings]
     (note,) = [n for n in report.notes if "interpreter" in n]
-    for shim in ("autotune", "cuda calls", "device", "float arguments", "is_cuda", "libdevice.tanh"):
+    for shim in ("autotune", "cuda calls", "device", "driver", "float arguments", "is_cuda", "libdevice.tanh"):
         assert shim in note
 
 

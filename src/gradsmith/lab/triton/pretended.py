@@ -128,10 +128,24 @@ class _Nothing(contextlib.ContextDecorator):
 def install() -> None:
     """Put all of it in place."""
     triton.runtime.driver.set_active(Driver())
+    _activate_backend()
     _answer_cuda()
     _say_cuda()
     _stay_on_cpu()
     _leave_uncompiled()
+
+
+def _activate_backend() -> None:
+    """Packages ask the backend of the pretended device whether it is here, too, and define no kernel if it is not."""
+    from triton.backends import backends
+
+    if (backend := backends.get("nvidia")) is not None:
+        backend.driver.is_active = staticmethod(_is_active)
+
+
+def _is_active() -> bool:
+    used("driver")
+    return True
 
 
 def _answer_cuda() -> None:
