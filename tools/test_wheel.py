@@ -1,8 +1,9 @@
 """The wheel as a user gets it: built, installed into empty environments without and with torch, and tried.
 
-    python tools/test_wheel.py [--torch VERSION]
+    python tools/test_wheel.py [--torch VERSION] [--python INTERPRETER ...]
 
-One line for each thing that was tried; exit status 1 if one did not come out as it should.
+One line for each thing that was tried; exit status 1 if one did not come out as it should. The counts go to
+docs/compatibility.md, for each Python. Environments and wheels of torch are removed after use.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from compatibility import ROOT, keep
+
 LONGEST_IMPORT = 0.1  # seconds of CPU time
 RUNS = 5
 
@@ -58,11 +60,11 @@ def built(folder: Path) -> str:
 class Place:
     """An environment with the wheel in it, and a folder with files to try."""
 
-    def __init__(self, folder: Path, *packages: str) -> None:
+    def __init__(self, folder: Path, python: str, *packages: str) -> None:
         self.python, self.files = str(folder / "venv" / "bin" / "python"), folder / "files"
-        subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
-        call = [self.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
-        subprocess.run(call, check=True)
+        subprocess.run([python, "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
+        pip = [sys.executable, "-m", "pip", "--python", self.python]  # some distributions of Python bring none
+        subprocess.run([*pip, "install", "--quiet", "--disable-pip-version-check", *packages], check=True)
         self.files.mkdir()
         for name, slope in (("right", 2), ("wrong", 3)):
             (self.files / f"{name}.py").write_text(SQUARE.format(slope=slope), encoding="utf-8")
@@ -108,24 +110,37 @@ def with_torch(place: Place) -> Iterator[tuple[str, str]]:
     yield place.gives(0, "c\n", "-c", LAYER)
 
 
+def tried(name: str, place: Place, questions: Callable[[Place], Iterator[tuple[str, str]]]) -> bool:
+    """Whether all came out as it should; each is said, and the counts are kept."""
+    version = place.run("-c", "import platform; print(platform.python_version())").stdout.strip()
+    asked = list[tuple[str, str]]()
+    for what, trouble in questions(place):
+        print(f"Python {version}, {name}: {what}: {trouble or 'as it should'}", flush=True)
+        asked.append((what, trouble))
+    failed = [what for what, trouble in asked if trouble]
+    counts = {"passed": len(asked) - len(failed), "failed": failed, "skipped": 0}
+    keep("python", version, tests={f"the wheel {name}": counts})
+    return not failed
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--torch", default="2.13.0", help="which torch [2.13.0]")
+    parser.add_argument("--python", nargs="+", default=[sys.executable], help="interpreters [this one]")
     asked = parser.parse_args()
-    failed = False
-    with tempfile.TemporaryDirectory(prefix="gradsmith-wheel-") as made:
-        folder = Path(made)
-        wheel = built(folder)
-        for name, tried, packages in (
-            ("without torch", without_torch, (wheel,)),
-            ("with torch", with_torch, (wheel, f"torch=={asked.torch}", "numpy", "pytest")),
-        ):
-            (folder / name.replace(" ", "-")).mkdir()
-            place = Place(folder / name.replace(" ", "-"), *packages)
-            for what, trouble in tried(place):
-                failed = failed or bool(trouble)
-                print(f"{name}: {what}: {trouble or 'as it should'}", flush=True)
-    return 1 if failed else 0
+    right = True
+    for python in asked.python:
+        with tempfile.TemporaryDirectory(prefix="gradsmith-wheel-") as made:
+            folder = Path(made)
+            wheel = built(folder)
+            for name, questions, packages in (
+                ("without torch", without_torch, (wheel,)),
+                (f"with torch {asked.torch}", with_torch, (wheel, f"torch=={asked.torch}", "numpy", "pytest")),
+            ):
+                own = folder / "-".join(name.split()[:2])
+                own.mkdir()
+                right = tried(name, Place(own, python, *packages), questions) and right
+    return 0 if right else 1
 
 
 if __name__ == "__main__":

@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import torch
 
 from gradsmith.findings import Report
+from gradsmith.lab.conditions.ranks import Whole, joined
+
+
+class Gain(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gain = torch.nn.Parameter(torch.tensor(2.0))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.gain * x
+
 
 SCALE = """
 import torch
@@ -95,3 +107,9 @@ gradsmith_inputs = {{"Mean": lambda: (Mean(), torch.randn(4, 3, dtype=torch.floa
 def test_a_module_runs_on_two_ranks_as_it_is(share: str, said: str, check_source: Callable[..., Report]) -> None:
     report = check_source(MODULE.format(share=share), level="deep")
     assert report.subjects[0].conditions["DDP"].startswith(said)
+
+
+def test_a_sample_may_be_one_number() -> None:
+    """Inputs with a batch dimension and nothing else: the probe stopped with an IndexError."""
+    model = Whole(Gain(), [torch.tensor(2.0), torch.tensor([1.0, 3.0])], [1])
+    assert joined(model) == {"module.gain": torch.tensor(1.0)}  # weight 0.5 for the only element, half of 0.5 * (1 + 3)

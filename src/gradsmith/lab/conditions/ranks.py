@@ -70,7 +70,8 @@ class Whole(nn.Module):
 def _weighted(outputs: list[Tensor]) -> Tensor | None:
     """One number for each sample. The weights differ from element to element, so that no error cancels in the sum."""
     used = [o for o in outputs if o.requires_grad]
-    weighted = [(o * torch.linspace(0.5, 1.5, o[0].numel(), dtype=o.dtype).view_as(o[0])).flatten(1) for o in used]
+    weights = [torch.linspace(0.5, 1.5, o[0].numel(), dtype=o.dtype) for o in used]  # a sample may be one number
+    weighted = [o.reshape(len(o), w.numel()) * w for o, w in zip(used, weights)]
     return torch.cat(weighted, 1).sum(1) if weighted else None
 
 
