@@ -42,7 +42,7 @@ class Solve(torch.autograd.Function):
 def system():
     root = torch.randn(24, 24, dtype=torch.float64)
     matrix = root @ root.T / 24 + 0.2 * torch.eye(24, dtype=torch.float64)
-    return matrix.requires_grad_(), torch.randn(24, 150, dtype=torch.float64, requires_grad=True)
+    return matrix.requires_grad_(), torch.randn(24, 200, dtype=torch.float64, requires_grad=True)
 
 
 gradsmith_inputs = {"Solve": system}

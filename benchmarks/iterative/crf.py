@@ -33,7 +33,7 @@ class LogPartition(torch.autograd.Function):
 
 
 def sentence():
-    emissions = torch.randn(4000, 2, 4, dtype=torch.float64, requires_grad=True)
+    emissions = torch.randn(6500, 2, 4, dtype=torch.float64, requires_grad=True)
     return emissions, torch.randn(4, 4, dtype=torch.float64, requires_grad=True)
 
 

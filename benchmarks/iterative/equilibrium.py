@@ -8,7 +8,7 @@ def layer(z, x, weight):
 
 
 def iterate(step, z):
-    for _ in range(10_000):
+    for _ in range(40_000):
         following = step(z)
         change = (following - z).abs().max()
         z = following
@@ -36,8 +36,8 @@ class Equilibrium(torch.autograd.Function):
 
 
 def batch():
-    weight = torch.linalg.qr(torch.randn(5, 5, dtype=torch.float64))[0].mul(0.998)
-    return torch.randn(4, 5, dtype=torch.float64).mul(0.02).requires_grad_(), weight.requires_grad_()
+    weight = torch.linalg.qr(torch.randn(5, 5, dtype=torch.float64))[0].mul(0.9994)
+    return torch.randn(4, 5, dtype=torch.float64).mul(0.002).requires_grad_(), weight.requires_grad_()
 
 
 gradsmith_inputs = {"Equilibrium": batch}

@@ -9,7 +9,7 @@ class RestState(torch.autograd.Function):
     @staticmethod
     def forward(ctx, drive, weight):
         z = torch.zeros_like(drive)
-        for _ in range(20_000):
+        for _ in range(80_000):
             following = torch.tanh(z @ weight.T + drive)
             change = (following - z).abs().max()
             z = following
@@ -30,8 +30,8 @@ class RestState(torch.autograd.Function):
 
 
 def network():
-    weight = torch.linalg.qr(torch.randn(4, 4, dtype=torch.float64))[0].mul(0.998)
-    drive = torch.randn(3, 4, dtype=torch.float64).mul(0.02)
+    weight = torch.linalg.qr(torch.randn(4, 4, dtype=torch.float64))[0].mul(0.9991)
+    drive = torch.randn(3, 4, dtype=torch.float64).mul(0.004)
     return drive.requires_grad_(), weight.requires_grad_()
 
 

@@ -2,7 +2,7 @@
 
 import torch
 
-ITERATIONS = 3000
+ITERATIONS = 6000
 
 
 class SparseCode(torch.autograd.Function):

@@ -36,7 +36,7 @@ class MatrixSqrt(torch.autograd.Function):
 
 
 def covariances():
-    samples = torch.randn(90, 5, 12, dtype=torch.float64)
+    samples = torch.randn(140, 5, 12, dtype=torch.float64)
     return ((samples @ samples.mT / 12 + 0.1 * torch.eye(5, dtype=torch.float64)).requires_grad_(),)
 
 

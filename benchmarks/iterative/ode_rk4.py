@@ -2,7 +2,7 @@
 
 import torch
 
-STEPS = 1600
+STEPS = 2400
 
 
 def speed(state, weight, bias):

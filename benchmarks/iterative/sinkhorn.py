@@ -30,7 +30,7 @@ def clouds():
     cost = torch.cdist(x, y).square()
     log_source = torch.log_softmax(torch.randn(40, dtype=torch.float64), 0)
     log_target = torch.log_softmax(torch.randn(42, dtype=torch.float64), 0)
-    return cost.requires_grad_(), log_source, log_target, 0.1
+    return cost.requires_grad_(), log_source, log_target, 0.05
 
 
 gradsmith_inputs = {"TransportCost": clouds}

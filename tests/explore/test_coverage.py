@@ -371,3 +371,50 @@ def test_the_command_lists_what_was_not_reached(tmp_path: Path) -> None:
     result = CliRunner().invoke(command, [str(file), "--level", "quick", "--coverage"])
     assert "coverage Twice: 3 of 4 lines, 1 of 2 sides of conditions" in result.output
     assert "line 8 never ran" in result.output
+
+
+class DeadRelu(Function):
+    """A ReLU that is dead at the example of one element, and whose gradient is twice too large where it is not."""
+
+    wrong = True
+
+    @staticmethod
+    def forward(ctx, x, weight):
+        y = (x @ weight).relu()
+        ctx.save_for_backward(x, weight, y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        x, weight, y = ctx.saved_tensors
+        h = torch.where(y > 0, g, 0)
+        return h @ weight.mT * (2 if DeadRelu.wrong else 1), x.mT @ h
+
+
+@pytest.mark.parametrize("wrong", [True, False])
+def test_a_dead_relu_of_one_element_comes_to_life(wrong: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DeadRelu, "wrong", wrong)
+    x = torch.tensor([[1.5]], dtype=torch.float64, requires_grad=True)
+    weight = torch.tensor([[-0.8]], dtype=torch.float64, requires_grad=True)
+    report = gs.check(DeadRelu, x, weight, select=VALUES)
+    assert [f.rule for f in report.errors] == (["value-dependent"] if wrong else [])
+
+
+def test_a_single_number_beside_a_tensor_keeps_its_sign() -> None:
+    """A temperature: below 0 forward is finite and means nothing."""
+
+    class Tempered(Function):
+        @staticmethod
+        def forward(ctx, x, temperature):
+            ctx.save_for_backward(x, temperature)
+            return (x / temperature.abs()).exp()
+
+        @staticmethod
+        def backward(ctx, g):
+            x, temperature = ctx.saved_tensors
+            h = g * (x / temperature).exp()
+            return h / temperature, -(h * x / temperature**2).sum().reshape(1)
+
+    temperature = torch.tensor([0.7], dtype=torch.float64, requires_grad=True)
+    report = gs.check(Tempered, randn(3), temperature, select=VALUES)
+    assert not report.errors

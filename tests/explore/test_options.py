@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 import torch
 from torch import nn
 
+import gradsmith as gs
 from gradsmith.lab.explore.defaults import as_written, names_of, with_defaults
 from gradsmith.lab.explore.moves.options import (
     AsNumber,
@@ -382,3 +383,25 @@ def test_names_of_options_play_no_part():
         return x * 2
 
     assert told(detach, x())["named option"] == ["with `stop_gradient=True`", "with `inplace=False`"]
+
+
+@pytest.mark.parametrize("wrong", [True, False])
+def test_the_gradient_of_a_bias_that_the_example_leaves_out_is_judged(wrong: bool) -> None:
+    class Biased(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+            ctx.save_for_backward(x, weight)
+            return torch.nn.functional.linear(x, weight, bias)
+
+        @staticmethod
+        def backward(ctx: Any, g: torch.Tensor) -> Any:
+            x, weight = ctx.saved_tensors
+            bias = (g.mean(0) if wrong else g.sum(0)) if ctx.needs_input_grad[2] else None
+            return g @ weight, g.mT @ x, bias
+
+    shapes = ((4, 3), (5, 3))
+    given = [torch.randn(s, dtype=torch.float64, requires_grad=True) for s in shapes]
+    report = gs.check(Biased, *given, None, select=("wrong-gradient", "option-dependent"))
+    assert [f.rule for f in report.errors] == (["option-dependent"] if wrong else [])
+    if wrong:
+        assert "that requires grad for 'bias'" in report.errors[0].message

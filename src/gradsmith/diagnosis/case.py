@@ -15,6 +15,7 @@ from gradsmith.lab import Lab, Pair
 from gradsmith.lab.explore.move import applied
 from gradsmith.lab.explore.moves.values import Redraw
 from gradsmith.lab.measure.values import finite
+from gradsmith.lab.once import once
 
 _SHOWN = 24  # rows and columns of a gradient that is drawn
 
@@ -135,6 +136,7 @@ class Case:
         return grad.detach().to(self.truth.dtype) if grad is not None else None
 
 
+@once
 def with_other_values(lab: Lab) -> Lab | None:
     """The example with every floating input drawn anew from its domain; None where forward does not accept it."""
     target, arguments = lab.precise

@@ -39,6 +39,7 @@ _MOST_LINES = 20_000  # of one candidate: a loop whose condition was changed may
 _MOST = 1500
 _ELEMENTS = 30_000_000  # of inputs and outputs, over all candidates
 _CPU_SECONDS = 6.0  # for a backward that loops in Python
+_EXPENSIVE_SECONDS = 3.0  # where one run is dear, and whatever is proved takes hundreds of them
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,9 @@ def _search(case: Case) -> Repair | None:
     needed = _needed(run)
     writes = sum(t._version for t in needed)
     most, start_s = min(_MOST, _ELEMENTS // max(elements, 1)), time.thread_time()
+    longest_s = _EXPENSIVE_SECONDS if case.lab.budget.expensive else _CPU_SECONDS
     for count, candidate in enumerate(candidates(tree)):
-        if count >= most or time.thread_time() - start_s > _CPU_SECONDS:
+        if count >= most or time.thread_time() - start_s > longest_s:
             break
         if sum(t._version for t in needed) != writes:  # the last candidate wrote into what the next ones need
             run = forward(target, arguments, seed=case.lab.settings.seed)

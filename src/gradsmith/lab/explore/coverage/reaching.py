@@ -75,10 +75,14 @@ class Search:
     def _leaves(self) -> list[Leaf]:
         """Those first that decide the most open sides; those that are known to decide none last.
 
-        A tensor of one element keeps its sign and magnitude: a temperature, a step size.
+        A tensor of one element beside larger ones keeps its sign and magnitude: a temperature, a step size. Where every
+        input has one element, the example is small, and says nothing of signs.
         """
         decided = [position for point in self.coverage.open for position in self.coverage.possible[point]]
-        leaves = [x for x in self.base.leaves if movable(x) and x.tensor.numel() > 1 and x.position not in self.fixed]
+        least = min(2, max((x.tensor.numel() for x in self.base.leaves), default=0))
+        leaves = [
+            x for x in self.base.leaves if movable(x) and x.tensor.numel() >= least and x.position not in self.fixed
+        ]
         return sorted((x for x in leaves if not x.tensor.is_complex()), key=lambda x: -decided.count(x.position))
 
     def _along(self, leaf: Leaf, way: Way) -> Adjust | None:

@@ -30,11 +30,12 @@ class Give(Move):
     kind: ClassVar[Kind] = "named option"
     addresses: ClassVar[bool] = True
     order: ClassVar[int] = 0
+    trained: ClassVar[bool] = False
 
     def applied(self, arguments: Arguments, seed: int) -> Arguments | None:
         if arguments.flat[self.position] is not None:
             return None
-        return _given(arguments, self.position, self.argument, self._drawn(arguments, seed))
+        return _given(arguments, self.position, self.argument, self._drawn(arguments, seed), self.trained)
 
     def _drawn(self, arguments: Arguments, seed: int) -> Tensor:
         generator = torch.Generator().manual_seed(seed)
@@ -45,6 +46,18 @@ class Give(Move):
 
     def words(self) -> str:
         return f"with a tensor of shape {self.shape} for '{self.argument}'"
+
+
+@dataclass(frozen=True)
+class GiveTrained(Give):
+    """The same, requiring grad."""
+
+    kind: ClassVar[Kind] = "requires grad"
+    order: ClassVar[int] = 5
+    trained: ClassVar[bool] = True
+
+    def words(self) -> str:
+        return f"with a tensor of shape {self.shape} that requires grad for '{self.argument}'"
 
 
 def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
@@ -70,6 +83,8 @@ def _first(lab: Lab, arguments: Arguments, position: int, name: str) -> Iterator
                 continue
             if after == before:
                 yield move
+                if not mask:
+                    yield GiveTrained(name, position, shape, mask)
                 return
 
 
@@ -84,7 +99,7 @@ def _shapes(arguments: Arguments) -> Iterator[tuple[int, ...]]:
         yield shape[:1]
 
 
-def _given(arguments: Arguments, position: int, name: str, value: Tensor) -> Arguments:
+def _given(arguments: Arguments, position: int, name: str, value: Tensor, trained: bool) -> Arguments:
     flat = [value if i == position else v for i, v in enumerate(arguments.flat)]
-    leaves = sorted([*arguments.leaves, Leaf(name, position, value, False)], key=lambda leaf: leaf.position)
+    leaves = sorted([*arguments.leaves, Leaf(name, position, value, trained)], key=lambda leaf: leaf.position)
     return Arguments(flat, arguments.spec, leaves)
