@@ -127,6 +127,22 @@ class House:
             if node.value in self.rules and not _is_docstring(self.trees[path], node)
         ]
 
+    def own_walks(self) -> list[Place]:
+        """Loops and recursions of rules that follow names back by themselves: `source.behind.made_of` does it for all."""
+        found = []
+        for path, tree in self.trees.items():
+            for function in ast.walk(tree) if path.startswith("rules/") else ():
+                if not isinstance(function, (ast.While, ast.FunctionDef)):
+                    continue
+                called = [n.func for n in ast.walk(function) if isinstance(n, ast.Call)]
+                follows = any(isinstance(f, ast.Attribute) and f.attr == "definitions" for f in called)
+                again = isinstance(function, ast.While) or any(
+                    isinstance(f, ast.Name) and f.id == function.name for f in called
+                )
+                if follows and again:
+                    found.append(Place(path, function.lineno, getattr(function, "name", "while")))
+        return found
+
     def readers(self) -> list[Place]:
         """Calls that read or parse the source of user code, and patterns of Python's syntax, outside source/."""
         found = []
@@ -323,6 +339,7 @@ def main() -> None:
     house = House()
     rows: list[tuple[str, list[object]]] = [
         ("cycles between packages", list(house.cycles())),
+        ("walks of rules' own", house.own_walks()),
         ("rule names outside rules/", list(house.rule_names())),
         ("files that read user source outside source/", sorted({p.path for p in house.readers()})),
         ("torch modes outside profiling/ and recurrent/", list(house.modes())),

@@ -47,3 +47,9 @@ def test_one_reader_of_user_source_one_tape_one_lexicon(house: House) -> None:
     assert {place.path for place in house.readers()} == set()
     assert [place.what for place in house.modes()] == ["OperationTape"]
     assert [str(place) for place in house.lists_of_names()] == []
+
+
+def test_rules_follow_names_back_by_one_walk(house: House) -> None:
+    """A rule that must know more than which expressions a value is made of is listed here, with what it asks."""
+    allowed = {"rules/contract/needs_input_grad_index.py"}  # where the values stand that are not None
+    assert {place.path for place in house.own_walks()} <= allowed

@@ -6,6 +6,7 @@ Every rule that follows a name back asks here, so that all of them agree on what
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.source import knowledge as know
@@ -28,6 +29,29 @@ def behind(method: Method, node: ast.expr) -> ast.expr:
         if any(isinstance(t, ast.Name) and t.id == node.attr for t in targets):
             return getattr(statement, "value", None) or node
     return node
+
+
+def made_of(
+    method: Method, start: Iterable[ast.AST | None], into: Callable[[ast.AST], Iterable[ast.AST | None]] | None = None
+) -> Iterator[ast.AST]:
+    """Every expression that these are made of, names followed back, each of them once.
+
+    `into` says what an expression is made of, where not everything in it counts.
+    """
+    seen: set[ast.AST] = set()
+    waiting = list(start)
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            yield node
+            waiting += into(node) if into is not None else _all_of(method, node)
+
+
+def _all_of(method: Method, node: ast.AST) -> Iterator[ast.AST | None]:
+    yield from ast.iter_child_nodes(node)
+    if isinstance(node, ast.Name):
+        yield from (binding.value for binding in method.definitions(node))
 
 
 def body_called(method: Method, func: ast.expr, owner: ast.AST | None = None) -> ast.FunctionDef | None:

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from gradsmith.source import knowledge as know
+from gradsmith.source.behind import made_of
 from gradsmith.source.lexicon import is_a
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ def is_module(file: FileModel, base: ast.expr) -> bool:
     return dotted.endswith("Module") or dotted.startswith("torch.nn.")
 
 
-def parts(method: Method, node: ast.expr) -> list[ast.expr]:
+def parts(method: Method, node: ast.AST) -> list[ast.expr]:
     if isinstance(node, ast.Name):
         return [b.value for b in method.definitions(node) if b.how in ("assign", "augment") and b.value is not None]
     if isinstance(node, ast.BinOp):
@@ -30,27 +31,24 @@ def parts(method: Method, node: ast.expr) -> list[ast.expr]:
     return []
 
 
+def operands(call: ast.Call) -> list[ast.expr]:
+    """What an operation is given: the tensor whose method it is, and what stands in parentheses."""
+    given = [a for a in call.args if not isinstance(a, ast.Starred)]
+    return [*given, call.func.value] if isinstance(call.func, ast.Attribute) else given
+
+
 def from_layer(method: Method, node: ast.expr) -> bool:
     """Something of the module's own took part: `self.linear(x)`, `x * self.weight`."""
-    seen: set[ast.AST] = set()
-    stack: list[ast.AST] = [node]
     layer = False
-    while stack:
-        node_ = stack.pop()
-        if node_ in seen:
-            continue
-        seen.add(node_)
-        if isinstance(node_, ast.Call):
-            func = node_.func
-            if method.op(node_) in know.TO_INTEGER | know.TO_BOOL or (
+    for part in made_of(method, [node]):
+        if isinstance(part, ast.Call):
+            func = part.func
+            if method.op(part) in know.TO_INTEGER | know.TO_BOOL or (
                 isinstance(func, ast.Attribute) and func.attr == "data"
             ):
                 return False
             if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self":
                 layer = True
-        if isinstance(node_, ast.Name):
-            stack += [b.value for b in method.definitions(node_) if b.value is not None]
-        stack += list(ast.iter_child_nodes(node_))
     return layer
 
 

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.rules.transforms import MISMATCHES
+from gradsmith.source.behind import made_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -127,20 +128,8 @@ def _assigned(targets: list[ast.expr], value: ast.expr) -> Iterator[tuple[ast.ex
 
 def _of_this_call(method: Method, value: ast.expr) -> bool:
     """Made from what this call was given; anything else is the same for all calls anyway."""
-    seen: set[ast.AST] = set()
-    stack: list[ast.AST] = [value]
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if isinstance(node, ast.Name):
-            bindings = method.definitions(node)
-            if any(b.how == "param" and b.name != method.ctx for b in bindings):
-                return True
-            stack += [b.value for b in bindings if b.value is not None]
-        stack += list(ast.iter_child_nodes(node))
-    return False
+    names = (node for node in made_of(method, [value]) if isinstance(node, ast.Name))
+    return any(b.how == "param" and b.name != method.ctx for name in names for b in method.definitions(name))
 
 
 def _shared(function: FunctionModel, method: Method, node: ast.AST) -> str | None:

@@ -31,9 +31,10 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Finding
 from gradsmith.source import Method
 from gradsmith.source import knowledge as know
+from gradsmith.source.behind import made_of
 from gradsmith.source.method import read_params
 from gradsmith.source.model import decorator_names
-from gradsmith.source.tracked import from_layer, is_module, is_off, parts
+from gradsmith.source.tracked import from_layer, is_module, is_off, operands, parts
 from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
@@ -107,47 +108,36 @@ def _in_forward(file: FileModel, owner: ast.ClassDef, method: Method) -> Iterato
 
 def _returned_wraps(method: Method, node: ast.expr | None) -> list[ast.Call]:
     """Calls of from_numpy and the like that the value is made of, through arithmetic and torch operations only."""
-    found: list[ast.Call] = []
-    seen: set[ast.AST] = set()
-    stack: list[ast.expr | None] = [node]
-    while stack:
-        node = stack.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        if isinstance(node, ast.Call):
-            op = method.op(node) or (method.dotted(node.func) or "").removeprefix("torch.")
-            if op in know.FROM_ARRAYS:
-                found.append(node)
-            elif op in know.TENSOR_OPS and not (op in know.TO_INTEGER or op in know.TO_BOOL or op in know.SELECTS):
-                stack += [a for a in node.args if not isinstance(a, ast.Starred)]
-                stack += [node.func.value] if isinstance(node.func, ast.Attribute) else []
-        else:
-            stack += parts(method, node)
-    return found
+
+    def called(call: ast.Call) -> str:
+        return method.op(call) or (method.dotted(call.func) or "").removeprefix("torch.")
+
+    def into(part: ast.AST) -> list[ast.expr]:
+        if not isinstance(part, ast.Call):
+            return parts(method, part)
+        op = called(part)
+        whole = op in know.TENSOR_OPS and not (op in know.TO_INTEGER or op in know.TO_BOOL or op in know.SELECTS)
+        return operands(part) if whole and op not in know.FROM_ARRAYS else []
+
+    return [n for n in made_of(method, [node], into) if isinstance(n, ast.Call) and called(n) in know.FROM_ARRAYS]
 
 
 def _left_at(method: Method, node: ast.expr) -> ast.expr | None:
     """The tensor that was turned into an array, if arithmetic and NumPy are all that happened to it, and a layer made it."""
-    seen: set[ast.AST] = set()
-    stack: list[ast.expr] = [node]
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr == "numpy" and not node.args:
-                tensor = node.func.value
-                if from_layer(method, tensor):
-                    return tensor
-            elif node.func.attr not in know.NUMPY_WITHOUT_DERIVATIVE and (method.dotted(node.func) or "").startswith(
-                ("numpy.", "scipy.")
-            ):
-                stack += [a for a in node.args if not isinstance(a, ast.Starred)]
-        else:
-            stack += parts(method, node)
-    return None
+
+    def leaves(part: ast.AST) -> ast.expr | None:
+        called = part.func if isinstance(part, ast.Call) and not part.args else None
+        return called.value if isinstance(called, ast.Attribute) and called.attr == "numpy" else None
+
+    def into(part: ast.AST) -> list[ast.expr]:
+        if not (isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)):
+            return parts(method, part)
+        smooth = part.func.attr not in know.NUMPY_WITHOUT_DERIVATIVE
+        ours = smooth and (method.dotted(part.func) or "").startswith(("numpy.", "scipy."))
+        return [a for a in part.args if not isinstance(a, ast.Starred)] if ours and leaves(part) is None else []
+
+    tensors = (leaves(part) for part in made_of(method, [node], into))
+    return next((t for t in tensors if t is not None and from_layer(method, t)), None)
 
 
 def _rewrapped(file: FileModel, block: ast.stmt) -> Iterator[Finding]:

@@ -31,9 +31,10 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Finding
 from gradsmith.source import Method, torch_ops
 from gradsmith.source import knowledge as know
+from gradsmith.source.behind import made_of
 from gradsmith.source.method import read_params
 from gradsmith.source.model import decorator_names
-from gradsmith.source.tracked import from_layer, is_module, is_off, parts
+from gradsmith.source.tracked import from_layer, is_module, is_off, operands, parts
 
 if TYPE_CHECKING:
     from gradsmith.source import FileModel
@@ -102,21 +103,12 @@ def _in_forward(file: FileModel, owner: ast.ClassDef, method: Method) -> Iterato
 
 def _numbers(method: Method, node: ast.expr | None) -> list[ast.Call]:
     """The calls of `.item()` that a value is computed with, through arithmetic and torch operations only."""
-    found: list[ast.Call] = []
-    seen: set[ast.AST] = set()
-    stack: list[ast.expr | None] = [node]
-    while stack:
-        node = stack.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        if isinstance(node, ast.Call):
-            op = method.op(node)
-            if op in know.TO_NUMBER:
-                found.append(node)
-            elif op in torch_ops.POINTWISE:
-                stack += [a for a in node.args if not isinstance(a, ast.Starred)]
-                stack += [node.func.value] if isinstance(node.func, ast.Attribute) else []
-        else:
-            stack += parts(method, node)
-    return found
+
+    def into(part: ast.AST) -> list[ast.expr]:
+        if not isinstance(part, ast.Call):
+            return parts(method, part)
+        op = method.op(part)
+        return operands(part) if op in torch_ops.POINTWISE and op not in know.TO_NUMBER else []
+
+    made = made_of(method, [node], into)
+    return [n for n in made if isinstance(n, ast.Call) and method.op(n) in know.TO_NUMBER]

@@ -29,6 +29,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Edit, Finding
+from gradsmith.source.behind import made_of
 from gradsmith.source.edits import insert_before
 
 if TYPE_CHECKING:
@@ -128,8 +129,8 @@ def _has_no_gradient(function: FunctionModel, value: ast.expr) -> bool:
         if unpack.starred or save.starred or not isinstance(value, ast.Name) or len(names) != len(save.exprs):
             continue
         if value.id in names:
-            made_of = _made_of(save.method, [save.exprs[names.index(value.id)]])
-            read = {n.id for n in made_of if isinstance(n, ast.Name)}
+            made = made_of(save.method, [save.exprs[names.index(value.id)]])
+            read = {n.id for n in made if isinstance(n, ast.Name)}
             inputs = [p.index for p in function.inputs if p.name in read]
             return bool(inputs) and all(function.gets_no_gradient(i) for i in inputs)
     return False
@@ -137,19 +138,7 @@ def _has_no_gradient(function: FunctionModel, value: ast.expr) -> bool:
 
 def _returned(method: Method) -> set[ast.AST]:
     """Every expression that what backward returns is made of."""
-    return _made_of(method, [found.node.value for found in method.returns if found.node.value is not None])
-
-
-def _made_of(method: Method, stack: list[ast.AST]) -> set[ast.AST]:
-    seen: set[ast.AST] = set()
-    while stack:
-        node = stack.pop()
-        if node not in seen:
-            seen.add(node)
-            stack.extend(ast.iter_child_nodes(node))
-            if isinstance(node, ast.Name):
-                stack.extend(b.value for b in method.definitions(node) if b.value is not None)
-    return seen
+    return set(made_of(method, [found.node.value for found in method.returns]))
 
 
 def _decorated(function: FunctionModel, backward: Method) -> Edit | None:

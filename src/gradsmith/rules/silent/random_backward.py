@@ -28,12 +28,13 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.rules.transforms import MISMATCHES
+from gradsmith.source.behind import made_of
 from gradsmith.source.knowledge import RANDOM
 from gradsmith.surrogate_kinds import waives
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
-    from gradsmith.source import FunctionModel, Method
+    from gradsmith.source import FunctionModel
 
 CODE = "GS215"
 SEVERITY = "error"
@@ -101,7 +102,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return  # forward's numbers are drawn again on purpose, or the rounding is random on purpose
     if any(word in function.name.lower() for word in ("stochastic", "noise", "noisy", "dither")):
         return
-    returned = _returned(backward)
+    returned = set(made_of(backward, [found.node.value for found in backward.returns]))
     for call in backward.calls:
         if call.op in RANDOM and call.node in returned and "meta" not in ast.unparse(call.node):
             yield function.at(
@@ -111,20 +112,6 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 advice="Draw in forward and save the mask (or the generator state) with ctx.save_for_backward.",
                 severity="warning",
             )
-
-
-def _returned(method: Method) -> set[ast.AST]:
-    """Every expression that what backward returns is made of."""
-    seen: set[ast.AST] = set()
-    stack: list[ast.AST] = [found.node.value for found in method.returns if found.node.value is not None]
-    while stack:
-        node = stack.pop()
-        if node not in seen:
-            seen.add(node)
-            stack.extend(ast.iter_child_nodes(node))
-            if isinstance(node, ast.Name):
-                stack.extend(b.value for b in method.definitions(node) if b.value is not None)
-    return seen
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
