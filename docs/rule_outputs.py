@@ -39,7 +39,13 @@ def said(rule: Rule) -> tuple[str, str]:
         (subject,) = _subjects(file)
         report = gs.Report(findings=[f for f in gs.profile(subject).findings if f.rule == rule.name])
     found = [finding for finding in report.findings if finding.rule == rule.name]
-    return command, render(gs.Report(findings=found[:1]), "full", width=WIDTH).rpartition("\n\n")[0] if found else ""
+    remark = bool(found) and found[0].severity == "info"  # shown with its source only by -v
+    text = (
+        render(gs.Report(findings=found[:1]), "full", width=WIDTH, verbose=remark).rpartition("\n\n")[0]
+        if found
+        else ""
+    )
+    return f"{command} -v" if remark else command, text
 
 
 def _subjects(file: str) -> list[object]:

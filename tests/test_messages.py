@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
 
 import gradsmith as gs
 from gradsmith.catalog import rules
-from gradsmith.findings import Report
+from gradsmith.findings import InputsFrom, Report
 from gradsmith.report import FORMATS, render
 
 
@@ -60,6 +61,7 @@ def test_the_full_report_shows_the_users_line_with_a_caret() -> None:
         ("gradient-shape", "return grad_output / x.numel()"),  # what backward returns for the input
         ("backward-raised", "return x * (grad_output / length)"),  # the line that raised
         ("output-view-saved", "ctx.save_for_backward(result.view(-1))"),  # the save
+        ("surrogate-slope", "return grad_output * s * (1 - s)"),  # what backward returns for the input
     ],
 )
 def test_a_finding_of_check_shows_the_line_it_is_about(
@@ -68,6 +70,54 @@ def test_a_finding_of_check_shows_the_line_it_is_about(
     report = check_source(rules()[rule].bad, level="quick")
     assert line in {f.snippet.strip() for f in report.findings}
     assert f"| {' ' * 8}{line}" in render(report, "full")
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        pytest.param("graph-break", "ctx.scale = x.abs().max().tolist()", marks=pytest.mark.deep),  # where dynamo stops
+        ("module-copy", "self.initial = self.weight * 1.0"),  # what makes the attribute
+    ],
+)
+def test_a_condition_that_fails_shows_the_line_that_is_to_blame(
+    rule: str, line: str, load: Callable[[str], ModuleType]
+) -> None:
+    module = load(rules()[rule].bad)
+    ((name, inputs),) = module.gradsmith_inputs.items()
+    (finding,) = gs.check(getattr(module, name), *inputs(), select=[rule]).findings
+    assert finding.snippet.strip() == line
+
+
+def test_a_slope_that_differs_names_the_declaration_the_element_and_the_factor(
+    check_source: Callable[..., Report],
+) -> None:
+    (finding,) = check_source(rules()["surrogate-slope"].bad, level="quick").findings
+    assert "`like=lambda (line 7)`" in finding.message
+    assert f"x{finding.evidence['element']}" in finding.message
+    assert "4 times what backward returns, at every element" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("given", "`--inputs`"),
+        ("declared", "gradsmith_inputs or @gs.example_inputs"),
+        ("recorded", "were recorded"),
+        ("guessed", "gradsmith guessed these inputs"),
+    ],
+)
+def test_a_forward_that_raises_says_where_its_inputs_come_from(
+    source: InputsFrom, said: str, load: Callable[[str], ModuleType]
+) -> None:
+    from gradsmith.checking.options import Options
+    from gradsmith.checking.run import examine
+    from gradsmith.inputs.examples import Supply
+    from gradsmith.lab import resolve
+
+    module = load(rules()["forward-raised"].bad)
+    supply = Supply(((module.example(), {}),), source)
+    (finding,) = examine(resolve(module.Product), supply, Options(level="quick", lint=False)).findings
+    assert said in (finding.advice or "")
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,17 @@ Blame = Literal["user", "pytorch", "gradsmith"]
 Applicability = Literal["safe", "unsafe"]
 Verdict = Literal["verified", "refuted", "unverified", "skipped"]
 InputsFrom = Literal["given", "declared", "recorded", "guessed", "none"]
+_NAMED: Mapping[InputsFrom, str] = {"recorded": "the recorded inputs", "guessed": "the guessed inputs"}
+
+
+def named_inputs(source: InputsFrom) -> str:
+    """How a sentence names the inputs: those that a user wrote are theirs.
+
+    >>> named_inputs("declared"), named_inputs("guessed")
+    ('your inputs', 'the guessed inputs')
+    """
+    return _NAMED.get(source, "your inputs")
+
 
 SCHEMA = 1
 RANK: dict[str, int] = {"error": 0, "warning": 1, "info": 2}

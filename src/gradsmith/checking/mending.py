@@ -104,13 +104,13 @@ def _with(finding: Finding, mend: Mend, how: Applicability, meant: str) -> Findi
 
 def _words(mend: Mend, how: Applicability) -> str:
     if not mend.derived:
-        return f"Write {_change(mend)}: with it every gradient is right, here and at other inputs."
+        return f"Write {_change(mend)}: with it every gradient is right, at these inputs and at others."
     names = " and ".join(f"'{name}'" for name in mend.gradients)
     option = "--fix" if how == "safe" else "--fix --unsafe-fixes"
     lines = sum(_length(edit) for edit in mend.edits)
     return (
         f"Replace the gradient{f' of {names}' if names else ''} by the one that gradsmith derived from forward "
-        f"({plural(lines, 'line')}). It is right at your inputs and at others. `gradsmith check {option}` writes it."
+        f"({plural(lines, 'line')}). It is right at these inputs and at others. `gradsmith check {option}` writes it."
     )
 
 

@@ -250,6 +250,7 @@ def _examine_one(
         if subject.reason:
             return Report(subjects=[subject])
         lab = _lab(target, arguments, options)
+        lab.inputs_from = source
         lab.declared_at = (target.name, number) if source == "declared" else None
         lab.first, lab.number = number == 0, number
         lab.accepted = accepted_for(target, options)

@@ -7,7 +7,7 @@ import copy
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradsmith.findings import Finding, Severity
+from gradsmith.findings import Finding, InputsFrom, Severity
 from gradsmith.lab.explore.budget import Budget, budget_of, cost_of
 from gradsmith.lab.explore.tape import OperationTape
 from gradsmith.lab.explore.watching import Watched, guard, watched
@@ -65,6 +65,7 @@ class Lab:
     demands_second_order: bool = False
     isolated: bool = False  # in a process of its own: what may crash can be tried
     empty: bool = True  # whether tensors without elements are among what may be tried
+    inputs_from: InputsFrom = "given"
     declared_at: tuple[str, int] | None = None  # where the user's module declares these inputs: name and number
     first: bool = True  # of several examples
     number: int = 0  # of this one among them
@@ -281,7 +282,7 @@ class Lab:
         raised.
         """
         own = function is None or function == self.target.name
-        line = line or (self._line_raised(raised) if raised is not None else None)
+        line = line or (self.line_among(_frames(raised)) if raised is not None else None)
         line = line or (self._line_of_part(at, argument) if at is not None and own else None)
         text = line_of(self.target.path, line)
         return Finding(
@@ -307,18 +308,20 @@ class Lab:
         model = model_of(self.target.function) if self.target.function is not None else None
         return line_of_part(model, part, argument) if model is not None else None
 
-    def _line_raised(self, error: BaseException) -> int | None:
-        """The last line of the subject's file that was running."""
-        found = None
-        for frame, line in traceback.walk_tb(error.__traceback__):
-            if self.target.path is not None and os.path.realpath(frame.f_code.co_filename) == os.path.realpath(
-                self.target.path
-            ):
-                found = line
-        return found
+    def line_among(self, frames: Iterable[tuple[str, int]]) -> int | None:
+        """The last of these lines that stands in the subject's file: it was running when something raised."""
+        if self.target.path is None:
+            return None
+        own = os.path.realpath(self.target.path)
+        return next((line for path, line in reversed(list(frames)) if os.path.realpath(path) == own), None)
 
     def with_settings(self, **changes: Any) -> Lab:
         return Lab(self.target, self.arguments, replace(self.settings, **changes), self.level, self.surrogate)
+
+
+def _frames(error: BaseException) -> Iterator[tuple[str, int]]:
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        yield frame.f_code.co_filename, line
 
 
 def _launches(target: Target, arguments: Arguments, seed: int) -> bool:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from gradsmith.findings import Subject, plural
+from gradsmith.findings import Subject, named_inputs, plural
 
-_INPUTS = {"recorded": "the recorded inputs", "guessed": "the guessed inputs"}
 # Which counts of `Subject.explored` are told, in this order: the noun, and what follows it.
 _COUNTED = {
     "branches": ("other branch", "", "es"),
@@ -29,7 +28,7 @@ def right_where(subject: Subject) -> str:
         steps = [f"{n} {noun}{ending if n > 1 else ''}{rest}" for n, noun, rest, ending in counts if n]
         words = " and ".join(filter(None, (", ".join(steps[:-1]), *steps[-1:])))
         others = plural(subject.explored["examples"], "other example")
-        where = f"{_INPUTS.get(subject.inputs_from, 'your inputs')} and {others}"
+        where = f"{named_inputs(subject.inputs_from)} and {others}"
         told.append(f"right at {where} (made by {words})" if words else f"right at {where}")
     if subject.assumptions:
         told.append(f"assumes: {', '.join(subject.assumptions)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradsmith.findings import Edit, Finding
 from gradsmith.report.escaping import escaped
-from gradsmith.report.layout import cut
+from gradsmith.report.layout import cut, wrapped
 from gradsmith.report.place import place
 from gradsmith.report.style import Style
 from gradsmith.source.loaded import line_of
@@ -81,8 +81,10 @@ def _diff(finding: Finding, style: Style, digits: int, room: int) -> list[str]:
     if len(before) > _LONGEST or not any(before.values()):
         return []
     hunks = _hunks(before, _edited(before, finding.edits), style, digits, room)
-    option = "--fix --unsafe-fixes" if finding.applicability == "unsafe" else "--fix"
-    return [style.dim(f"  proposed change ({option} makes it):"), *hunks] if hunks else []
+    unsafe = finding.applicability == "unsafe"
+    how = "--fix --unsafe-fixes makes it; read it first, it may change the results" if unsafe else "--fix makes it"
+    told = wrapped(f"proposed change ({how}):", room + digits + 5, first="  ", indent="    ")
+    return [*map(style.dim, told), *hunks] if hunks else []
 
 
 def _code(line: str, room: int) -> str:

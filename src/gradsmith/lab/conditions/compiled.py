@@ -7,6 +7,7 @@ import itertools
 import logging
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType, FunctionType
 from typing import Any
@@ -124,7 +125,7 @@ def _in_one_graph_or_many(lab: Lab, backend: str, **options: Any) -> Outcome:
     if broken.state == "not supported":
         return broken
     if broken.state == "works":
-        return Outcome("not supported", f"graph break: {whole.detail}")
+        return Outcome("not supported", f"graph break: {whole.detail}", frames=whole.frames)
     return broken
 
 
@@ -171,10 +172,12 @@ def with_own_code(call: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-def graph_breaks(lab: Lab) -> str:
-    """The reason why the subject does not fit into one graph, or nothing."""
+def graph_breaks(lab: Lab) -> Outcome | None:
+    """Why and where the subject does not fit into one graph; None where it does."""
     outcome = aot_eager(lab)
-    return outcome.detail.removeprefix("graph break: ") if outcome.state == "not supported" else ""
+    if outcome.state != "not supported":
+        return None
+    return replace(outcome, detail=outcome.detail.removeprefix("graph break: "))
 
 
 @column("opcheck")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import threading
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from gradsmith.lab.lab import Lab
 from gradsmith.lab.process.state import seed_all
 from gradsmith.lab.run import flat_outputs, forward
 from gradsmith.lab.subject.foreign import interpreted, uses_triton
+from gradsmith.source.loaded import class_definition_of, place_of
 
 
 @column("autocast forward")
@@ -171,12 +173,30 @@ def _not_copied(name: str, module: nn.Module, error: Exception) -> Outcome:
                 copy.deepcopy(value)
             except Exception as own:
                 attribute = ".".join(filter(None, ("self", prefix, key)))
-                advice = (
-                    f"Make {attribute} an nn.Parameter or a buffer (self.register_buffer), or compute it in forward instead "
-                    "of __init__."
-                )
-                return Outcome("fails", f"copy.deepcopy of {name} raises at {attribute}: {words(own)}", "", advice)
+                if isinstance(value, Tensor) and value.grad_fn is not None:
+                    said = f"copy.deepcopy of {name} raises: {attribute} is a tensor that was computed from parameters"
+                    advice = (
+                        f"If {attribute} follows from parameters, compute it in forward. If it is to be trained, wrap it: "
+                        f"`nn.Parameter(value.detach())`. If it is a constant, write `self.register_buffer({key!r}, value.detach())`."
+                    )
+                else:
+                    said = f"copy.deepcopy of {name} raises at {attribute}: {words(own)}"
+                    advice = f"Make {attribute} in forward, or define __deepcopy__ for a value of type {type(value).__name__}."
+                return Outcome("fails", said, "", advice, _where_set(type(part), key))
     return Outcome("fails", f"{name} cannot be copied with copy.deepcopy and load_state_dict: {words(error)}")
+
+
+def _where_set(cls: type, key: str) -> tuple[tuple[str, int], ...]:
+    """The lines of this class that assign `self.key`."""
+    path, node = place_of(cls)[0], class_definition_of(cls)
+    if path is None or node is None:
+        return ()
+    lines = [
+        n.lineno
+        for n in ast.walk(node)
+        if isinstance(n, ast.Attribute) and n.attr == key and isinstance(n.ctx, ast.Store)
+    ]
+    return tuple((path, line) for line in lines[-1:])
 
 
 def in_thread(lab: Lab, action: Callable[[], Any]) -> Any:

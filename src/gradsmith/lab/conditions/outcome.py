@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -25,13 +26,15 @@ State = Literal["works", "fails", "not supported", "not tried"]
 class Outcome:
     """One cell of the compatibility matrix. `differs` says what came out otherwise; without it, something raised.
 
-    `advice` is there where the condition knows more than the rule that asks for it.
+    `advice` is there where the condition knows more than the rule that asks for it; `frames` are the places, path and line, that
+    were running when something raised, the innermost last.
     """
 
     state: State
     detail: str = ""
     differs: str = ""
     advice: str = ""
+    frames: tuple[tuple[str, int], ...] = ()
 
     def than(self, plain: str) -> str:
         """What a subject does under the condition, after its name: `gives a different result from eager mode: ...`."""
@@ -138,7 +141,15 @@ def raised(error: BaseException, refuses: Callable[[BaseException], bool] | None
     said = words(error)
     if torch_says.lost_its_threads(error):
         return Outcome("not tried", f"PyTorch's own threads failed here ({said})")
-    return Outcome("not supported" if refuses is not None and refuses(error) else "fails", said)
+    return Outcome(
+        "not supported" if refuses is not None and refuses(error) else "fails", said, frames=frames_of(error)
+    )
+
+
+def frames_of(error: BaseException) -> tuple[tuple[str, int], ...]:
+    """Where the error was raised. While dynamo traces, no frame of the user's runs: it tells the stack that it stands for."""
+    traced = [(frame.filename, frame.lineno or 0) for frame in getattr(error, "real_stack", None) or ()]
+    return (*((frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)), *traced)
 
 
 _LONGEST = 180

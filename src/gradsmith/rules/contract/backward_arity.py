@@ -86,11 +86,18 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return
     said = " or ".join(str(c) for c in sorted(counts))
     names = ", ".join(p.name for p in function.grad_outputs) or "none"
+    returned = {
+        ast.unparse(found.value).strip("()") if isinstance(found.value, ast.Tuple) else ast.unparse(found.value)
+        for found in forward.returns
+        if found.value is not None
+    }
+    shown = f" (`{returned.pop()}`)" if len(returned) == 1 else ""
+    unused = "" if most > max(counts) else " Use every one of them in the gradients that backward returns."
     yield function.at(
         backward.node,
         f"{function.name}.{backward.name} takes {plural(most, 'gradient')} ({names}), but forward returns {said} "
-        f"{'value' if counts == {1} else 'values'}: PyTorch passes one gradient for each.",
-        advice="Give backward one parameter for every value that forward returns, in that order.",
+        f"{'value' if counts == {1} else 'values'}{shown}: PyTorch passes one gradient for each value.",
+        advice=f"Give backward one parameter for every value that forward returns, in that order.{unused}",
     )
 
 

@@ -93,8 +93,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             yield function.at(
                 gradient,
                 f"{function.name}.{backward.name} returns a gradient for '{param.name}', which is annotated as "
-                f"{param.declared.kind}: PyTorch raises for inputs that are not tensors.",
-                advice=f"Return None for '{param.name}', or pass it as a tensor.",
+                f"{param.declared.kind}: PyTorch raises if backward returns a gradient for an input that is not a tensor.",
+                advice=f"Return None for '{param.name}'. If you need its gradient, pass a tensor and annotate it as one.",
                 argument=param.name,
                 edits=[replace(backward.file, gradient, "None")] if gradient in _literal(found.node) else (),
                 applicability="unsafe",

@@ -93,8 +93,9 @@ def _judged(file: FileModel, owner: ast.ClassDef) -> Iterator[Finding]:
         return
     yield file.at(
         backward,
-        f"{owner.name} is an nn.Module, whose backward PyTorch never calls: autograd differentiates what {owner.name}.forward does, "
-        "and what is written here has no effect.",
-        advice="Move forward and backward into a torch.autograd.Function and call its apply in the module's forward.",
+        f"{owner.name} is an nn.Module, whose backward PyTorch never calls: autograd differentiates {owner.name}.forward by itself, "
+        "and this method has no effect.",
+        advice=f"Write a class of its own, derived from torch.autograd.Function, with the static methods `forward(ctx, ...)` and "
+        f"`backward(ctx, grad_output)`, and call its `.apply(...)` in {owner.name}.forward. `gradsmith explain module-backward` shows one.",
         function=owner.name,
     )

@@ -65,8 +65,14 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     yield function.at(
         forward.node.body[-1],
         f"{function.name}.{forward.name} returns nothing: apply gives back None, and {backward.name} is never called.",
-        advice="Return the output of forward.",
+        advice=_advice(forward.node.body[-1]),
     )
+
+
+def _advice(last: ast.stmt) -> str:
+    target = last.targets[0] if isinstance(last, ast.Assign) and len(last.targets) == 1 else None
+    result = target.id if isinstance(target, ast.Name) else "..."
+    return f"Write `return {result}` at the end of forward."
 
 
 def _is_none(node: ast.expr) -> bool:

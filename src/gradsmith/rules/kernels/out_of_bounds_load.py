@@ -37,4 +37,9 @@ GOOD = SQUARE
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    yield from told(lab, ("load",), "loads from outside", "Mask the load with the length of this tensor.")
+    yield from told(
+        lab,
+        ("load",),
+        "loads from outside",
+        "Pass `mask=` to the load: true only for offsets that are inside this tensor.",
+    )

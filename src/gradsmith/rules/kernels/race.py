@@ -43,6 +43,7 @@ BESIDE = "triton"
 EXPLAINS = SYMPTOMS
 BAD = TOTAL.replace("tl.atomic_add(y_ptr, tl.sum(x, 0))", "tl.store(y_ptr, tl.load(y_ptr) + tl.sum(x, 0))")
 GOOD = TOTAL
+_ATOMICS = "Use tl.atomic_add; or let each program store its part into an element of its own, and sum the parts after the launch."
 
 
 def lint_file(file: FileModel) -> Iterator[Finding]:
@@ -66,17 +67,16 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
             if again and unowned and not elected:
                 yield file.at(
                     store.node,
-                    f"{kernel.node.name}: {ast.unparse(store.pointer)} is read, changed and stored without an atomic by every program "
-                    f"along axis {', '.join(sorted(unowned))} of the grid.",
-                    advice="Use tl.atomic_add, or let one program own each element and add the parts up afterwards.",
+                    f"Every program of the kernel {kernel.node.name} along axis {', '.join(sorted(unowned))} of the grid loads the value at "
+                    f"`{ast.unparse(store.pointer)}`, changes it and stores it, without an atomic: changes by other programs get lost.",
+                    advice=_ATOMICS,
                     function=kernel.node.name,
                     severity="warning",
                 )
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
-    atomics = "Use tl.atomic_add, or let one program own each element and add the parts up afterwards."
-    yield from told(lab, ("order",), "has a race between programs for", atomics)
+    yield from told(lab, ("order",), "has a race between programs for", _ATOMICS)
     yield from told(
         lab,
         ("lanes",),

@@ -47,6 +47,9 @@ EXPLAINS = SYMPTOMS
 FIXABLE = True
 BAD = TOTAL.replace("mask=i < n, other=0.0", "mask=i < n")
 GOOD = TOTAL
+_ADVICE = (
+    "Pass `other=` with a value that leaves the result as it is: 0 for a sum, 1 for a product, -inf for a maximum."
+)
 
 
 def lint_file(file: FileModel) -> Iterator[Finding]:
@@ -59,8 +62,8 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
             more = f" So do those of {'line' if len(reached) == 2 else 'lines'} {lines}." if lines else ""
             yield file.at(
                 load.node,
-                f"{kernel.node.name}: this load has a mask and no other=. Its masked elements are undefined, and tl.{reduction} uses them.{more}",
-                advice="Pass other=, the value that changes nothing: 0 for a sum, 1 for a product, -inf for a maximum.",
+                f"In the kernel {kernel.node.name} this load has a mask and no other=. Its masked elements are undefined, and tl.{reduction} uses them.{more}",
+                advice=_ADVICE,
                 function=kernel.node.name,
                 severity="warning",
                 edits=[_defined(file, load.node) for load, found in reached] if _only_sums(reached) else [],
@@ -88,9 +91,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
         text = line_of(path, line)
         yield replace(
             lab.finding(
-                f"{kernel}, launched by {lab.target.name}: the masked lanes of this load of {argument} are undefined, and they "
-                "change a result.",
-                advice="Pass other=, the value that changes nothing: 0 for a sum, 1 for a product, -inf for a maximum.",
+                f"The kernel {kernel}, which {lab.target.name} launches, uses the masked elements of this load of {argument}. They are "
+                "undefined, and they change a result.",
+                advice=_ADVICE,
                 evidence={"kernel": kernel, "pointer": argument},
             ),
             path=path,

@@ -92,7 +92,12 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 creation.node,
                 f"{function.name}.{method.name} makes a tensor with torch.{creation.op} on the CPU, and {met}: "
                 "with inputs on a GPU this raises RuntimeError.",
-                advice=f"Write `device={like}.device` (and `dtype={like}.dtype`), or `{like}.new_zeros(...)`.",
+                advice=f"Pass `device={like}.device`"
+                + (
+                    "."
+                    if creation.has_dtype or creation.counts
+                    else f", and `dtype={like}.dtype`, so that float64 stays float64."
+                ),
                 edits=[with_options(method, creation, like)],
                 applicability="unsafe",
             )

@@ -86,8 +86,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         arguments = backward.file.source_of(node)[len(text) :].replace("view", "reshape", 1)
         yield function.at(
             node,
-            f"{function.name}.{backward.name} calls view on '{owned[0].name}'. view raises RuntimeError if the gradient is "
-            "transposed or expanded, and the code after the Function decides that.",
+            f"{function.name}.{backward.name} calls view on '{owned[0].name}'. view raises RuntimeError if '{owned[0].name}' is "
+            f"transposed or expanded. Whether it is depends on the code that uses the output of {function.name}.",
             advice=f"Write `{ast.unparse(node.func.value)}.reshape(...)`, which copies only when it must.",
             argument=owned[0].name,
             edits=[replace(backward.file, node, text + arguments)],

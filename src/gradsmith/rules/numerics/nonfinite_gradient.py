@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gradsmith.findings import Finding
+from gradsmith.findings import Finding, named_inputs
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -68,6 +68,10 @@ def example():
 gradsmith_inputs = {"Length": example}
 """
 GOOD = BAD.replace("grad_output / length", "grad_output / length.clamp(min=1e-300)")
+_ADVICE = (
+    "Keep 0 out of the division, logarithm or root: clamp its argument (`.clamp(min=1e-12)`), or replace it with torch.where before the "
+    "operation. torch.where on the result alone does not help: 0 times inf is nan."
+)
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
@@ -87,11 +91,10 @@ def probe(lab: Lab) -> Iterator[Finding]:
         value = grad[tuple(first)].item()
         given = leaf.tensor.detach()[tuple(first)].item()
         yield lab.finding(
-            f"{lab.target.name}.backward returns {value} as the gradient of {leaf.name}{first}, which is {given:.6g} in your "
-            "inputs; every output is finite.",
+            f"{lab.target.name}.backward returns {value} as the gradient of {leaf.name}{first}. That element is {given:.6g} in "
+            f"{named_inputs(lab.inputs_from)}, and every output is finite.",
             argument=leaf.name,
-            advice="Guard the division or logarithm: clamp the denominator, or use torch.where on its input as well as "
-            "on its result.",
+            advice=_ADVICE,
             at="gradient",
             evidence={"element": first, "value": value, "input": given},
         )
@@ -116,8 +119,7 @@ def _at_edges(lab: Lab) -> Iterator[Finding]:
             f"{edge.slope:.3g}.",
             argument=edge.leaf.name,
             severity="warning" if edge.needless else "info",
-            advice="Guard the division or logarithm: clamp the denominator, or use torch.where on its input as well as "
-            "on its result.",
+            advice=_ADVICE,
             at="gradient",
             evidence={"element": list(edge.element), "value": edge.value, "tried": edge.words},
         )

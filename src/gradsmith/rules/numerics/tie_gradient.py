@@ -28,6 +28,7 @@ from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
+    from gradsmith.lab.explore.ties import Tie
 
 CODE = "GS310"
 SEVERITY = "error"
@@ -63,6 +64,23 @@ GOOD = BAD.replace(
 )
 
 
+def _how(tie: Tie) -> str:
+    low, high = sorted((abs(tie.low), abs(tie.high)))
+    same_sign = tie.low * tie.claimed >= 0 and tie.high * tie.claimed >= 0
+    return (
+        "too much"
+        if same_sign and abs(tie.claimed) > high
+        else "too little"
+        if same_sign and abs(tie.claimed) < low
+        else "the wrong"
+    )
+
+
+def _range(tie: Tie) -> str:
+    wide = tie.high - tie.low > 1e-6 * abs(tie.high)
+    return f"between {tie.low:.6g} and {tie.high:.6g}" if wide else f"{tie.low:.6g}"
+
+
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.explore.ties import ties
 
@@ -72,14 +90,14 @@ def probe(lab: Lab) -> Iterator[Finding]:
         where = ", ".join(f"{tie.leaf.name}{list(e)}" for e in tie.elements[:3])
         made = "" if tie.given else " (made equal for this test)"
         yield lab.finding(
-            f"{lab.target.name}.backward counts a tie more than once: {where} are equal{made}, and their gradients add up to "
-            f"{tie.claimed:.6g}. When all of them move together, forward changes by {tie.low:.6g}"
-            + (f" to {tie.high:.6g}" if tie.high - tie.low > 1e-6 * abs(tie.high) else "")
-            + " per unit.",
+            f"{lab.target.name}.backward gives equal elements {_how(tie)} gradient: {where} are equal{made}, and their gradients add up "
+            f"to {tie.claimed:.6g}. The sum has to be {_range(tie)}, which is grad_output times the change of forward when all of them "
+            "move together.",
             at="gradient",
             argument=tie.leaf.name,
             severity="error" if tie.given else "warning",
-            advice="Divide by the number of ties, or give everything to the one element that argmax names.",
+            advice="Divide the gradient by the number of equal elements (`mask / mask.sum(dim, keepdim=True)`), or give all of it to one of "
+            "them (`argmax`).",
             evidence={"elements": [list(e) for e in tie.elements], "claimed": tie.claimed, "true": tie.high},
         )
         return

@@ -60,6 +60,11 @@ gradsmith_inputs = {"AddBias": example}
 GOOD = BAD.replace("return grad_output, grad_output", "return grad_output, grad_output.sum(0)")
 
 
+def _remedy(name: str, gradient: str) -> str:
+    kept = f"{name}_shape" if name.isidentifier() else "shape"
+    return f"Return `{gradient}.sum_to_size(ctx.{kept})` for '{name}', and write `ctx.{kept} = {name}.shape` in forward (or setup_context)."
+
+
 def lint(function: FunctionModel) -> Iterator[Finding]:
     """Only biases: an input of that name which forward adds to something, and whose gradient is grad_output as it came."""
     forward, backward = function.forward, function.backward
@@ -77,10 +82,11 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         if whole and len(whole) == len(returned or ()):
             yield function.at(
                 whole[0],
-                f"{function.name}.{backward.name} returns grad_output unchanged as the gradient of '{param.name}'. forward "
-                f"broadcasts '{param.name}', and backward does not sum over the broadcast dimensions.",
+                f"{function.name}.{backward.name} returns grad_output unchanged as the gradient of '{param.name}'. If forward "
+                f"broadcasts '{param.name}', this gradient is larger than '{param.name}'. PyTorch sums it afterwards, so the caller gets the right gradient; "
+                "code that calls backward itself gets the wrong shape.",
                 argument=param.name,
-                advice=f"Sum it down: `.sum_to_size({param.name}.shape)`, or `.sum(0)`.",
+                advice=_remedy(param.name, ast.unparse(whole[0])),
             )
 
 
@@ -108,10 +114,10 @@ def probe(lab: Lab) -> Iterator[Finding]:
         if returned.shape != given.shape and returned.numel() > given.numel():
             yield lab.finding(
                 f"{pair.function}.backward returns shape {tuple(returned.shape)} for '{pair.name}' of shape "
-                f"{tuple(given.shape)}: the broadcast dimension is not summed.",
+                f"{tuple(given.shape)}: the broadcast dimension is not summed. PyTorch sums it afterwards, over the dimensions that broadcasting adds.",
                 function=pair.function,
                 argument=pair.name,
                 severity="warning",  # seen, not only suspected: backward did return another shape than its input has
-                advice=f"Sum it down: `.sum_to_size({pair.name}.shape)`.",
+                advice=_remedy(pair.name, "gradient"),
                 evidence={"returned": list(returned.shape), "expected": list(given.shape)},
             )

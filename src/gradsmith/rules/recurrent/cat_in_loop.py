@@ -85,13 +85,23 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
             certain = _is_long(loop) and is_forward(loop.method) and not is_a(name, "integer")
             yield layer.at(
                 node,
-                f"{layer.name}.{loop.method.name} grows '{name}' with torch.cat in every step: each step copies all steps before "
-                "it.",
-                advice=f"Write `parts = []` before the loop, `parts.append(...)` in it, and `{name} = torch.cat(parts)` (or torch.stack) once "
-                "after it.",
+                f"{layer.name}.{loop.method.name} grows '{name}' with torch.{loop.method.op(node.value)} in every step: each step "
+                f"copies everything that '{name}' holds so far.",
+                advice=f"Write `parts = []` before the loop (`parts = [{name}]` if '{name}' is not empty there), `parts.append(...)` in it, "
+                f"and `{name} = {_once(loop, node.value)}` once after it.",
                 argument=name,
                 severity=None if certain else "info",
             )
+
+
+def _once(loop: Loop, call: ast.expr) -> str:
+    """The same call on all parts: `torch.cat(parts, dim=1)`."""
+    assert isinstance(call, ast.Call)
+    options = [
+        *map(ast.unparse, call.args[1:]),
+        *(ast.unparse(k) for k in call.keywords if k.arg not in ("out", "tensors")),
+    ]
+    return f"torch.{loop.method.op(call)}({', '.join(['parts', *options])})"
 
 
 def _joins(loop: Loop, node: ast.expr, name: str) -> bool:

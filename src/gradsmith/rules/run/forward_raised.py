@@ -66,6 +66,20 @@ gradsmith_inputs = {"Product": example}
 GOOD = BAD.replace("torch.randn(4, 5", "torch.randn(3, 5")
 
 
+def _others(lab: Lab) -> str:
+    """Where these inputs come from, and how to give others."""
+    mapping = f'gradsmith_inputs = {{"{lab.target.name}": lambda: (...)}}'
+    if lab.inputs_from == "guessed":
+        return f"gradsmith guessed these inputs. Declare some that forward accepts (`{mapping}` in this file)"
+    if lab.inputs_from == "recorded":
+        return f"These inputs were recorded. Record again, declare others (`{mapping}` in this file)"
+    if lab.inputs_from == "declared":
+        return "These inputs are declared beside the code (gradsmith_inputs or @gs.example_inputs). Change them so that they fit forward"
+    return (
+        "These inputs were passed to the check. Pass others (`--inputs`, or the arguments of gs.check) that fit forward"
+    )
+
+
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.findings import one_line
     from gradsmith.lab import forward
@@ -83,7 +97,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
             severity="info" if missing else None,  # what this machine lacks is no fault of the Function
             advice="Check it on a machine that has this device or process group."
             if missing
-            else "Give example inputs that forward accepts, or correct this line of forward.",
+            else f"{_others(lab)}, or correct this line of forward.",
         )
         return
     if not run.outputs:

@@ -101,9 +101,10 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             seen.add(shown)
             yield function.at(
                 node,
-                f"{function.name}.forward uses '{shown}' from outside, which requires a gradient and gets none: autograd knows "
-                "only what is passed to apply.",
-                advice=f"Pass '{shown}' as an argument of forward and return its gradient.",
+                f"{function.name}.forward uses '{shown}', which is not passed to apply. '{shown}' requires a gradient, and gets "
+                "none: autograd knows only the arguments of apply.",
+                advice=f"Make '{shown}' a parameter of forward, pass it in every call of `{function.name}.apply(...)`, and return its "
+                "gradient from backward.",
                 argument=shown,
             )
 

@@ -102,8 +102,8 @@ def _in_forward(file: FileModel, owner: ast.ClassDef, method: ast.FunctionDef) -
         if receiver.startswith("self."):
             yield file.at(
                 call,
-                f"{owner.name}.forward adds one more hook to '{receiver}' at every call, and never removes it: after n calls the "
-                "hook runs n times for one gradient.",
+                f"{owner.name}.forward adds one more hook to '{receiver}' at every call, and never removes it: after 3 calls the "
+                "hook runs 3 times on each gradient.",
                 advice="Register the hook once, in __init__; or keep the handle that the call returns, and call its remove().",
                 function=owner.name,
             )

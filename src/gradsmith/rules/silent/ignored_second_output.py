@@ -76,13 +76,26 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             continue
         yield function.at(
             param.node,
-            f"{function.name}.{backward.name} never uses '{param.name}': a loss on output {param.index} of {function.name} gets no "
-            "gradient through it.",
-            advice=f"Add the part of the gradient that comes from '{param.name}'. If output {param.index} has no gradient, call "
-            "`ctx.mark_non_differentiable(...)` on it in forward.",
+            f"{function.name}.{backward.name} never uses '{param.name}', the gradient of {_which(forward, param)} that forward returns: "
+            "the gradients of a loss that uses this value are wrong, without an error.",
+            advice=f"Add the part that comes from '{param.name}' to the gradients that backward returns. If this value should have no "
+            "gradient, call `ctx.mark_non_differentiable(...)` on it in forward.",
             argument=param.name,
             severity=None if certain else "info",
         )
+
+
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
+
+
+def _which(forward: Method, param: Param) -> str:
+    """`the second value (`x + x`)`."""
+    number = param.index
+    written = {
+        ast.unparse(r.elements[number]) for r in forward.returns if r.elements is not None and number < len(r.elements)
+    }
+    shown = f" (`{written.pop()}`)" if len(written) == 1 else ""
+    return f"the {_ORDINALS[number] if number < len(_ORDINALS) else f'{number + 1}th'} value{shown}"
 
 
 def _is_differentiable(function: FunctionModel, forward: Method, param: Param) -> bool | None:

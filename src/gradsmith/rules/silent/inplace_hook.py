@@ -57,7 +57,7 @@ gradsmith_inputs = {"Scaled": lambda: (torch.randn(4, 3, dtype=torch.float64, re
 """
 GOOD = BAD.replace("grad.mul_(0.5)", "grad.mul(0.5)")
 _SIMPLE = re.compile(r"\.register_hook\(\s*(?:lambda\b|\w+\s*,?\s*\))")
-_MEANT = "Return a new tensor from the hook: PyTorch uses what it returns."
+_MEANT = "Return a new tensor from the hook: PyTorch uses what the hook returns."
 
 
 def lint_file(file: FileModel) -> Iterator[Finding]:

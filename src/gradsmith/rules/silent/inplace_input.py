@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Literal
 
 from gradsmith.findings import Finding
 from gradsmith.rules.transforms import MISMATCHES
+from gradsmith.source import knowledge as know
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -102,11 +103,28 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             write.node,
             f"{function.name}.forward changes its input '{source.name}' in place (`{write.how}`) without "
             f"ctx.mark_dirty({source.name}): autograd does not know that the caller's tensor has changed.",
-            advice=f"Compute a new tensor with the operation that does not end in `_`. To change '{source.name}' on purpose, call "
-            f"ctx.mark_dirty({source.name}) and return {source.name}.",
+            advice=_advice(source.name, _out_of_place(write.node, source.name)),
             argument=source.name,
             severity=_severity(function, param, source.certain, _on_some_paths(forward, write.target)),
         )
+
+
+def _advice(name: str, instead: str = "") -> str:
+    new = instead or "Compute a new tensor, with an operation whose name does not end in `_`."
+    return f"{new} To change '{name}' on purpose, call ctx.mark_dirty({name}), and return {name} as one of the outputs."
+
+
+def _out_of_place(node: ast.AST, name: str) -> str:
+    """`x.clamp_(min=0)` -> `x = x.clamp(min=0)`; nothing where it is written otherwise."""
+    func = node.func if isinstance(node, ast.Call) else None
+    if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == name):
+        return ""
+    operation = func.attr.rstrip("_")
+    if operation not in know.TENSOR_OPS:
+        return ""
+    assert isinstance(node, ast.Call)
+    given = ", ".join((*map(ast.unparse, node.args), *map(ast.unparse, node.keywords)))
+    return f"Write `{name} = {name}.{operation}({given})`, which makes a new tensor."
 
 
 def _on_some_paths(method: Method, target: ast.expr) -> bool:
@@ -158,8 +176,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
             "not know that the caller's tensor has changed.",
             argument=leaf.name,
             severity="error" if leaf.differentiable else "warning",
-            advice=f"Compute a new tensor with the operation that does not end in `_`. To change '{leaf.name}' on purpose, call "
-            f"ctx.mark_dirty({leaf.name}) and return {leaf.name}.",
+            advice=_advice(leaf.name),
         )
         if leaf.differentiable and (store := storing_kernel(seen, passed)) is not None:
             found = if_nobody_reads(

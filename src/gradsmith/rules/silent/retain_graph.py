@@ -129,7 +129,8 @@ def _in_block(file: FileModel, block: ast.stmt, statements: Sequence[ast.stmt]) 
             yield file.at(
                 statement,
                 f"'{name}.backward()' is called again after line {freed[name].lineno} freed its graph: PyTorch raises.",
-                advice=f"Write `{name}.backward(retain_graph=True)` the first time, or compute '{name}' again.",
+                advice=f"Delete this call, or compute '{name}' again before it. With `{name}.backward(retain_graph=True)` the first time, "
+                "this call adds its gradients to those in .grad.",
                 argument=name,
                 function=getattr(block, "name", None),
             )

@@ -28,6 +28,8 @@ from typing import TYPE_CHECKING, Any
 from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from gradsmith.lab import Lab
 
 CODE = "GS229"
@@ -59,6 +61,8 @@ GOOD = BAD.replace("return grad_output * s", "return grad_output * 4 * s")
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
+    import torch
+
     from gradsmith.lab.lab import same
     from gradsmith.lab.measure.oracle import OwnForward
 
@@ -81,11 +85,31 @@ def probe(lab: Lab) -> Iterator[Finding]:
                 said = true * 0
             if same(true, said, max(1e-6, lab.tolerance.rtol), lab.tolerance.floor):
                 continue
-            at = int((true - said).abs().argmax())
+            at = tuple(int(i) for i in torch.unravel_index((true - said).abs().argmax(), true.shape))
             yield lab.finding(
-                f"{lab.target.name}.backward returns {said.flatten()[at].item():.6g} as an element of the gradient of '{leaf.name}'; the "
-                f"derivative of the function declared as like= is {true.flatten()[at].item():.6g} there.",
+                f"{lab.target.name}.backward returns {said[at].item():.6g} as the gradient of {leaf.name}{list(at)}. backward is declared to be "
+                f"the derivative of `like={_named(lab)}`, which is {true[at].item():.6g} at this element.{_ratio(true, said)}",
                 at="gradient",
                 argument=leaf.name,
-                advice="Make backward the derivative of the function given as like=, or give the function that you mean as like=.",
+                advice="Correct this line, or change the function after `like=` to the one whose derivative backward computes.",
+                evidence={"element": list(at), "claimed": said[at].item(), "true": true[at].item()},
             )
+
+
+def _named(lab: Lab) -> str:
+    """The function as it is written, and where: `torch.sigmoid`, `lambda (line 7)`."""
+    name = getattr(lab.like, "__name__", type(lab.like).__name__)
+    code = getattr(lab.like, "__code__", None)
+    line = lab.line_among([(code.co_filename, code.co_firstlineno)]) if code is not None else None
+    return f"{'lambda' if name == '<lambda>' else name}{f' (line {line})' if line else ''}"
+
+
+def _ratio(true: Tensor, said: Tensor) -> str:
+    """` It is 4 times that at every element.`, where there is such a number."""
+    kept = said != 0
+    if not bool(kept.any()) or bool((true[~kept] != 0).any()):
+        return ""
+    ratios = true[kept] / said[kept]
+    first = ratios[0].item()
+    same = bool(((ratios - first).abs() <= 1e-6 * abs(first)).all())
+    return f" The derivative is {first:.6g} times what backward returns, at every element." if same else ""

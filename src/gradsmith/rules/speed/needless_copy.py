@@ -119,7 +119,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
             events[0].site,
             f"{events[0].phase} copies {moved:,} bytes at {profile.place(events[0].site)}, and neither the copy nor the original is ever written to "
             f"({share:.0%} of the run time).",
-            advice="Use the tensor itself; torch operations read any strides, and save_for_backward needs no copy.",
+            advice="Delete the copy and use the tensor itself: save_for_backward needs no copy, and torch operations need no contiguous tensor.",
             share=share,
             gain=profile.gain(profile.seconds(everything)),
             evidence={"bytes": moved},

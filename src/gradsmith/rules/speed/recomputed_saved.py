@@ -102,11 +102,15 @@ def profile(profile: Profile) -> Iterator[Finding]:
     if worth:
         names = ", ".join(profile.recording.inputs.get(s, "a saved tensor") for s in only)
         why = f"which forward computed{line}; {names} is saved for nothing else"
-        advice = f"Save the result instead of {names}: it takes no more memory."
+        advice = f"Save the result of `{events[0].op}` in forward instead of {names}, and use it here: it takes no more memory."
     else:
         where = there[values[events[0].index]]
         why = f"which forward computed{line} and {_kept(where)}"
-        advice = "Use the saved tensor." if where == "saved" else "Save the output instead; it is in memory anyway."
+        advice = (
+            "Use the saved tensor instead of this line."
+            if where == "saved"
+            else "Save the output in forward, and use it here; it is in memory anyway."
+        )
     share = profile.share(events)
     yield profile.finding(
         events[0].site,

@@ -92,8 +92,8 @@ def profile(profile: Profile) -> Iterator[Finding]:
     memory = f", though it saves {plain.saved_bytes - profile.saved_bytes:,} bytes of memory" if thrifty else ""
     yield profile.finding(
         None,
-        f"{profile.name} is {plain.slower.value:.1f} times slower than its own forward under autograd "
-        f"({ops} operations against {plain.ops}){memory}.",
+        f"{profile.name} takes {plain.slower.value:.1f} times as long as the same forward without the Function, differentiated by "
+        f"autograd ({ops} operations against {plain.ops}){memory}.",
         advice="Where memory is not scarce, call what forward computes directly and let autograd differentiate it."
         if thrifty
         else "You do not need this Function: call what forward computes directly and let autograd differentiate it.",

@@ -76,12 +76,12 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
             isinstance(n, ast.Attribute) and n.attr in ("requires_grad", "requires_grad_") for n in check.method.nodes
         )
         if not later and not any(t.requires_grad for t in known):
-            why, advice = "none of its inputs requires a gradient", "Make them with `requires_grad=True`."
+            why, advice = "none of its inputs requires a gradient", "Make its inputs with `requires_grad=True`."
         elif all(_is_empty(t) for t in known):
             why, advice = "its inputs have no elements", "Use tensors with a few elements."
         else:
             continue
-        yield file.at(check.node, f"{check.method.name}: {check.name} checks nothing, for {why}.", advice=advice)
+        yield file.at(check.node, f"{check.method.name}: {check.name} checks nothing, because {why}.", advice=advice)
 
 
 def _is_empty(tensor: Made) -> bool:

@@ -66,6 +66,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
         if outcome.state == "fails":
             yield lab.finding(
                 f"{lab.target.name} under torch.utils.checkpoint {outcome.than('a plain call')}",
+                line=lab.line_among(outcome.frames),
                 severity=None if outcome.differs else "info",
                 advice="checkpoint runs forward twice, and both runs have to compute the same. Draw random numbers with torch.rand "
                 "or torch.bernoulli (not NumPy or random), and do not change globals or attributes in forward.",

@@ -56,9 +56,12 @@ GOOD = BAD.replace("        ctx.scale = x.abs().max().tolist()\n", "").replace(
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.conditions.compiled import graph_breaks
 
-    if reason := graph_breaks(lab):
+    if broken := graph_breaks(lab):
+        line = lab.line_among(broken.frames)
         yield lab.finding(
-            f"torch.compile cannot compile {lab.target.name} as one graph: {reason}",
-            advice="Remove what torch.compile cannot follow (.item(), .tolist(), side effects, code that is not PyTorch) from forward "
-            "and backward, or put it into a custom op.",
+            f"torch.compile cannot compile {lab.target.name} as one graph{' because of this line' if line else ''}. PyTorch says: "
+            f"{broken.detail}",
+            line=line,
+            advice="This matters only if you use torch.compile. Compute with tensors only (no .item(), .tolist(), print or NumPy), or put this "
+            "code into a custom op (torch.library.custom_op).",
         )

@@ -76,6 +76,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
         if outcome.state == "fails":
             yield lab.finding(
                 f"{lab.target.name} under {name} {outcome.than('a plain call')}",
+                line=lab.line_among(outcome.frames),
                 severity=None if outcome.differs else "warning",
                 advice="Save everything backward needs with save_for_backward. Do not look tensors up by id() or data_ptr(): hooks "
                 "hand back copies.",

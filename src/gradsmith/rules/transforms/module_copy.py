@@ -62,6 +62,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
     if outcome.state == "fails":
         yield lab.finding(
             f"{outcome.detail}." if not outcome.detail.endswith(".") else outcome.detail,
+            line=lab.line_among(outcome.frames),
             advice=outcome.advice
             or "Read parameters through self in forward, and register everything else as a buffer.",
         )

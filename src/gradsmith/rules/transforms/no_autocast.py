@@ -146,6 +146,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
         if outcome.state == "fails":
             yield lab.finding(
                 f"{lab.target.name} under CPU autocast {where} {outcome.than('a plain call in float32')}",
+                line=lab.line_among(outcome.frames),
                 severity="warning" if outcome.differs else "info",
                 advice="Decorate forward with @torch.amp.custom_fwd(device_type=...) and backward with custom_bwd.",
             )

@@ -74,6 +74,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
         if outcome.state == "fails":
             yield lab.finding(
                 f"{lab.target.name} {name} {outcome.than('a plain call')}",
+                line=lab.line_among(outcome.frames),
                 advice="Keep what backward needs on ctx, not in a global or a threading.local: PyTorch runs backward in threads of its "
                 "own.",
             )
