@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from types import ModuleType
 
@@ -12,7 +13,10 @@ from torch import Tensor, nn
 
 import gradsmith as gs
 from gradsmith.findings import Finding
+from gradsmith.lab.subject.target import resolve
+from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.layers import matching
+from gradsmith.profiling.recorder import record
 from gradsmith.profiling.roots import absorbed
 
 
@@ -185,3 +189,13 @@ def test_a_loop_over_large_chunks_is_there_to_bound_memory() -> None:
     q, k = torch.randn(1024, 32, requires_grad=True), torch.randn(512, 32, requires_grad=True)
     profile = gs.profile(chunked, q, k, budget=2.0)
     assert not [f for f in found(profile, "element-loop") if f.severity == "warning"]
+
+
+def test_a_run_that_had_to_wait_for_the_processor_is_watched_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine the clock runs away while nothing is done: the loop is seen whole all the same."""
+    bench = Bench.of(resolve(Stepped(between=True)), (torch.randn(6, 2, 3, requires_grad=True),), {})
+    seconds = itertools.count(step=3)
+    monkeypatch.setattr("gradsmith.lab.process.device.clock", lambda: lambda: float(next(seconds)))
+    assert record(bench, 100.0).stopped == ""
+    assert next(seconds) > 100
+    assert record(bench, 1e-9).stopped == "the time was up"

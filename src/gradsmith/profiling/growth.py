@@ -98,7 +98,7 @@ def _along(bench: Bench, size: Size, factors: Sequence[float], deadline: float) 
             if call.has_backward and not own.forward_only:
                 call.backward()
             took = clock() - start
-            recording = record(own, deadline)
+            recording = record(own, max(0.0, deadline - clock()))
         except MemoryError:
             growth.stopped = f"out of memory at {label} = {n}"
             break

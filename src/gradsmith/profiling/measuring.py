@@ -155,7 +155,7 @@ def _in_turns(bench: Bench, wishes: Wishes) -> tuple[Timing, list[Recording]]:
     enough = clock() + wishes.budget
     if once <= wishes.budget / 4:
         wishes.say("watching every operation")
-    recordings = [record(bench, clock() + max(wishes.budget, _OBSERVING * once))]
+    recordings = [record(bench, max(wishes.budget, _OBSERVING * once))]
     while len(recordings) < _REPEATS and len(recordings[0].events) < _MANY_EVENTS and clock() + 3 * once < enough:
         timing.add(timed(bench, wishes.budget / 16, rounds, rounds))
         recordings.append(record(bench))
