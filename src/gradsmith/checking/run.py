@@ -14,7 +14,9 @@ from gradsmith.checking.accepting import accepted_for, unmatched
 from gradsmith.checking.elsewhere.kernels import other_shapes
 from gradsmith.checking.elsewhere.solvers import with_more_iterations
 from gradsmith.checking.guessed import weighed
+from gradsmith.checking.in_parts import is_wrong, of_both, of_part_alone, part_of
 from gradsmith.checking.meant import declared, meant
+from gradsmith.checking.memory_needed import beyond_memory
 from gradsmith.checking.mending import offered
 from gradsmith.checking.notes import inconclusive, notes, why_left_out
 from gradsmith.checking.options import Options
@@ -171,18 +173,20 @@ def _told(report: Report, given: Supply) -> Report:
 
 def _on_examples(target: Target, given: Supply, options: Options) -> Report:
     reports: list[Report] = []
+    tried = 0
     for number, example in enumerate(given.examples):
         one, (args, kwargs) = on_instance(target, example)
         others = [other for i, other in enumerate(given.examples) if i != number]
         try:
-            reports.append(_examine_one(one, args, kwargs, given.source, options, number, others))
+            reports += _examine_one(one, args, kwargs, given.source, options, number, others)
         except Spent:  # no time is left, not even for the first look at it
             break
+        tried += 1
     if not reports:
         return unverified(target, OUT_OF_TIME)
-    if untried := len(given.examples) - len(reports):
+    if tried < len(given.examples):
         reports[0].notes.append(
-            f"{target.name}: {untried} of {len(given.examples)} examples not tried: the time for it was spent"
+            f"{target.name}: {len(given.examples) - tried} of {len(given.examples)} examples not tried: the time for it was spent"
         )
     found = [f for report in reports for f in report.findings]
     findings = merge(sorted(found, key=lambda f: f.severity != "error"))  # of twins, the first gives the message
@@ -235,8 +239,9 @@ def _examine_one(
     options: Options,
     number: int,
     others: Sequence[tuple[tuple[Any, ...], dict[str, Any]]] = (),
-) -> Report:
+) -> list[Report]:
     with preserved(*args, *kwargs.values(), target.module, *modules_held(target.original)):
+        given = target
         target, arguments = bound(target, args, kwargs)
         subject = verdict.unverified(
             target.name,
@@ -247,16 +252,29 @@ def _examine_one(
             inputs_code=as_code(arguments),
             gradient=options.gradient or "exact",
         )
+        if not subject.reason:
+            subject = replace(subject, reason=beyond_memory(arguments))
         if subject.reason:
-            return Report(subjects=[subject])
+            return [Report(subjects=[subject])]
         lab = _lab(target, arguments, options)
         lab.inputs_from = source
         lab.declared_at = (target.name, number) if source == "declared" else None
         lab.first, lab.number = number == 0, number
         lab.accepted = accepted_for(target, options)
+        if (cut := part_of(lab, given, (args, kwargs))) is None:
+            with lab.guarded():
+                if trouble := beyond_memory(arguments, lab.watched.outputs):
+                    return [Report(subjects=[replace(subject, reason=trouble)])]
+                lab.measure_noise()
+                return [_examined(lab, subject, options, others)]
+        (part,) = _examine_one(given, *cut.example, source, options, number, others)
+        lab.gradient_alone, lab.level = True, "quick"
         with lab.guarded():
             lab.measure_noise()
-            return _examined(lab, subject, options, others)
+            if is_wrong(part) and lab.plainly_right is None:
+                return [of_part_alone(part, cut)]
+            whole = _examined(lab, subject, replace(options, level="quick", steps=False, coverage=False), ())
+        return of_both(whole, part, cut)
 
 
 def _examined(
@@ -346,6 +364,8 @@ def _asked(lab: Lab, options: Options) -> Iterator[catalog.Rule]:
     kind = known(lab.surrogate) if lab.surrogate else None
     for rule in _rules(options):
         if rule.probe is None or LEVELS.index(rule.level) > reached or (kind and frees(kind, rule.waived_by)):
+            continue
+        if lab.gradient_alone and not rule.stops and rule.outcome != "wrong":
             continue
         if rule.family == "transforms" and not lab.first:
             continue  # how a subject is compiled or vectorised does not depend on the example

@@ -14,7 +14,7 @@ from gradsmith.findings import GradsmithError, Report, one_line
 from gradsmith.inputs.declared import built, from_text
 from gradsmith.inputs.examples import Supply
 from gradsmith.inputs.lifting import NotLiftable, lookup
-from gradsmith.lab.process import device, stages
+from gradsmith.lab.process import device, memory_left, stages
 from gradsmith.lab.process.state import seed_all
 from gradsmith.lab.subject.binding import positional
 from gradsmith.lab.subject.target import Target, resolve
@@ -30,6 +30,8 @@ def report_on(module: Any, task: dict[str, Any]) -> Report:
     name = task["subject"]
     if task.get("result"):
         stages.works_on(task["result"])
+    if task.get("memory"):
+        memory_left.limited_to(task["memory"])
     try:
         target = resolve(lookup(module, name))
     except AttributeError as error:

@@ -23,6 +23,7 @@ from gradsmith.lab.measure.gradient import Judgement, Settings, distinct, judge,
 from gradsmith.lab.measure.noise import relative_noise
 from gradsmith.lab.measure.screening import screened
 from gradsmith.lab.measure.values import widened
+from gradsmith.lab.pieces import largest, pieces
 from gradsmith.lab.run import Run, Spent, forward, normal_like, recorded, time_left
 from gradsmith.lab.subject.arguments import Arguments, Leaf
 from gradsmith.lab.subject.binding import functional
@@ -68,6 +69,7 @@ class Lab:
     inputs_from: InputsFrom = "given"
     declared_at: tuple[str, int] | None = None  # where the user's module declares these inputs: name and number
     first: bool = True  # of several examples
+    gradient_alone: bool = False  # is judged here: all else, on a part of these inputs
     number: int = 0  # of this one among them
     remembers: bool = True  # what failed once; a repair that is only being tried has no history
     accepted: tuple[str, ...] = ()  # what the user says always holds: "matrix is symmetric"
@@ -119,7 +121,7 @@ class Lab:
         target, arguments = self.precise
         try:
             # With gradients on: some forwards only draw while they are trained.
-            outputs = [forward(target, arguments, seed=seed).outputs for seed in (1, 2)]
+            outputs = [[out.detach() for out in forward(target, arguments, seed=seed).outputs] for seed in (1, 2)]
         except Exception:  # it runs under the seed of the settings: what raises under another one depends on chance
             return True
         return not all(self.close(a, b) for a, b in zip(*outputs))
@@ -138,7 +140,7 @@ class Lab:
         run = self.gradient.run if judged else forward(target, arguments, seed=self.settings.seed)
         tensors = [x.tensor for x in arguments.differentiable] + [run.outputs[o] for o in run.differentiable]
         eps = max(torch.finfo(t.dtype).eps for t in tensors)
-        reach = max((float(t.detach().abs().nan_to_num(0, 0, 0).max()) for t in tensors if t.numel()), default=0.0)
+        reach = max((largest(t) for t in tensors), default=0.0)
         least = min((typical_size(x.tensor) for x in arguments.differentiable), default=1.0)
         rtol = 1e-9 if eps < 1e-15 else 1e-4 if eps < 1e-6 else 5e-2
         return Tolerance(rtol, min(100 * eps, 1e-2) * reach / least)
@@ -196,14 +198,15 @@ class Lab:
     def large(self) -> bool:
         """Whether the inputs are so large that memory counts more than digits: they are not copied to float64, and what probes
         would share is computed again. The same on every machine, so that the verdict is."""
-        tensors = {id(leaf.tensor): leaf.tensor for leaf in self.arguments.leaves}
-        return sum(t.numel() * t.element_size() for t in tensors.values()) >= LARGE
+        return size_of(self.arguments) >= LARGE
 
     def forget_runs(self) -> None:
         """Of large inputs nothing is held between probes."""
         if self.large:
             for name in ("baseline", "observed", "tape"):
                 self.__dict__.pop(name, None)
+            for question in [question for question in self.answers if getattr(question, "holds_a_run", False)]:
+                del self.answers[question]
 
     def _honest(self, target: Target, arguments: Arguments) -> bool:
         """Whether foreign code that takes float64 computes in it: with its digits, and the numbers of float32."""
@@ -218,8 +221,11 @@ class Lab:
         if leaves_torch(self.target) or runs_kernels(self.target) or self.large:
             target, arguments = self.precise
             found = forward_noise(target, arguments, self.settings)
+            if self.large:  # a forward that only moves numbers has no noise, and the digits of its type all the same
+                found = max(found, *(torch.finfo(x.tensor.dtype).eps for x in arguments.differentiable))
             opaque = runs_kernels(self.target) and _launches(target, arguments, self.settings.seed)
-            self.settings = replace(self.settings, noise=found if found > 1e-12 else 0.0, opaque=opaque)
+            known = found if found > 1e-12 or self.large else 0.0
+            self.settings = replace(self.settings, noise=known, opaque=opaque, lean=self.large)
 
     @cached_property
     def budget(self) -> Budget:
@@ -243,16 +249,23 @@ class Lab:
         if self._spent is not None:
             raise self._spent
         target, arguments = self.precise
+        self.forget_runs()
         try:
             with self.budget.for_gradient():
-                # Through a loop of 20,000 steps, autograd takes 23 times as long as forward: more than was promised, perhaps.
-                autograd = time_left() > _UNROLLED * self.budget.cost
-                dear = self.budget.expensive
-                short = screened(target, arguments, self.settings, autograd=autograd) if dear else None
-                return short or judge(target, arguments, self.settings)
+                dear = self.large or self.budget.expensive
+                return (self.plainly_right if dear else None) or judge(target, arguments, self.settings)
         except Spent as spent:
             self._spent = spent
             raise
+
+    @cached_property
+    def plainly_right(self) -> Judgement | None:
+        """The judgement of a gradient that few runs show to be right; None where it takes more to judge it."""
+        target, arguments = self.precise
+        with self.budget.for_gradient():
+            # Through a loop of 20,000 steps, autograd takes 23 times as long as forward: more than was promised, perhaps.
+            autograd = time_left() > _UNROLLED * self.budget.cost
+            return screened(target, arguments, self.settings, autograd=autograd)
 
     @property
     def gradient_unsettled(self) -> bool:
@@ -324,6 +337,12 @@ def _frames(error: BaseException) -> Iterator[tuple[str, int]]:
         yield frame.f_code.co_filename, line
 
 
+def size_of(arguments: Arguments) -> int:
+    """The bytes of all tensors among the arguments; one that is passed twice counts once."""
+    tensors = {id(leaf.tensor): leaf.tensor for leaf in arguments.leaves}
+    return sum(t.numel() * t.element_size() for t in tensors.values())
+
+
 def _launches(target: Target, arguments: Arguments, seed: int) -> bool:
     """Whether forward launches a kernel, as the guard over the interpreter sees it."""
     events: Any = sys.modules.get("gradsmith.lab.triton.events")
@@ -360,11 +379,11 @@ def same(a: Tensor | None, b: Tensor | None, rtol: float = 1e-9, floor: float = 
     """Equal up to rounding, None being zero, nan equal to nan."""
     if a is None or b is None:
         other = a if a is not None else b
-        return other is None or not bool(other.detach().abs().gt(floor).any())
+        return other is None or not any(bool(p.abs().gt(floor).any()) for (p,) in pieces(other.detach()))
     if a.shape != b.shape:
         return False
     a, b = widened(a.detach()), widened(b.detach())
     if not (a.is_floating_point() or a.is_complex()):
         return torch.equal(a, b.to(a.dtype))
-    size = float(a.abs().nan_to_num(0, 0, 0).max()) if a.numel() else 0.0
-    return torch.allclose(a, b.to(a.dtype), rtol=rtol, atol=rtol * size + floor, equal_nan=True)
+    atol = rtol * largest(a) + floor
+    return all(torch.allclose(p, q.to(p.dtype), rtol=rtol, atol=atol, equal_nan=True) for p, q in pieces(a, b))

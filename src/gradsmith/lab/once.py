@@ -28,6 +28,12 @@ def once(question: Callable[Concatenate[Lab, P], T]) -> Callable[Concatenate[Lab
     return answer
 
 
+def holds_a_run(question: Callable[Concatenate[Lab, P], T]) -> Callable[Concatenate[Lab, P], T]:
+    """Above `@once`: the answer holds what one run left behind, and is forgotten with it where inputs are large."""
+    question.holds_a_run = True  # type: ignore[attr-defined]
+    return question
+
+
 def known(lab: Lab, question: Callable[..., T]) -> list[T]:
     """The answers that were worked out so far."""
     answers: dict[Any, T] = lab.answers.get(question, {})

@@ -8,8 +8,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
@@ -22,6 +22,7 @@ from gradsmith.lab.measure.memory import kept, readable
 from gradsmith.lab.measure.seeding import gradients
 from gradsmith.lab.measure.values import computable
 from gradsmith.lab.observe import Trace, observing
+from gradsmith.lab.pieces import BLOCK
 from gradsmith.lab.process.state import seed_all
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.copies import copied
@@ -77,6 +78,12 @@ class Run:
         # A backward that runs another one (as checkpoints do) adds to `.grad` of what it reaches, and returns nothing for it.
         reached = [g if g is not None else leaf.grad for g, leaf in zip(grads, leaves)]
         return {p: kept(plain_gradient(g)) for p, g in zip(positions, reached)}
+
+    def without_graph(self) -> Run:
+        """The same outputs, which no backward can be run through any more: the graph holds what forward saved."""
+        carried = set(self.differentiable)
+        outputs = [out.detach().requires_grad_(i in carried) for i, out in enumerate(self.outputs)]
+        return replace(self, leaves={}, passed={}, outputs=outputs, trace=Trace())
 
     def ones(self) -> dict[int, Tensor]:
         return {i: torch.ones_like(self.outputs[i]) for i in self.differentiable}
@@ -266,10 +273,14 @@ def forward(
     classes: Sequence[type[torch.autograd.Function]] = (),
     plain: bool = False,
     tape: OperationTape | None = None,
+    spare: Collection[int] = (),
 ) -> Run:
-    """Call the subject on fresh copies. `plain` skips the graph; a tape hears the subject alone, not the copying."""
+    """Call the subject on fresh copies. `plain` skips the graph; a tape hears the subject alone, not the copying.
+
+    `spare` are ids of tensors that were made for this call, and need not be copied.
+    """
     with counted(as_one=tape is not None):
-        given = copied(arguments, plain=plain)
+        given = copied(arguments, plain=plain, spare=spare)
         if tape is not None:
             tape.follow(given.passed)
         trace = Trace()
@@ -316,5 +327,9 @@ def flat_outputs(result: Any) -> tuple[list[Tensor], list[str]]:
 def normal_like(tensor: Tensor, generator: torch.Generator) -> Tensor:
     """N(0,1) of the same shape, drawn in float64 on the CPU so that every device and dtype sees the same direction."""
     wide = torch.complex128 if tensor.is_complex() else torch.float64
-    drawn = torch.randn(tensor.shape, dtype=wide, generator=generator)
-    return drawn.to(dtype=tensor.dtype, device=tensor.device)
+    if tensor.numel() <= BLOCK:
+        return torch.randn(tensor.shape, dtype=wide, generator=generator).to(dtype=tensor.dtype, device=tensor.device)
+    drawn = torch.empty(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+    for piece in drawn.view(-1).split(BLOCK):
+        piece.copy_(torch.randn(piece.shape, dtype=wide, generator=generator))
+    return drawn

@@ -110,7 +110,7 @@ class Relations:
         """The smallest base that no order forbids; 1 where only 0 or 1 are set apart, which PyTorch does for itself."""
         base = self.base(group)
         asked = [c for c in self.comparisons if c.kind == "order" and c.sizes & group]
-        for size in range(base - 1, 1, -1):
+        for size in range(base - 1, 1, -1) if asked else ():
             if not all(c.holds(self.moved(group, size, base)) for c in asked):
                 return size + 1
         return 1
@@ -159,7 +159,8 @@ def untraced(arguments: Arguments) -> Relations:
 
 
 def divisors(n: int) -> list[int]:
-    return [d for d in range(1, n + 1) if n % d == 0]
+    small = [d for d in range(1, math.isqrt(n) + 1) if n % d == 0]
+    return [*small, *(n // d for d in reversed(small) if d * d != n)]
 
 
 def _equality(first: str, second: str) -> Comparison:

@@ -7,6 +7,7 @@ are dispatched (the compiler unrolls every loop).
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,7 @@ class Watched:
     frees: bool = False
     draws: bool = False
     operators: int = 0
+    outputs: int = 0  # elements
 
 
 def guard() -> OperationTape:
@@ -42,19 +44,25 @@ def _refusing(func: Any, args: Any, kwargs: Any) -> Any:
     return func(*args, **kwargs)
 
 
+_HELD = 64 << 20  # bytes of storages that are held
+
+
 class _Watch:
     """Runs operators and notes what `Watched` tells. Storages are held meanwhile, so that a freed one can be told from one
-    that ended."""
+    that ended; where they would be too much together, further ones are only looked at before each operator."""
 
     def __init__(self) -> None:
         self.refused = False
         self.draws = False
         self.operators = 0
         self._storages: dict[int, tuple[Any, int]] = {}
+        self._held = 0
+        self._passing: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._made: dict[int, int] = {}  # of those that an operator returned first: whole, while they have this size
 
     def __call__(self, func: Any, args: Any, kwargs: Any) -> Any:
         self.operators += 1
+        self.refused = self.refused or self._one_was_freed()
         # In a loop of 100,000 steps nearly all are whole, and looking closely at each took 15x as long as the loop.
         doubtful = [tensor for tensor in _tensors((args, kwargs)) if not self._is_whole(tensor)]
         self.note(doubtful)
@@ -80,38 +88,56 @@ class _Watch:
 
     def _note_made(self, out: Any) -> None:
         storage = _plain_storage(out)
-        if storage is None or storage._cdata in self._storages:
+        if storage is None or storage._cdata in self._storages or storage._cdata in self._passing:
             self.note(out)
         else:
-            size = storage.nbytes()
-            self._storages[storage._cdata], self._made[storage._cdata] = (storage, size), size
+            self._keep(storage, 0)
+            self._made[storage._cdata] = storage.nbytes()
 
     def note(self, *values: Any) -> None:
         for tensor in _tensors(values):
             if tensor.layout == torch.strided and has_memory(tensor):
                 with torch._C.DisableTorchFunctionSubclass():
                     storage = Tensor.untyped_storage(tensor)
-                size = self._storages.get(storage._cdata, (storage, 0))[1]
-                self._storages[storage._cdata] = storage, max(size, storage.nbytes())
+                known = self._storages.get(storage._cdata) or self._passing.get(storage._cdata)
+                self._keep(storage, known[1] if known is not None else 0)
+
+    def _keep(self, storage: Any, before: int) -> None:
+        key, size = storage._cdata, max(before, storage.nbytes())
+        if key in self._storages or self._held + size <= _HELD:
+            self._held += size if key not in self._storages else 0
+            self._storages[key] = storage, size
+        else:
+            self._passing[key] = weakref.ref(storage, lambda _: self._forget(key)), size
+
+    def _forget(self, key: int) -> None:
+        """Another storage may come to lie where one has ended."""
+        self._passing.pop(key, None)
+        self._made.pop(key, None)
+
+    def _one_was_freed(self) -> bool:
+        alive = [(storage, size) for ref, size in list(self._passing.values()) if (storage := ref()) is not None]
+        return any(storage.nbytes() < size for storage, size in alive)
 
     @property
     def frees(self) -> bool:
-        return self.refused or any(storage.nbytes() < size for storage, size in self._storages.values())
+        held = any(storage.nbytes() < size for storage, size in self._storages.values())
+        return self.refused or held or self._one_was_freed()
 
 
 def watched(target: Target, arguments: Arguments, seed: int) -> Watched:
     """Run once and look. What the user's code raises is for the probes to report."""
     watch = _Watch()
-    draws = False
+    draws, outputs = False, 0
     try:
         with OperationTape(aten_only=True, keep=False, around=watch):
             run = forward(target, arguments, seed=seed)
-            draws = watch.draws
+            draws, outputs = watch.draws, sum(out.numel() for out in run.outputs)
             watch.note(list(run.passed.values()), run.outputs)
             run.gradients(run.ones())
     except Exception as error:  # any error of the user's code
-        return Watched(watch.frees or isinstance(error, FreedMemory), draws or watch.draws, watch.operators)
-    return Watched(watch.frees, draws, watch.operators)
+        return Watched(watch.frees or isinstance(error, FreedMemory), draws or watch.draws, watch.operators, outputs)
+    return Watched(watch.frees, draws, watch.operators, outputs)
 
 
 def _refuse_freed(func: Any, tensors: Iterable[Tensor]) -> None:

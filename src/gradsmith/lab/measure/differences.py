@@ -17,6 +17,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gradsmith.lab.pieces import pieces
+
 Evaluate = Callable[[float], list[Tensor]]
 
 # In units of the typical size of the input. float64: (1e-3)^4 truncation against 1e-16 / 1e-3 round-off.
@@ -24,7 +26,6 @@ STEP = 3e-2  # where numbers have few digits
 _STEPS = {torch.float64: (1e-3, 1e-5, 1e-6, 1e-2, 1e-1), torch.float32: (STEP, 1e-1, 1e-2, 3e-1)}
 _FINER = {torch.float64: (1e-7, 1e-8), torch.float32: (1e-3, 1e-4, 1e-5, 1e-6)}
 GOOD_ENOUGH = 1e-9
-BLOCK = 1 << 22  # elements of a tensor from which memory counts
 _PLAINLY = 1e-3  # an error below this share of a disagreement leaves no doubt about it
 NARROW = 1e-12  # forward's numbers have fewer digits than those of float64
 _OFNARROW = 2e3  # times that precision, an error is as small as steps of a sensible length can make it
@@ -78,15 +79,7 @@ def dot(a: Tensor, b: Tensor) -> float:
     """The real inner product; for complex numbers Re<a, b>, which is how PyTorch defines gradients (Wirtinger)."""
     if a.is_complex() or b.is_complex():
         a, b = (torch.view_as_real(t.to(torch.complex128).resolve_conj()) for t in (a, b))
-    if a.shape == b.shape and a.numel() > BLOCK:
-        return sum(float((p.double() * q.double()).sum()) for p, q in zip(_blocks(a), _blocks(b)))
-    return float((a.double() * b.double()).sum())
-
-
-def _blocks(tensor: Tensor) -> Sequence[Tensor]:
-    """A large tensor in pieces: in double precision all of it at once would take twice its memory, or four times."""
-    pieces: Sequence[Tensor] = tensor.reshape(-1).split(BLOCK)
-    return pieces
+    return sum(float((p.double() * q.double()).sum()) for p, q in pieces(a, b))
 
 
 def slopes(evaluate: Evaluate, probes: Sequence[Probe], dtype: torch.dtype = torch.float64) -> list[Slope]:
@@ -121,20 +114,23 @@ class _Difference:
 def _measure(
     evaluate: Evaluate, probes: Sequence[Probe], h: float, eps: float, found: list[dict[float, _Difference]]
 ) -> None:
-    differences: list[list[float]] = [[] for _ in probes]
-    rounding, coarsest = [0.0] * len(probes), [1.0] * len(probes)
-    still = [True] * len(probes)
-    for step in (h, h / 2, h / 4):
-        plus, minus = evaluate(step), evaluate(-step)
-        for k, probe in enumerate(probes):
-            ahead, behind = plus[probe.output], minus[probe.output]
-            differences[k].append(dot(probe.v, ahead - behind) / (2 * step))
-            rounding[k] = _rounding(probe, ahead, step)
-            coarsest[k] = min(coarsest[k], eps_of((ahead, behind), eps))
-            still[k] = still[k] and torch.equal(ahead, behind)
-    for k, (d1, d2, d4) in enumerate(differences):
-        coarse, fine = (4 * d2 - d1) / 3, (4 * d4 - d2) / 3
-        found[k][h] = _Difference(fine, abs(fine - coarse), rounding[k], coarsest[k], still[k])
+    steps = [_central_differences(evaluate, probes, step, eps) for step in (h, h / 2, h / 4)]
+    for k, (d1, d2, d4) in enumerate(zip(*steps)):
+        coarse, fine = (4 * d2.value - d1.value) / 3, (4 * d4.value - d2.value) / 3
+        coarsest = min(1.0, d1.eps, d2.eps, d4.eps)
+        found[k][h] = _Difference(fine, abs(fine - coarse), d4.rounding, coarsest, all(d.still for d in (d1, d2, d4)))
+
+
+def _central_differences(evaluate: Evaluate, probes: Sequence[Probe], step: float, eps: float) -> list[_Difference]:
+    """One central difference for every probe. Nothing of the outputs is left when the next step is taken."""
+    plus, minus = evaluate(step), evaluate(-step)
+    found = []
+    for probe in probes:
+        ahead, behind = plus[probe.output], minus[probe.output]
+        value = sum(dot(v, a - b) for v, a, b in pieces(probe.v, ahead, behind)) / (2 * step)
+        still = torch.equal(ahead, behind)
+        found.append(_Difference(value, 0.0, _rounding(probe, ahead, step), eps_of((ahead, behind), eps), still))
+    return found
 
 
 def _with_errors(found: dict[float, _Difference], eps: float) -> dict[float, Slope]:
@@ -202,11 +198,11 @@ def eps_of(outputs: Sequence[Tensor], eps: float) -> float:
     Such numbers lie on a grid: a small step does not move them, and differences agree exactly that are all equally off.
     """
     real = [torch.view_as_real(o.resolve_conj()) if o.is_complex() else o for o in outputs]
-    if all(torch.equal(o.round(), o) for o in real):  # whole numbers are the same in every type
+    if all(torch.equal(o.round(), o) for whole in real for (o,) in pieces(whole)):  # the same numbers in every type
         return eps
     found = eps
     for kind in (torch.float32, torch.bfloat16, torch.float16):
-        if all(torch.equal(o.to(kind).to(o.dtype), o) for o in real):
+        if all(torch.equal(o.to(kind).to(o.dtype), o) for whole in real for (o,) in pieces(whole)):
             found = max(found, torch.finfo(kind).eps)
         elif kind is torch.float32:
             return eps
@@ -228,8 +224,8 @@ def at_step(evaluate: Evaluate, probes: Sequence[Probe], h: float, eps: float) -
 
 def _rounding(probe: Probe, output: Tensor, step: float) -> float:
     # 8: outputs are rarely rounded correctly; sums inside forward lose a few more bits than the last rounding.
-    pieces = zip(_blocks(probe.v), _blocks(output.detach()))
-    norms = [float(torch.linalg.vector_norm((v.abs() * out.abs()).double())) for v, out in pieces]
+    parts = pieces(probe.v, output.detach())
+    norms = [float(torch.linalg.vector_norm((v.abs() * out.abs()).double())) for v, out in parts]
     # A step is as long as the input is large, times h: rounding the moved input changes it by eps / h of itself.
     moved = probe.scale / 2 if math.isfinite(probe.scale) else 0.0  # what backward says may be NaN, and forward is not
     return (8 * math.hypot(*norms) + moved) / step

@@ -15,8 +15,9 @@ from torch import Tensor
 
 from gradsmith.findings import one_line
 from gradsmith.lab.explore.drawing import domains_of, within
-from gradsmith.lab.measure.differences import BLOCK, Evaluate, Probe, Slope, dot, one_sided, slopes
+from gradsmith.lab.measure.differences import Evaluate, Probe, Slope, dot, one_sided, slopes
 from gradsmith.lab.measure.oracle import OwnForward, own_forward
+from gradsmith.lab.pieces import BLOCK, norm_of_product, pieces, root_mean_square
 from gradsmith.lab.run import Allowance, Run, Spent, forward, normal_like
 from gradsmith.lab.subject.arguments import Arguments, Leaf
 from gradsmith.lab.subject.target import Target
@@ -117,14 +118,16 @@ class Settings:
     reach: float = 1.0  # how long a direction is, in typical sizes of the input
     noise: float = 0.0  # of forward in its own precision, as a share of its outputs, where it was measured
     opaque: bool = False  # forward launches kernels, of which autograd knows nothing: it sees what is left of forward
+    lean: bool = False  # inputs are large: no graph is held beside other runs, and differences do without autograd
 
 
 def judge(target: Target, arguments: Arguments, settings: Settings, *, until_wrong: bool = False) -> Judgement:
     """Compare every gradient the subject returns with the truth; `until_wrong` leaves out what comes after a wrong one."""
     run = forward(target, arguments, seed=settings.seed)
     generator = torch.Generator().manual_seed(settings.seed + 1)
-    hidden = settings.opaque and settings.reference is None
+    hidden = (settings.opaque and settings.reference is None) or settings.lean
     oracle = own_forward(target, run, settings.seed, settings.reference) if not hidden else None
+    run = run.without_graph() if settings.lean else run
     pairs: list[Pair] = []
     vs = [_finite_only(run.normal(generator), run) for _ in range(_DIRECTIONS)]
     claims = [{o: claims_of(target, arguments, settings, v, o) for o in run.differentiable} for v in vs]
@@ -178,14 +181,19 @@ def moved_together(
 
     def evaluate(t: float) -> list[Tensor]:
         tensors: dict[int, Tensor] = {}
+        made: set[int] = set()
         for leaf, u in directions:
             base = leaf.tensor.detach()
             x = torch.add(base, u, alpha=t) if t and base.dtype == u.dtype else base + t * u if t else base.clone()
             x = settings.project(x) if settings.project is not None else x
+            if x.numel() > BLOCK and settings.project is None and x.stride() == base.stride():
+                made.add(id(x))
             tensors.update({other.position: x for other in arguments.leaves if other.tensor is leaf.tensor})
         try:
             with torch.no_grad():
-                outputs = forward(target, arguments.replaced(tensors), seed=settings.seed, plain=True).outputs
+                there = arguments.replaced(tensors)
+                del tensors, x
+                outputs = forward(target, there, seed=settings.seed, plain=True, spare=made).outputs
         except Exception as error:
             # It ran on the inputs themselves: their values are indices, labels, or on the edge of what it takes.
             raise NotNearby(f"forward raises a step away from {names}: {one_line(error)}") from error
@@ -202,9 +210,7 @@ def moved_together(
 
 def typical_size(x: Tensor) -> float:
     """The root mean square of the finite elements, 1 where they are all zero."""
-    x = x.detach()
-    finite = x[torch.isfinite(x)].abs().double()
-    size = float(finite.square().mean().sqrt()) if finite.numel() else 0.0
+    size = root_mean_square(x)
     return size if size > 1e-30 else 1.0
 
 
@@ -263,13 +269,14 @@ def _measure_pairs(
     size = typical_size(leaf.tensor)
     still = [True] * len(pairs)
     for v, claim in zip(vs, claims):
-        u = normal_like(leaf.tensor, generator) * (size * settings.reach)
-        u = torch.where(torch.isfinite(leaf.tensor.detach()), u, torch.zeros_like(u))
+        u = normal_like(leaf.tensor, generator).mul_(size * settings.reach)
+        for x, along in pieces(leaf.tensor.detach(), u):
+            along[~torch.isfinite(x)] = 0
         evaluate = moved(target, arguments, leaf, u, settings)
         weight = _effective(u, leaf, settings)
         grads = [_claim(claim[p.output][leaf.position], leaf)[0] for p in pairs]
-        natural = [float(torch.linalg.vector_norm((g * weight).abs().double())) for g in grads]
-        wide = [v[p.output] if v[p.output].is_complex() else v[p.output].double() for p in pairs]
+        natural = [norm_of_product(g, weight) for g in grads]
+        wide = [w if (w := v[p.output]).is_complex() or w.numel() > BLOCK else w.double() for p in pairs]
         probes = [Probe(p.output, w, max(s, 1e-300), dot(g, weight)) for p, w, s, g in zip(pairs, wide, natural, grads)]
         for k, (pair, slope) in enumerate(zip(pairs, slopes(evaluate, probes, dtype))):
             claimed = dot(grads[k], weight)
@@ -303,9 +310,13 @@ def _settle(
     from gradsmith.lab.measure.locate import confirm, explaining_domain
     from gradsmith.lab.measure.singular import without_singular_points
 
+    if settings.lean and pair.status in ("wrong", "missing") and (settings.reference or not settings.opaque):
+        oracle = own_forward(target, run, settings.seed, settings.reference)
     # An output without a graph, that moves all the same, was computed where autograd does not look: in a kernel, in NumPy.
     sees = oracle is not None and (oracle.outputs[pair.output].requires_grad or pair.flat)
     truth = oracle.gradients(pair.output, pair.v)[pair.leaf.position] if oracle is not None and sees else None
+    if settings.lean:
+        oracle = None  # its graph is not held while forward runs again
     if pair.status in ("wrong", "missing"):
         # A suspicion that several directions raise is followed, whatever the judgement has cost so far.
         with Allowance(_TRACING, reserved=True) if settings.noise else contextlib.nullcontext():
@@ -404,7 +415,10 @@ def _claim(grad: Tensor | None, leaf: Leaf) -> tuple[Tensor, bool]:
 
 
 def _finite_only(v: dict[int, Tensor], run: Run) -> dict[int, Tensor]:
-    return {o: torch.where(torch.isfinite(run.outputs[o].detach()), g, torch.zeros_like(g)) for o, g in v.items()}
+    for o, g in v.items():
+        for out, part in pieces(run.outputs[o].detach(), g):
+            part[~torch.isfinite(out)] = 0
+    return v
 
 
 def distinct(leaves: list[Leaf]) -> list[Leaf]:

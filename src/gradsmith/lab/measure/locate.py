@@ -21,6 +21,7 @@ from gradsmith.lab.measure.differences import (
     slopes,
 )
 from gradsmith.lab.measure.gradient import Mismatch, Pair, Projection, Settings, _effective, moved, typical_size
+from gradsmith.lab.pieces import BLOCK, norm_of_product
 from gradsmith.lab.run import normal_like
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.target import Target
@@ -47,7 +48,7 @@ def confirm(
     for _ in range(_MOST_CORNERS):
         index = _largest(pair, truth, live) if truth is not None else None
         if index is None:
-            u = normal_like(pair.leaf.tensor, generator) * size * live
+            u = normal_like(pair.leaf.tensor, generator).mul_(size).mul_(live)
             index = _bisect(target, arguments, settings, pair, u)
         if index is None:
             break
@@ -112,7 +113,7 @@ def _agrees(target: Target, arguments: Arguments, settings: Settings, pair: Pair
     generator = torch.Generator().manual_seed(seed)
     u = normal_like(pair.leaf.tensor, generator) * typical_size(pair.leaf.tensor)
     weight = _effective(u, pair.leaf, settings)
-    natural = float(torch.linalg.vector_norm((pair.claimed * weight).abs().double()))
+    natural = norm_of_product(pair.claimed, weight)
     evaluate = moved(target, arguments, pair.leaf, u, settings)
     (slope,) = slopes(
         evaluate, [Probe(pair.output, pair.v, max(natural, 1e-300), dot(pair.claimed, weight))], pair.dtype
@@ -125,9 +126,15 @@ def _agrees(target: Target, arguments: Arguments, settings: Settings, pair: Pair
 def _largest(pair: Pair, truth: Tensor, live: Tensor) -> int | None:
     if truth.shape != pair.claimed.shape:
         return None
-    off = (truth - pair.claimed).abs().double() * live
-    off = torch.where(torch.isnan(off), torch.full_like(off, math.inf), off)
-    return int(off.argmax()) if off.numel() and float(off.max()) > 0 else None
+    found, most, start = None, 0.0, 0
+    flat = [t.reshape(-1).split(BLOCK) for t in (truth, pair.claimed, live)]
+    for true, claimed, alive in zip(*flat):
+        off = (true - claimed).abs().double() * alive
+        off = torch.where(torch.isnan(off), torch.full_like(off, math.inf), off)
+        if off.numel() and float(off.max()) > most:
+            found, most = start + int(off.argmax()), float(off.max())
+        start += off.numel()
+    return found
 
 
 def _bisect(target: Target, arguments: Arguments, settings: Settings, pair: Pair, u: Tensor) -> int | None:
@@ -137,7 +144,7 @@ def _bisect(target: Target, arguments: Arguments, settings: Settings, pair: Pair
         part = torch.zeros_like(u)
         part.view(-1)[low:high] = u.reshape(-1)[low:high]
         claimed = dot(pair.claimed, part)
-        natural = float(torch.linalg.vector_norm((pair.claimed * part).abs().double()))
+        natural = norm_of_product(pair.claimed, part)
         evaluate = moved(target, arguments, pair.leaf, part, settings)
         # What matters is how much of the whole disagreement lies here.
         probe = Probe(pair.output, pair.v, max(natural, of, 1e-300), claimed)

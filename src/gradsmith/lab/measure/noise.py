@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from gradsmith.lab.measure.differences import BLOCK, dot
+from gradsmith.lab.measure.differences import dot
+from gradsmith.lab.pieces import pieces
 
 STEPS = tuple(range(-3, 4))
 _ORDERS = (3, 4)
@@ -42,8 +43,7 @@ def relative_noise(evaluate: Callable[[int], Sequence[Tensor]], v: dict[int, Ten
 
 
 def _norm(a: Tensor, b: Tensor) -> float:
-    pieces = zip(a.reshape(-1).split(BLOCK), b.reshape(-1).split(BLOCK))
-    return math.hypot(*(float(torch.linalg.vector_norm((p.abs() * q.abs()).double())) for p, q in pieces))
+    return math.hypot(*(float(torch.linalg.vector_norm((p.abs() * q.abs()).double())) for p, q in pieces(a, b)))
 
 
 def _noise(values: Sequence[float]) -> float:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.observe import BackwardCall, ForwardCall, Trace
-from gradsmith.lab.once import once
+from gradsmith.lab.once import holds_a_run, once
 from gradsmith.lab.subject.arguments import parameter_names
 from gradsmith.lab.subject.target import has_setup_context, short_name
 
@@ -28,6 +28,7 @@ class RawPair:
     needed: bool
 
 
+@holds_a_run
 @once
 def observed_trace(lab: Lab) -> Trace:
     """A forward and a backward as they are, in the user's own precision; a backward that raises still leaves a trace."""

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from gradsmith.lab.measure.differences import (
-    BLOCK,
     GOOD_ENOUGH,
     Evaluate,
     Probe,
@@ -36,6 +35,7 @@ from gradsmith.lab.measure.gradient import (
 )
 from gradsmith.lab.measure.oracle import OwnForward, own_forward
 from gradsmith.lab.measure.values import finite
+from gradsmith.lab.pieces import pieces
 from gradsmith.lab.run import Run, forward, normal_like
 from gradsmith.lab.subject.arguments import Arguments, Leaf
 from gradsmith.lab.subject.target import Target
@@ -63,14 +63,17 @@ def is_plainly_right(
 def screened(target: Target, arguments: Arguments, settings: Settings, *, autograd: bool = True) -> Judgement | None:
     """The judgement of a gradient that is right, with few runs; None where it takes more to judge it.
 
-    Without `autograd` differences alone are asked, as where forward leaves torch. Digits may be lost on the way through a long loop, in backward as under autograd: as in `judge`, what the oracle says of
-    small elements is then measured.
+    Without `autograd` differences alone are asked, as where forward leaves torch. Digits may be lost on the way through a long
+    loop, in backward as under autograd: as in `judge`, what the oracle says of small elements is then measured.
     """
     run = forward(target, arguments, seed=settings.seed)
     if not run.differentiable:
         return None
     v = run.normal(torch.Generator().manual_seed(settings.seed + 1))
-    if (found := _agreement(run, v, settings, None, _nearly_same, autograd=autograd)) is None:
+    gradients = run.gradients(v) if len(run.differentiable) == 1 else None
+    if settings.lean:
+        run = run.without_graph()
+    if (found := _agreement(run, v, settings, gradients, _nearly_same, autograd=autograd)) is None:
         return None
     pairs = []
     for leaf in distinct(arguments.differentiable):
@@ -160,12 +163,13 @@ def _claims(
     """
     alone = gradients if len(run.differentiable) == 1 else None
     found: Claims = {}
+    by_position = {x.position: x.tensor for x in leaves}
     for o in run.differentiable:
         said = alone or claims_of(run.target, run.arguments, settings, v, o)
         mine = {x.position: g.detach() for x in leaves if (g := said[x.position]) is not None}
         if not all(mine[x.position].shape == x.tensor.shape for x in leaves if x.position in mine):
             return None
-        found[o] = {x.position: mine.get(x.position, torch.zeros_like(x.tensor.detach())) for x in leaves}
+        found[o] = {p: mine[p] if p in mine else torch.zeros_like(t.detach()) for p, t in by_position.items()}
         if not any(bool(g.any()) for g in found[o].values()):
             return None
     spoken = all(any(bool(grads[x.position].any()) for grads in found.values()) for x in leaves)
@@ -177,10 +181,10 @@ def _balanced(leaves: list[Leaf], claims: Claims, generator: torch.Generator) ->
 
     None where the gradients are too small to be told from nothing.
     """
-    drawn = {x.position: normal_like(x.tensor, generator) * typical_size(x.tensor) for x in leaves}
+    drawn = {x.position: normal_like(x.tensor, generator).mul_(typical_size(x.tensor)) for x in leaves}
     strength = {p: _size({o: g[p] for o, g in claims.items()}, dict.fromkeys(claims, u)) for p, u in drawn.items()}
     least = min(strength.values())
-    return {p: u * (least / strength[p]) for p, u in drawn.items()} if least > 0 else None
+    return {p: u.mul_(least / strength[p]) for p, u in drawn.items()} if least > 0 else None
 
 
 def _size(gradients: dict[int, Tensor], directions: dict[int, Tensor]) -> float:
@@ -189,8 +193,7 @@ def _size(gradients: dict[int, Tensor], directions: dict[int, Tensor]) -> float:
 
 
 def _squares(a: Tensor, b: Tensor) -> float:
-    pieces = zip(a.reshape(-1).split(BLOCK), b.reshape(-1).split(BLOCK)) if a.shape == b.shape else [(a, b)]
-    return sum(float((p * q).abs().double().square().sum()) for p, q in pieces)
+    return sum(float((p * q).abs().double().square().sum()) for p, q in pieces(a, b))
 
 
 def _same(oracle: OwnForward, v: dict[int, Tensor], claims: Claims, alike: Callable[[Tensor, Tensor], bool]) -> bool:

@@ -7,6 +7,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from gradsmith.lab.pieces import pieces
+
 
 @cache
 def computable(dtype: torch.dtype) -> bool:
@@ -25,14 +27,17 @@ def widened(tensor: Tensor) -> Tensor:
 
 
 def finite(tensor: Tensor) -> bool:
-    return bool(torch.isfinite(widened(tensor.detach())).all())
+    return all(bool(torch.isfinite(widened(piece)).all()) for (piece,) in pieces(tensor.detach()))
 
 
 def unchanged(before: Tensor, after: Tensor) -> bool:
     """Whether these are the same numbers, NaN being the same as NaN."""
     if before.shape != after.shape:
         return False
-    before, after = widened(before.detach()), widened(after.detach())
+    return all(_same_numbers(widened(a), widened(b)) for a, b in pieces(before.detach(), after.detach()))
+
+
+def _same_numbers(before: Tensor, after: Tensor) -> bool:
     if before.is_floating_point() or before.is_complex():
         return torch.equal(before.nan_to_num(), after.nan_to_num())
     return torch.equal(before, after)

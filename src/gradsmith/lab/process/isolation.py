@@ -140,7 +140,7 @@ class Zygote:
 
     def _asked(self, task: Message, result: Path) -> Ended:
         self.stage = stage_mark(str(result))
-        self._tell(**task, result=str(result))
+        self._tell(**task, result=str(result), memory=self.limits.bytes)
         started = self._reply(["worker", "keeper_exit"], None, patience=_PATIENCE)
         if "worker" not in started:
             self.lost = True

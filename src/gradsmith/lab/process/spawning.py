@@ -85,7 +85,8 @@ class Spawner(Zygote):
             result, told = folder / secrets.token_hex(16), folder / "opened.json"
             self.stage = stage_mark(str(result))
             written = folder / "task.json"
-            written.write_text(json.dumps({**self.wanted, **task, "result": str(result), "opened": str(told)}))
+            given = {**self.wanted, **task, "result": str(result), "opened": str(told), "memory": self.limits.bytes}
+            written.write_text(json.dumps(given))
             with undisturbed():
                 self.process = process = subprocess.Popen(
                     [sys.executable, "-m", "gradsmith.lab.process.spawned", str(written), self.worker],

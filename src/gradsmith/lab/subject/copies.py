@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
+from gradsmith.lab.pieces import BLOCK
 from gradsmith.lab.subject.arguments import Arguments, fresh
 from gradsmith.lab.subject.strides import cloned
 
@@ -24,13 +25,18 @@ class Copies:
 
 
 def copied(
-    arguments: Arguments, *, plain: bool = False, through: bool = True, shared: Mapping[int, Tensor] | None = None
+    arguments: Arguments,
+    *,
+    plain: bool = False,
+    through: bool = True,
+    shared: Mapping[int, Tensor] | None = None,
+    spare: Collection[int] = (),
 ) -> Copies:
     """Copies of all tensors, also where other arguments hold them (modules, closures, module globals).
 
     A tensor passed twice stays one tensor. `plain` asks for no gradients. `through` passes a clone of each leaf: a Function
     that marks its input dirty may not write into a leaf. `shared` are copies made earlier, by the id of the input: new
-    tensors on their memory are passed.
+    tensors on their memory are passed. `spare` are ids of inputs that nobody else needs: they are passed as they are.
 
     >>> import torch
     >>> x = torch.ones(2, requires_grad=True)
@@ -46,7 +52,14 @@ def copied(
         key = id(leaf.tensor)
         if key not in owned:
             wanted = leaf.differentiable and not plain
-            source = shared[key].detach() if shared is not None else fresh(leaf.tensor, requires_grad=False)
+            if shared is not None:
+                source = shared[key].detach()
+            elif key in spare:
+                source = leaf.tensor
+            elif wanted and through and leaf.tensor.numel() > BLOCK:
+                source = leaf.tensor.detach()  # nobody gets hold of it but autograd, which writes nothing into it
+            else:
+                source = fresh(leaf.tensor, requires_grad=False)
             own = owned[key] = source.requires_grad_() if wanted else source
             clones[key] = cloned(own) if own.requires_grad and through else own
         if leaf.differentiable:
