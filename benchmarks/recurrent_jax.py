@@ -102,9 +102,11 @@ def main() -> None:
     for line in sys.stdin:
         order = json.loads(line)
         if "run" in order:
-            started = time.perf_counter()
-            jax.block_until_ready(compiled[order["run"]]())
-            answer: dict[str, Any] = {"seconds": time.perf_counter() - started}
+            for _ in range(2):  # as in recurrent.py: the second call is timed
+                started = time.perf_counter()
+                jax.block_until_ready(compiled[order["run"]]())
+                taken = time.perf_counter() - started
+            answer: dict[str, Any] = {"seconds": taken}
         else:
             given = dict(np.load(order["file"]))
             x, weight = jnp.asarray(given.pop("x")), jnp.asarray(given.pop("weight"))

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from .kernels import Kernels
+from .memory import room
 
 _SOURCE = r"""
 /* C[M,N] = A[M,K] B[K,N], with up to TALL rows of A at a time, whose sums stay in registers while a panel of B, which stays
@@ -139,11 +140,11 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     if not _fits(a, b):
         return torch.mm(a, b)
     (rows, inner), columns = a.shape, b.shape[1]
-    result = a.new_empty((rows, columns))
+    result = room((rows, columns), a.dtype)
     work = rows * columns * inner // _FLOPS_PER_ELEMENT
-    room = a.new_empty(_kernels.threads(rows, work) * _PACKED)
+    packed = a.new_empty(_kernels.threads(rows, work) * _PACKED)
     sizes = (*a.stride(), *b.stride(), columns, inner)
-    _kernels.run("matmul", (a, b, result, room), (), sizes, rows, work)
+    _kernels.run("matmul", (a, b, result, packed), (), sizes, rows, work)
     return result
 
 

@@ -17,9 +17,9 @@ def _pool(workers: int, process: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="gradsmith")
 
 
-def shares(rows: int, work: int) -> list[tuple[int, int]]:
-    """Divide the rows of a batch among the threads that torch may use."""
-    count = min(torch.get_num_threads(), rows, max(1, work // _WORTH_A_THREAD))
+def shares(rows: int, work: int, worth: int = _WORTH_A_THREAD) -> list[tuple[int, int]]:
+    """Divide the rows of a batch among the threads that torch may use; each should have `worth` of the work."""
+    count = min(torch.get_num_threads(), rows, max(1, work // worth))
     size = -(-rows // count)
     return [(start, min(start + size, rows)) for start in range(0, rows, size)]
 

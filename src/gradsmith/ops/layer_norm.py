@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from gradsmith.native.kernels import Kernels
 from gradsmith.ops.asked import floating, normalised
-from gradsmith.ops.route import autocast_dtype, in_memory, transformed
+from gradsmith.ops.route import autocast_dtype, in_memory, transformed, without_data
 
 KERNELS = Kernels(r"""
 void ln_backward(const real *y, const real *w, const real *b, const real *scale, const real *g, real *dx, real *dw, real *db,
@@ -128,7 +128,8 @@ def layer_norm(
     floating(x, "layer_norm")
     shape = normalised(x, normalized_shape, "layer_norm", weight=weight, bias=bias)
     # float16 and bfloat16: h would be had from a y of three digits.
-    if transformed() or x.dtype not in (torch.float32, torch.float64) or not _recoverable(x, weight, bias):
+    plain = transformed() or without_data(x) or x.dtype not in (torch.float32, torch.float64)
+    if plain or not _recoverable(x, weight, bias):
         return F.layer_norm(x, shape, weight, bias, eps)
     y: Tensor = _LayerNorm.apply(x, weight, bias, shape, eps)[0]
     return y

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from gradsmith.ops.asked import linear
 from gradsmith.ops.bits import pack, select
-from gradsmith.ops.route import transformed, without_autocast
+from gradsmith.ops.route import transformed, without_autocast, without_data
 
 
 class _LinearReLU(torch.autograd.Function):
@@ -43,7 +43,7 @@ def linear_relu(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     tensor([[2., 0.]])
     """
     x, weight, bias = linear(x, weight, bias, "linear_relu")
-    if transformed():
+    if transformed() or without_data(x):
         return F.linear(x, weight, bias).relu()
     with without_autocast(x):
         result: Tensor = _LinearReLU.apply(x, weight, bias)

@@ -6,6 +6,7 @@ vmap, func.grad, forward mode or a dispatch mode the same values come from plain
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -23,6 +24,12 @@ is_compiling = torch.compiler.is_compiling
 def transformed() -> bool:
     """Whether torch.compile traces this call, or vmap, func.grad or forward mode are at work."""
     return is_compiling() or _transforms_active() or forward_ad._current_level >= 0
+
+
+def without_data(x: Tensor) -> bool:
+    """Whether x only stands in for a tensor while a tracer (make_fx, `gs.scan`) writes down what is computed with it."""
+    fakes = sys.modules.get("torch._subclasses.fake_tensor")
+    return fakes is not None and isinstance(x, fakes.FakeTensor)
 
 
 LEAST = 512  # elements; below, the way into C (20 microseconds of Python) costs more than it saves

@@ -93,23 +93,32 @@ def _mode(cell: Any) -> dict[str, str]:
     return {"nonlinearity": cell.nonlinearity} if isinstance(cell, nn.RNNCell) else {}
 
 
-def engine_ways(module: nn.Module) -> list[Way]:
-    """gradsmith's own engine for the one cell of a module, where it can be imported; results decide whether it fits."""
-    try:
-        from gradsmith.recurrent import Recurrent
-    except ImportError:
+def engine_ways(bench: Bench) -> list[Way]:
+    """gradsmith's own engine for the cell that a module runs over time, found by its results; none where no part of it is one."""
+    module = bench.target.module
+    if module is None:
         return []
-    ways: list[Way] = []
-    for name, cell in module.named_children():
-        if isinstance(cell, (nn.Linear, nn.RNNBase, nn.ModuleList, nn.Sequential)):
-            continue
-        layer = Recurrent(cell)
+    from gradsmith.recurrent import Recurrent
 
-        def call(*args: Any, layer: Any = layer) -> Any:
-            return layer(*args)[0]
+    call = bench.call()
+    try:
+        layer = Recurrent.from_module(module, *call.args)
+    except Exception:  # whatever the module does with other inputs: it has no cell that we can run
+        return []
+    name = next((name for name, part in module.named_modules() if part is layer.cell), "")
+    cell = f"self.{name}" if name else f"nn.{type(layer.cell).__name__}(...)"
+    first = ", batch_first=True" if layer.batch_first else ""
 
-        ways.append((f"gs.Recurrent(self.{name})", call))
-    return ways
+    def steps(*args: Any) -> Any:
+        return layer(*args)[0]
+
+    def last(*args: Any) -> Any:
+        y = layer(*args)[0]
+        return y[:, -1] if layer.batch_first else y[-1]
+
+    with torch.no_grad():
+        whole = layer(*call.args)[0].shape == pytree.tree_leaves(module(*call.args))[0].shape
+    return [(f"gs.Recurrent({cell}{first})" + ("" if whole else ", last step"), steps if whole else last)]
 
 
 def slower_than_layer(bench: Bench, way: Callable[..., Any], budget: float = 0.4) -> Ratio:

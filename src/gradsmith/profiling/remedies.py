@@ -60,7 +60,7 @@ def tried(
     else:
         found.append(Remedy(compiled, note=f"not tried: unrolling {ops} operations takes the compiler minutes"))
     ways += layer_remedies(bench)
-    ways += engine_ways(bench.target.module) if bench.target.module is not None else []
+    ways += engine_ways(bench)
     for name, way in ways:
         say(f"trying {name}")
         found.append(_measured(bench, name, way, budget / len(ways)))

@@ -26,10 +26,15 @@ from gradsmith.native.refused import Refused
 from .decompositions import table
 from .fallback import call_step, check_state
 from .simplify import simplify
+from .standing_in import standing_in
 from .structure import flatten
 
 _PRIMES = (1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049, 1051, 1061)
 _VALUE_ERRORS = ("DataDependent", "GuardOnDataDependent", "UserError", "DynamicOutputShape")
+
+
+class OutOfReach(Refused):
+    """A mode alone cannot hand the step a stand-in for one of its tensors."""
 
 
 @dataclass(frozen=True)
@@ -64,26 +69,12 @@ class Joint:
     state_spec: Any = None
 
 
-class Substitute(TorchFunctionMode):
-    """Replace tensors the step reaches by closure with the stand-ins it should compute with."""
-
-    def __init__(self, stand_ins: dict[int, Tensor]) -> None:
-        super().__init__()
-        self.stand_ins = stand_ins
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        def swap(value: Any) -> Any:
-            return self.stand_ins.get(id(value), value) if isinstance(value, Tensor) else value
-
-        args, kwargs = pytree.tree_map(swap, (args, kwargs or {}))
-        return func(*args, **kwargs)
-
-
 # What a tensor without data answers as the real one would: its shape, dtype and device are part of a plan's key.
 _SETTLED = frozenset({
     "dim", "dtype", "device", "element_size", "get_device", "is_complex", "is_cpu", "is_cuda", "is_floating_point",
     "is_meta", "is_mps", "is_nested", "is_quantized", "is_signed", "is_sparse", "is_same_size", "is_xla", "itemsize",
     "layout", "nbytes", "ndim", "ndimension", "nelement", "numel", "shape", "size", "__len__", "__setitem__",
+    "_set_grad_enabled",  # `with torch.no_grad():` asks nothing
 })  # fmt: skip
 
 
@@ -128,9 +119,10 @@ def capture(
     params: Sequence[Leaf],
     specs: tuple[Any, Any, Any],
     seen: Sequence[Tensor],
-    decompose: bool,
+    placed: bool,
 ) -> Joint:
-    """`params` are the explicit ones followed by `seen`, the tensors the step reaches by closure; `specs` rebuild x, state, params."""
+    """`params` are the explicit ones followed by `seen`, the tensors the step reaches by closure; `specs` rebuild x, state, params.
+    `placed` says how the step is given stand-ins for `seen` (standing_in.py)."""
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -142,7 +134,7 @@ def capture(
         shape = (rows, *leaf.shape[1:]) if leaf.rowwise else leaf.shape
         return torch.empty(shape, dtype=leaf.dtype)
 
-    joint = _JointStep(step, x, state, params, specs, seen)
+    joint = _JointStep(step, x, state, params, specs, seen, placed)
     try:
         with quietly(), fake_mode, torch.autocast("cpu", enabled=False):
             inputs = [stand_in(leaf) for leaf in leaves]
@@ -150,9 +142,7 @@ def capture(
             gradients = [torch.empty_like(t) for t in (*y_like, *state_like)] if joint.differentiable else []
             traced = make_fx(joint)(*inputs, *gradients)
             _refuse_random(traced.graph)
-            traced = make_fx(torch.func.functionalize(traced), decomposition_table=table() if decompose else None)(
-                *inputs, *gradients
-            )
+            traced = make_fx(torch.func.functionalize(traced), decomposition_table=table())(*inputs, *gradients)
     except Refused:
         raise
     except Exception as error:
@@ -176,8 +166,9 @@ class _JointStep:
         params: Sequence[Leaf],
         specs: Any,
         seen: Sequence[Tensor],
+        placed: bool,
     ) -> None:
-        self.step, self.specs, self.seen = step, specs, seen
+        self.step, self.specs, self.seen, self.placed = step, specs, seen, placed
         self.x, self.state, self.params = x, state, params
         self.leaves = [*x, *state, *params]
         self.differentiable = any(leaf.wants_grad for leaf in self.leaves)
@@ -195,7 +186,7 @@ class _JointStep:
         n_x, n_state = len(self.x), len(self.state)
         x, state, params = inputs[:n_x], inputs[n_x : n_x + n_state], inputs[n_x + n_state :]
         explicit = len(params) - len(self.seen)
-        with Substitute({id(real): fake for real, fake in zip(self.seen, params[explicit:])}):
+        with standing_in(self.step, list(self.seen), list(params[explicit:]), self.placed):
             before = pytree.tree_unflatten(list(state), state_spec)
             own = pytree.tree_unflatten(list(params[:explicit]), params_spec)
             y, after = call_step(self.watched, list(x), before, own, x_spec, "scan")
@@ -231,7 +222,7 @@ class _JointStep:
             # Custom backwards may reach closures too, so they run under the same substitution.
             explicit = len(self.params) - len(self.seen)
             fakes = inputs[len(self.x) + len(self.state) + explicit :]
-            with Substitute({id(real): fake for real, fake in zip(self.seen, fakes)}):
+            with standing_in(self.step, list(self.seen), list(fakes), self.placed):
                 found = (
                     torch.autograd.grad(
                         [outputs[i] for i in reached], sources, [given[i] for i in reached], allow_unused=True
@@ -254,7 +245,7 @@ class _JointStep:
             visited.add(node)
             variable = getattr(node, "variable", None)
             if variable is not None and id(variable) not in known:
-                raise Refused(
+                raise OutOfReach(
                     f"a custom Function takes a tensor of shape {tuple(variable.shape)} from outside the step; pass it in params"
                 )
             stack.extend(following for following, _ in node.next_functions if following is not None)
@@ -282,7 +273,7 @@ def explain(error: Exception) -> Refused:
     if any(word in type(error).__name__ for word in _VALUE_ERRORS) or "data-dependent" in str(error).lower():
         return Refused("the step looks at values (an `if` on a tensor, .item(), or NumPy)")
     if "convert all Tensors to FakeTensors" in str(error):
-        return Refused("the step uses a tensor that cannot be seen from outside; pass it in params")
+        return OutOfReach("the step uses a tensor that cannot be seen from outside; pass it in params")
     return Refused(f"the step could not be captured ({type(error).__name__}: {first[:160]})")
 
 

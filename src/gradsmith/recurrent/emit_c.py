@@ -17,7 +17,11 @@ from .rows import Layout, elements, layout_of
 from .split import Split
 
 _SIZES = {"flag": 1, "whole": 8}
-_ARGUMENTS = "void **buf, const long *mask, long T, long B, long r0, long r1, long thread, char *work, void *const *api"
+# `shared` has the packed weights; `packed` says that they are there. Without rows, packing them is all there is to do.
+_ARGUMENTS = (
+    "void **buf, const long *mask, long T, long B, long r0, long r1, long thread, long packed, char *work, char *shared,"
+    " void *const *api"
+)
 # The functions of native/products.py, compiled once for all plans.
 _PRODUCTS = """
 #define pack ((void (*)(const real *, real *, long, long))api[0])
@@ -38,12 +42,15 @@ class Slot:
 
 @dataclass(frozen=True)
 class Kernel:
-    """An emitted loop: the buffers it expects, and how much scratch memory one thread needs for R rows."""
+    """An emitted loop: the buffers it expects, how much scratch memory one thread needs for R rows, and all of them together."""
 
     name: str
     slots: tuple[Slot, ...]
     fixed_bytes: int
     bytes_per_row: int
+    shared_bytes: int
+    work_per_row: int
+    """What one row costs in one step, in units of about 0.27 ns."""
 
     def work_bytes(self, rows: int) -> int:
         return self.fixed_bytes + self.bytes_per_row * rows
@@ -196,13 +203,13 @@ def _function(
     text = "\n".join([*body, *weights])
     used = [s for s in places.slots if re.search(rf"\b{s.name}\b", text)]
     real = dtype.itemsize
-    lines = [f"\nvoid {name}({_ARGUMENTS}) {{", "  const long R = r1 - r0;", "  const long CHUNK = chunk(R);"]
+    lines = [f"\nvoid {name}({_ARGUMENTS}) {{", "  const long R = r1 - r0;", "  const long CHUNK = chunk(R ? R : 1);"]
     for k, slot in enumerate(used):
         kind = c_type(dtype_of(slot.node))
         lines.append(f"  {kind} *{slot.name} = ({kind} *)buf[{k}];")
         if f"m_{slot.name}" in text:
             lines.append(f"  const long m_{slot.name} = mask[{k}];")
-    per_row, fixed = 0, 64
+    per_row, fixed, together = 0, 64, 64
     for place in writer.work:
         lines.append(f"  {place.kind} *{place.base} = ({place.kind} *)(work = align64(work));")
         lines.append(f"  work += R * {place.width} * sizeof({place.kind});")
@@ -215,14 +222,15 @@ def _function(
         fixed += CHUNK_ROWS * place.width * real + 64
     for number, (base, weight) in enumerate(zip(weights, writer.weights)):
         k, n = shape_of(weight)
-        lines.append(f"  real *P{number} = (real *)(work = align64(work));")
-        lines.append(f"  work += panels({n}) * PANEL * {k} * sizeof(real);")
-        lines.append(f"  pack({base}, P{number}, {k}, {n});")
-        fixed += (n + 64) * k * real + 64
+        lines.append(f"  real *P{number} = (real *)(shared = align64(shared));")
+        lines.append(f"  shared += panels({n}) * PANEL * {k} * sizeof(real);")
+        lines.append(f"  if (!packed) pack({base}, P{number}, {k}, {n});")
+        together += (n + 64) * k * real + 64
+    lines.append("  if (!R) return;")
     for local, total in totals.items():
         lines.append(f"  real *{local} = (real *)(work = align64(work));")
         lines.append(f"  for (long j = 0; j < {total.width}; j++) {local}[j] = 0;")
         lines.append(f"  work += {total.width} * sizeof(real);")
         fixed += total.width * real + 64
     lines += [f"  {loop} {{", *("    " + line for line in body), "  }", "}", ""]
-    return "\n".join(lines), Kernel(name, tuple(used), fixed, per_row)
+    return "\n".join(lines), Kernel(name, tuple(used), fixed, per_row, together, writer.elements_per_row())

@@ -115,6 +115,12 @@ class StepWriter:
         self.work.append(place)
         return place
 
+    def elements_per_row(self) -> int:
+        """What one row costs in one step, for the choice of threads: a unit is 64 operations of a product, or 8 others."""
+        mapped = sum(torch.Size(item.shape).numel() for item in self.schedule.items)
+        weights = [shape_of(args_of(n)[1]) for products in self.schedule.products.values() for n in products]
+        return mapped // 8 + sum(k * n * 2 // 64 for k, n in weights)
+
     def _width(self, node: fx.Node) -> int:
         return torch.Size(row_shape(node, self.rows)).numel()
 

@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 from gradsmith.native.refused import Refused
 
-from .capture import Joint, Leaf, Substitute, capture, explain, quietly
+from .capture import Joint, Leaf, OutOfReach, capture, explain, quietly
 from .emit_c import emit
 from .emit_rows import has_c_form
 from .engine import Engine
@@ -25,6 +25,7 @@ from .plan import Plan
 from .run import Replay, register, run_engine
 from .saving import choose_saved
 from .split import split
+from .standing_in import PLACING, standing_in
 from .structure import Flat, pieces_of
 from .surroundings import Surroundings, look_around
 from .trust import check
@@ -44,6 +45,8 @@ class Call:
     around: Surroundings
     train: bool
     autocast: torch.dtype | None
+    placed: bool = False
+    """Stand-ins for what the step reaches by closure are put where it finds them."""
 
     @property
     def all_params(self) -> list[Tensor]:
@@ -87,7 +90,8 @@ def _torch_settings() -> tuple[Any, ...]:
 
 
 def make_call(step: Step, x: Flat, state: Flat, params: Flat) -> Call:
-    around = look_around(step, tuple(pieces_of(given.spec) for given in (x, state, params)))
+    with PLACING:
+        around = look_around(step, tuple(pieces_of(given.spec) for given in (x, state, params)))
     for flat in (x, state, params):
         for name, leaf in zip(flat.names, flat.leaves):
             if leaf.__dict__:
@@ -129,10 +133,21 @@ def _plan(call: Call, rung: str) -> Plan:
     first: Refused | None = None
     for rowwise in _guesses(call):
         try:
-            return _plan_with(call, rung, dtype, rowwise)
+            return _plan_reaching(call, rung, dtype, rowwise)
         except Refused as refusal:
             first = first or refusal
     raise first or Refused("there is no state")
+
+
+def _plan_reaching(call: Call, rung: str, dtype: torch.dtype, rowwise: tuple[bool, ...]) -> Plan:
+    """A Function that is handed a parameter of the cell sees a stand-in only where the parameter is found."""
+    try:
+        return _plan_with(call, rung, dtype, rowwise)
+    except OutOfReach:
+        if call.placed or not call.around.tensors:
+            raise
+    call.placed = True
+    return _plan_with(call, rung, dtype, rowwise)
 
 
 def _refuse_devices(call: Call) -> None:
@@ -192,7 +207,7 @@ def _plan_with(call: Call, rung: str, dtype: torch.dtype, rowwise: tuple[bool, .
     x, state, params = _leaves(call, dtype, rowwise)
     specs = (call.x.spec, call.state.spec, call.params.spec)
     y_dtypes, state_dtypes = _outcome(call)
-    joint = capture(call.step, x, state, params, specs, call.around.tensors, decompose=True)
+    joint = capture(call.step, x, state, params, specs, call.around.tensors, call.placed)
     _refuse_changes(call)
     used = _used_only(joint, len(call.params.leaves))
     parts = split(joint, has_c_form, defer=rung != "c")
@@ -200,7 +215,14 @@ def _plan_with(call: Call, rung: str, dtype: torch.dtype, rowwise: tuple[bool, .
     if rung == "c":
         weave_products(parts)
     plan = Plan(
-        rung, parts=parts, rowwise=rowwise, seen_used=used, dtype=dtype, y_dtypes=y_dtypes, state_dtypes=state_dtypes
+        rung,
+        parts=parts,
+        rowwise=rowwise,
+        seen_used=used,
+        dtype=dtype,
+        y_dtypes=y_dtypes,
+        state_dtypes=state_dtypes,
+        placed=call.placed,
     )
     plan.names = {"x": list(call.x.names), "state": list(call.state.names)}
     plan.names["params"] = [*call.params.names, *(call.around.names[i] for i in used)]
@@ -270,10 +292,9 @@ def loop_of(call: Call) -> Replay:
     seen = list(call.around.tensors)
 
     def run(x: list[Tensor], state: list[Tensor], params: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        stand_ins = {id(real): other for real, other in zip(seen, params[explicit:])}
         own = pytree.tree_unflatten(list(params[:explicit]), call.params.spec)
         start = pytree.tree_unflatten(list(state), call.state.spec)
-        with Substitute(stand_ins):
+        with standing_in(call.step, seen, params[explicit:], call.placed):
             y, last = unbind_loop(call.step, Flat(tuple(x), call.x.names, call.x.spec), start, own)
         return list(pytree.tree_leaves(y)), list(pytree.tree_leaves(last))
 
@@ -287,7 +308,7 @@ def _chosen_params(plan: Plan, call: Call) -> list[Tensor]:
 def _narrow(call: Call, plan: Plan) -> Call:
     """The call with only those closure tensors the plan uses; the others keep their own values."""
     around = Surroundings(tensors=[call.around.tensors[i] for i in plan.seen_used])
-    return Call(call.step, call.x, call.state, call.params, around, call.train, None)
+    return Call(call.step, call.x, call.state, call.params, around, call.train, None, plan.placed)
 
 
 def verify(plan: Plan, call: Call) -> None:
@@ -314,12 +335,22 @@ def verify(plan: Plan, call: Call) -> None:
     except Refused:
         raise
     except Exception as error:
+        if not plan.placed and params:
+            plan.placed = True  # a Function that only runs on real data was handed a parameter of the cell
+            verify(plan, call)
+            return
         raise Refused(
             f"the self-check could not run ({type(error).__name__}: {str(error).splitlines()[0][:120]})"
         ) from error
     finally:
         torch.set_rng_state(rng)
     plan.checked.add(call.batch)
+
+
+def _kept_in(call: Call) -> torch.dtype | None:
+    """The dtype below float32 that x and state come in, if it is one: what backward needs is kept in it, as a loop would."""
+    kinds = {leaf.dtype for leaf in (*call.x.leaves, *call.state.leaves) if leaf.dtype.is_floating_point}
+    return kinds.pop() if len(kinds) == 1 and kinds < set(_LOW) else None
 
 
 def execute(plan: Plan, call: Call) -> tuple[Any, Any]:
@@ -329,13 +360,11 @@ def execute(plan: Plan, call: Call) -> tuple[Any, Any]:
         start = pytree.tree_unflatten(list(call.state.leaves), call.state.spec)
         return unbind_loop(call.step, call.x, start, own)
 
-    def ready(leaf: Tensor) -> Tensor:
-        return leaf.to(plan.dtype) if leaf.dtype.is_floating_point else leaf
-
     joint = plan.engine.parts.joint
-    x, state = [ready(t) for t in call.x.leaves], [ready(t) for t in call.state.leaves]
-    params = [ready(t) for t in _chosen_params(plan, call)]
-    y, last = run_engine(plan.engine, plan.number, loop_of(_narrow(call, plan)), x, state, params, call.train)
+    y, last = run_engine(
+        plan.engine, plan.number, loop_of(_narrow(call, plan)), list(call.x.leaves), list(call.state.leaves),
+        _chosen_params(plan, call), call.train, _kept_in(call),
+    )  # fmt: skip
     y = [leaf.to(dtype) for leaf, dtype in zip(y, plan.y_dtypes)]
     last = [leaf.to(dtype) for leaf, dtype in zip(last, plan.state_dtypes)]
     return pytree.tree_unflatten(y, joint.y_spec), pytree.tree_unflatten(last, joint.state_spec)

@@ -13,12 +13,14 @@ from torch.utils import _pytree as pytree
 
 from gradsmith.native.outside_compile import leave_graph
 
+from .carrying import arguments_of, matching
 from .fallback import Step
 from .in_graph import scan_in_graph
 from .masking import check_lengths, mask_steps, repack
 from .plan import Plan
 from .scan import plan, scan, scan_noting
 from .structure import describe
+from .telling import tell_of_loop
 
 # Not attributes: a layer can be copied and pickled, the compiled loops of a plan cannot.
 _last_plans: WeakKeyDictionary[nn.Module, Plan] = WeakKeyDictionary()
@@ -75,6 +77,28 @@ class Recurrent(nn.Module):
         if self.single:
             self._register_state_dict_hook(_without_prefix)
             self.register_load_state_dict_pre_hook(_with_prefix)
+
+    @classmethod
+    def from_module(cls, module: nn.Module, *inputs: Any) -> Recurrent:
+        """A `Recurrent` with the weights of `module`, which it shares: an nn.RNN, nn.GRU or nn.LSTM, or a hand-written layer.
+
+        A hand-written layer is run on `inputs`, and its cell is the part of it that gives the same results over time (or,
+        of two Linear layers, the cell of torch that does). Its output is then `y`, or the last step of `y`.
+
+        >>> lstm = nn.LSTM(3, 5, num_layers=2, batch_first=True)
+        >>> layer, x = Recurrent.from_module(lstm), torch.randn(2, 7, 3)
+        >>> torch.allclose(layer(x)[0], lstm(x)[0], atol=1e-6)
+        True
+        """
+        if isinstance(module, nn.RNNBase):
+            cell, options = arguments_of(module)
+            return cls(cell, **options)
+        if not inputs:
+            raise ValueError(
+                f"Recurrent.from_module: give inputs of {type(module).__name__}, so that results can be compared."
+            )
+        found: Recurrent = matching(module, inputs, cls)
+        return found
 
     @property
     def cell(self) -> nn.Module:
@@ -181,6 +205,7 @@ class Recurrent(nn.Module):
             return cast(tuple[Any, Any], leave_graph(reason, scan, step, inputs, start, (), **options))
 
         def note(chosen: Plan) -> None:
+            tell_of_loop(chosen, cell, self.backend)
             if cell is self.cells[0]:
                 _last_plans[self] = chosen
 

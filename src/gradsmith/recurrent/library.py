@@ -29,8 +29,17 @@ _PURE = frozenset({
     "torch", "torch._C", "torch._VF", "torch._jit_internal", "torch._tensor", "torch.autograd", "torch.fft",
     "torch.func", "torch.functional", "torch.linalg", "torch.nn", "torch.overrides", "torch.special", "torch.types",
     "torch.utils._contextlib", "torch.utils._pytree", "torch.utils.checkpoint", "gradsmith.recurrent",
+    "gradsmith.lab.subject.declarations",
 })  # fmt: skip
-_PURE_PARENTS = ("numpy.", "torch._C.", "torch.nn.", "torch.autograd.", "gradsmith.native.", "gradsmith.recurrent.")
+_PURE_PARENTS = (
+    "numpy.",
+    "torch._C.",
+    "torch.nn.",
+    "torch.autograd.",
+    "gradsmith.native.",
+    "gradsmith.ops.",
+    "gradsmith.recurrent.",
+)
 _SAFE_BUILTINS = frozenset({
     "abs", "all", "any", "bool", "bytes", "callable", "classmethod", "complex", "dict", "divmod", "enumerate", "filter",
     "float", "format", "frozenset", "getattr", "hasattr", "int", "isinstance", "issubclass", "iter", "len", "list", "map", "max",
@@ -41,7 +50,7 @@ _SAFE_BUILTINS = frozenset({
 # torch's functions that are no operations: most report a setting of the process. These do not, or the key has it.
 _SETTLED = frozenset({"get_default_dtype", "is_tensor", "is_storage", "sym_max", "sym_min", "sym_int", "sym_float"})
 # Modules of Python code that computes with tensors by calling other functions.
-_NUMERIC = ("torch.nn.", "gradsmith.native.", "gradsmith.recurrent.")
+_NUMERIC = ("torch.nn.", "gradsmith.native.", "gradsmith.ops.", "gradsmith.recurrent.")
 # What Python and torch keep on classes for themselves; code that names one of them is not planned (see bytecode.py).
 CLASS_NOISE = frozenset({
     "__abstractmethods__", "__annotate_func__", "__annotations__", "__annotations_cache__", "__builtins__",

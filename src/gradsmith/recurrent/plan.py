@@ -33,6 +33,8 @@ class Plan:
     number: int = -1
     rowwise: tuple[bool, ...] = ()
     seen_used: tuple[int, ...] = ()
+    placed: bool = False
+    """The step hands tensors it reaches by closure to a Function (see standing_in.py)."""
     dtype: torch.dtype = torch.float32
     y_dtypes: tuple[torch.dtype, ...] = ()
     state_dtypes: tuple[torch.dtype, ...] = ()

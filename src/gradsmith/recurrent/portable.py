@@ -38,9 +38,9 @@ def digest(key: object, held: list[object]) -> str:
 
 @functools.cache
 def own_source() -> str:
-    """A digest of this package and of native/: cells are part of what a step can see, the emitter of what a plan is."""
+    """A digest of this package, native/ and ops/: cells and ops are part of what a step can see, the emitter of what a plan is."""
     own = Path(__file__).parent
-    files = sorted([*own.glob("*.py"), *(own.parent / "native").glob("*.py")])
+    files = sorted([*own.glob("*.py"), *(own.parent / "native").glob("*.py"), *(own.parent / "ops").rglob("*.py")])
     return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
 
 

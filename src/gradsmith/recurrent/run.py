@@ -106,15 +106,22 @@ torch.library.register_fake("gradsmith::recurrent_backward", _backward_fake, lib
 
 
 class RecurrentFunction(torch.autograd.Function):
-    """Connects an engine to autograd; `replay` runs the same computation under autograd."""
+    """Connects an engine to autograd; `replay` runs the same computation under autograd.
+
+    Leaves come in the user's dtype and are kept in it. `low` (bfloat16 or float16) is also the dtype of what forward keeps
+    and returns: the engine computes in float32, and half of the memory is held until backward.
+    """
 
     @staticmethod
-    def forward(ctx: Any, engine: Engine, number: int, replay: Replay, n_x: int, n_state: int, *leaves: Tensor) -> Any:
-        x, state, params = list(leaves[:n_x]), list(leaves[n_x : n_x + n_state]), list(leaves[n_x + n_state :])
+    def forward(
+        ctx: Any, engine: Engine, number: int, replay: Replay, low: torch.dtype | None, n_x: int, n_state: int, *leaves: Tensor
+    ) -> Any:  # fmt: skip
+        given = [_as(leaf, engine.dtype) for leaf in leaves]
+        x, state, params = given[:n_x], given[n_x : n_x + n_state], given[n_x + n_state :]
         call = torch.ops.gradsmith.recurrent_forward if _watched() else _forward
         flat = call(number, x, state, params, True)
-        kept = unpack(engine, flat)
-        y, last = engine.results(kept, x[0].shape[0])
+        flat = [_as(tensor, low) for tensor in flat] if low is not None else flat
+        y, last = engine.results(unpack(engine, flat), x[0].shape[0])
         last = [leaf.clone() for leaf in last]
         ctx.engine, ctx.number, ctx.replay, ctx.n_x, ctx.n_state, ctx.n_y = engine, number, replay, n_x, n_state, len(y)
         ctx.save_for_backward(*leaves, *(tensor for tensor, read in zip(flat, engine.read_in_backward) if read))
@@ -123,44 +130,72 @@ class RecurrentFunction(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
-        n_leaves = len(ctx.needs_input_grad) - 5
+        n_leaves = len(ctx.needs_input_grad) - _NO_LEAVES
         saved = ctx.saved_tensors  # once: checkpointing recomputes at every access
         leaves, read = saved[:n_leaves], iter(saved[n_leaves:])
-        x, state = list(leaves[: ctx.n_x]), list(leaves[ctx.n_x : ctx.n_x + ctx.n_state])
-        params = list(leaves[ctx.n_x + ctx.n_state :])
-        nothing: list[Tensor | None] = [None] * 5
+        nothing: list[Tensor | None] = [None] * _NO_LEAVES
         if torch.is_grad_enabled():
-            wanted = [i for i, leaf in enumerate(leaves) if leaf.requires_grad]
-            y, last = ctx.replay(x, state, params)
-            pairs = [(out, g) for out, g in zip((*y, *last), gradients) if out.requires_grad]
-            found = torch.autograd.grad(
-                [out for out, _ in pairs],
-                [leaves[i] for i in wanted],
-                [g for _, g in pairs],
-                create_graph=True,
-                allow_unused=True,
-            )
-            by_leaf: list[Tensor | None] = [None] * n_leaves
-            for i, gradient in zip(wanted, found):
-                by_leaf[i] = gradient
-            return (*nothing, *by_leaf)
+            return (*nothing, *_again(ctx, list(leaves), gradients))
+        dtype = ctx.engine.dtype
+        given = [_as(leaf, dtype) for leaf in leaves]
+        x, state, params = _parts(ctx, given)
+        gradients = tuple(_as(gradient, dtype) for gradient in gradients)
         grad_y, grad_state = list(gradients[: ctx.n_y]), list(gradients[ctx.n_y :])
         nowhere = x[0].new_empty(0)
-        kept = [next(read) if is_read else nowhere for is_read in ctx.engine.read_in_backward]
+        kept = [_as(next(read), dtype) if is_read else nowhere for is_read in ctx.engine.read_in_backward]
         call = torch.ops.gradsmith.recurrent_backward if _watched() else _backward
         results = iter(call(ctx.number, x, state, params, kept, grad_y, grad_state))
-        return (*nothing, *(next(results) if present else None for present in ctx.engine.gradients_present))
+        found = [next(results) if present else None for present in ctx.engine.gradients_present]
+        return (*nothing, *(None if g is None else _as(g, leaf.dtype) for g, leaf in zip(found, leaves)))
+
+
+_NO_LEAVES = 6
+"""Arguments of `RecurrentFunction.forward` in front of the leaves."""
+
+
+def _as(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    return tensor.to(dtype) if tensor.dtype is not dtype and tensor.dtype.is_floating_point else tensor
+
+
+def _parts(ctx: Any, leaves: list[Tensor]) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    return leaves[: ctx.n_x], leaves[ctx.n_x : ctx.n_x + ctx.n_state], leaves[ctx.n_x + ctx.n_state :]
+
+
+def _again(ctx: Any, leaves: list[Tensor], gradients: tuple[Tensor, ...]) -> list[Tensor | None]:
+    """The gradients as a function that autograd can differentiate: the user's own step, run once more."""
+    wanted = [i for i, leaf in enumerate(leaves) if leaf.requires_grad]
+    y, last = ctx.replay(*_parts(ctx, leaves))
+    pairs = [(out, _as(g, out.dtype)) for out, g in zip((*y, *last), gradients) if out.requires_grad]
+    found = torch.autograd.grad(
+        [out for out, _ in pairs],
+        [leaves[i] for i in wanted],
+        [g for _, g in pairs],
+        create_graph=True,
+        allow_unused=True,
+    )
+    by_leaf: list[Tensor | None] = [None] * len(leaves)
+    for i, gradient in zip(wanted, found):
+        by_leaf[i] = gradient
+    return by_leaf
 
 
 def run_engine(
-    engine: Engine, number: int, replay: Replay, x: list[Tensor], state: list[Tensor], params: list[Tensor], train: bool
+    engine: Engine,
+    number: int,
+    replay: Replay,
+    x: list[Tensor],
+    state: list[Tensor],
+    params: list[Tensor],
+    train: bool,
+    low: torch.dtype | None = None,
 ) -> tuple[list[Tensor], list[Tensor]]:
     """(y, last state) of an engine; without gradients nothing is kept."""
     if train:
-        outputs = RecurrentFunction.apply(engine, number, replay, len(x), len(state), *x, *state, *params)
+        outputs = RecurrentFunction.apply(engine, number, replay, low, len(x), len(state), *x, *state, *params)
         n_y = len(outputs) - len(state)
         return list(outputs[:n_y]), list(outputs[n_y:])
     with torch.no_grad():
+        x, state, params = ([_as(t, engine.dtype) for t in group] for group in (x, state, params))
         flat = torch.ops.gradsmith.recurrent_forward(number, x, state, params, False)
         y, last = engine.results(unpack(engine, flat), x[0].shape[0])
     return y, [leaf.clone() for leaf in last]

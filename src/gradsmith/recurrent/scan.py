@@ -22,6 +22,7 @@ from .ladder import Call, choose, execute, make_call, verify
 from .library import interference
 from .plan import Plan
 from .structure import Flat, describe, flatten
+from .telling import tell_of_loop
 from .undo import undone
 
 _plans: dict[Any, Plan] = {}
@@ -66,7 +67,9 @@ def scan(
                 return cast(tuple[Any, Any], found)
             reason = found
         return cast(tuple[Any, Any], leave_graph(reason, scan, step, x, state, params, **options))
-    return scan_noting(_not_noted, step, x, state, params, reverse, checkpoint_every, backend)
+    return scan_noting(
+        lambda chosen: tell_of_loop(chosen, step, backend), step, x, state, params, reverse, checkpoint_every, backend
+    )
 
 
 def scan_noting(
@@ -75,10 +78,6 @@ def scan_noting(
     """`scan` outside torch.compile; `note` is told the plan."""
     found = untraced(_scan, note, step, x, state, params, reverse, checkpoint_every, backend)
     return cast(tuple[Any, Any], found)
-
-
-def _not_noted(plan: Plan) -> None:
-    """Whoever calls `scan` itself asks for no plan."""
 
 
 def _scan(

@@ -38,6 +38,7 @@ def to_json(plan: Plan) -> dict[str, Any]:
         "state_dtypes": [_word(d) for d in plan.state_dtypes],
         "rowwise": list(plan.rowwise),
         "seen_used": list(plan.seen_used),
+        "placed": plan.placed,
         "names": plan.names,
         "notes": plan.notes,
         "checked": sorted(plan.checked),
@@ -79,7 +80,8 @@ def from_json(data: dict[str, Any], state_spec: Any) -> Plan:
     dtype = _read(data["dtype"], nodes)
     return Plan(
         "c", parts=parts, engine=Engine(parts, emitted, dtype), dtype=dtype,
-        rowwise=tuple(data["rowwise"]), seen_used=tuple(data["seen_used"]), names=data["names"], notes=data["notes"],
+        rowwise=tuple(data["rowwise"]), seen_used=tuple(data["seen_used"]), placed=data["placed"],
+        names=data["names"], notes=data["notes"],
         y_dtypes=tuple(_read(data["y_dtypes"], nodes)), state_dtypes=tuple(_read(data["state_dtypes"], nodes)),
         checked=set(data["checked"]),
     )  # fmt: skip
@@ -166,9 +168,16 @@ def _read_tensor(data: list[Any]) -> Tensor:
 
 def _kernel(kernel: Kernel) -> dict[str, Any]:
     slots = [[slot.name, slot.role, slot.node.name, slot.position] for slot in kernel.slots]
-    return {"name": kernel.name, "slots": slots, "fixed": kernel.fixed_bytes, "per_row": kernel.bytes_per_row}
+    return {
+        "name": kernel.name,
+        "slots": slots,
+        "fixed": kernel.fixed_bytes,
+        "per_row": kernel.bytes_per_row,
+        "shared": kernel.shared_bytes,
+        "work": kernel.work_per_row,
+    }
 
 
 def _read_kernel(data: dict[str, Any], nodes: dict[str, fx.Node]) -> Kernel:
     slots = tuple(Slot(name, role, nodes[node], position) for name, role, node, position in data["slots"])
-    return Kernel(data["name"], slots, data["fixed"], data["per_row"])
+    return Kernel(data["name"], slots, data["fixed"], data["per_row"], data["shared"], data["work"])

@@ -176,3 +176,19 @@ def assignments(loop: Loop, name: str) -> list[ast.stmt]:
             for n in nodes_under(target)
         )
     ]
+
+
+def engine_offer(layer: LayerModel, loop: Loop, dimension: int) -> str:
+    """Who else could run the loop: `gs.Recurrent` where its body calls one cell, else `gs.scan`; empty where no step needs the last."""
+    if not is_recurrent(loop):
+        return ""
+    state = carried(loop)
+    calls = [n for n in body_nodes(loop) if isinstance(n, ast.Call) and _is_self(n.func) and len(n.args) == 2]
+    cells = {n.func.attr for n in calls if isinstance(n.func, ast.Attribute) and depends_on(loop, n.args[1], state)}
+    if len(cells) == 1:
+        first = ", batch_first=True" if dimension == 1 else ""
+        return f" Or let `gs.Recurrent(self.{cells.pop()}{first})` run the whole loop as compiled C."
+    x = "x" if dimension == 0 else f"x.transpose(0, {dimension})"
+    return (
+        f" Or write the body as `step(x_t, state) -> (y_t, state)`: `gs.scan(step, {x}, state)` runs it as compiled C."
+    )

@@ -31,7 +31,15 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Edit, Finding
 from gradsmith.source import knowledge as know
 from gradsmith.source.loops import body_nodes
-from gradsmith.source.steps import TimeIndex, is_forward, is_recurrent, is_tracked, time_indices, time_loops
+from gradsmith.source.steps import (
+    TimeIndex,
+    engine_offer,
+    is_forward,
+    is_recurrent,
+    is_tracked,
+    time_indices,
+    time_loops,
+)
 
 if TYPE_CHECKING:
     from gradsmith.profiling import Profile
@@ -104,7 +112,7 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
                 f"{layer.name}.{loop.method.name} reads '{ast.unparse(first)}' in a loop: its backward fills a tensor "
                 f"as large as '{name}' at every step.",
                 advice=f"Take all steps at once, `for step in {name}.unbind({dimension})`, or `{name}_steps = "
-                f"{name}.unbind({dimension})` before the loop.",
+                f"{name}.unbind({dimension})` before the loop.{engine_offer(layer, loop, dimension)}",
                 argument=name,
                 severity=None if tracked and is_forward(loop.method) else "info",
                 edits=_unbound(loop, name, dimension, places),
@@ -165,7 +173,13 @@ def _apart(name: str, cuts: Sequence[Event]) -> str:
     along = cut_dimension(cuts)
     x = name.strip("'") if name.strip("'").isidentifier() else "x"
     where = "`, along the dimension of the steps" if along is None else f".unbind({along}):`"
-    return f"Take the steps apart once, before the loop: `for {x}_t in {x}{where}."
+    scanned = x if along == 0 else f"{x}.transpose(0, {along})"
+    offer = (
+        ""
+        if along is None
+        else f" Or let `gs.scan(step, {scanned}, state)` run the loop; --try measures it for a cell."
+    )
+    return f"Take the steps apart once, before the loop: `for {x}_t in {x}{where}.{offer}"
 
 
 def _unbind(profile: Profile, base: int, steps: int) -> float:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Finding
 from gradsmith.source.loops import body_nodes
 from gradsmith.source.projections import projected
-from gradsmith.source.steps import is_recurrent, step_input, time_indices, time_loops
+from gradsmith.source.steps import engine_offer, is_recurrent, step_input, time_indices, time_loops
 from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
@@ -102,7 +102,8 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
                 node,
                 f"{layer.name}.{loop.method.name} computes `{ast.unparse(node)}` once per step, though it does not depend on the "
                 "state.",
-                advice=f"Project the whole sequence before the loop and unbind the result: `for drive in {whole}.unbind({_dimension(loop, step)})`.",
+                advice=f"Project the whole sequence before the loop and unbind the result: `for drive in {whole}.unbind({_dimension(loop, step)})`."
+                + engine_offer(layer, loop, _dimension(loop, step)),
             )
 
 
@@ -148,7 +149,8 @@ def profile(profile: Profile) -> Iterator[Finding]:
                 f"({share:.0%} of the run time).",
                 advice=_for_cell(cell)
                 if cell
-                else f"Project all steps at once before the loop, then loop over `projected{_steps_of(use, mine)}`.",
+                else f"Project all steps at once before the loop, then loop over `projected{_steps_of(use, mine)}`. Or let "
+                "`gs.Recurrent(cell)` or `gs.scan` run the loop, which project all steps at once (--try measures it for a cell).",
                 share=share,
                 gain=profile.gain(cost, profile.together(events)),
                 evidence={
