@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,14 +63,41 @@ def test_a_chain_of_2000_subclasses_is_walked_a_few_times_only(tmp_path: Path, m
     assert next(steps) < 2000 * 40  # from every class to the top it would be two million, for each question
 
 
-@pytest.mark.parametrize("content", ["gradsmith_inputs = [1, 2]", "gradsmith_inputs = 7", "gradsmith_inputs = {3: 4}"])
-def test_a_malformed_declaration_is_one_sentence(content: str) -> None:
-    from types import SimpleNamespace
+DECLARED = """
+import torch
 
-    from gradsmith.lab.subject.declaration import declared_names
 
-    names: dict[str, object] = {}
-    exec(content, names)
-    found, sentence = declared_names(SimpleNamespace(gradsmith_inputs=names["gradsmith_inputs"]))
-    assert found == [] and sentence.startswith(("gradsmith_inputs is", "a key of gradsmith_inputs is"))
-    assert "write a dict such as" in sentence
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * 2
+
+
+gradsmith_inputs = {declared}
+"""
+
+
+def test_a_malformed_declaration_is_one_sentence_at_its_file_and_classes_are_keys(tmp_path: Path) -> None:
+    """In real files, checked by the command: each of the others is checked all the same."""
+    inputs = "lambda: (torch.randn(3, dtype=torch.float64, requires_grad=True),)"
+    texts = {
+        "list": "[1, 2]",
+        "number": "7",
+        "keys": "{3: 4}",
+        "named": f"{{'Double': {inputs}}}",
+        "by_class": f"{{Double: {inputs}}}",
+    }
+    for name, declared in texts.items():
+        (tmp_path / f"{name}.py").write_text(DECLARED.replace("{declared}", declared))
+    command = [sys.executable, "-m", "gradsmith", "check", ".", "--level", "quick", "--format", "json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    subjects = {Path(s["path"]).stem: s for s in json.loads(done.stdout)["subjects"]}
+    for name in ("list", "number", "keys"):
+        assert subjects[name]["verdict"] == "unverified"
+        assert "gradsmith_inputs is" in subjects[name]["reason"] and "write a dict such as" in subjects[name]["reason"]
+    for name in ("named", "by_class"):
+        assert (subjects[name]["verdict"], subjects[name]["inputs_from"]) == ("verified", "declared"), subjects[name]
