@@ -51,7 +51,7 @@ docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet
 	@echo "open site/index.html"
 
-# Half an hour: gradsmith on its own Functions, the gallery, the ops, the templates and the pages of rules.
+# Half an hour: gradsmith on its own Functions, the gallery, the ops, the templates, the pages of rules and the documents.
 self-check: $(STAMP)
 	$(PY) tools/self_check.py
 

@@ -45,8 +45,17 @@ def test_all_places_name_one_version() -> None:
     assert list(tool("release_check").versions()) == []  # type: ignore[attr-defined]
 
 
+def test_functions_of_the_documents_have_no_error() -> None:
+    """Read only; that they are verified takes a run, and is a deep test."""
+    pages = [page for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")] if page.name != "myths.md"]
+    functions_in = tool("self_check").functions_in  # type: ignore[attr-defined]
+    sources = [source for page in pages for source in functions_in(page.read_text(encoding="utf-8")).values()]
+    assert len(sources) >= 5
+    assert [f"{f.message}" for source in sources for f in gs.lint_source(source).errors] == []
+
+
 @pytest.mark.deep
-@pytest.mark.parametrize("part", ["gallery", "templates", "ops", "pages"])
+@pytest.mark.parametrize("part", ["gallery", "templates", "ops", "pages", "documents"])
 def test_what_we_hand_out_passes_all_three(part: str) -> None:
     before = list(sys.path)
     try:

@@ -1,6 +1,6 @@
-"""gradsmith on itself: every Function of the package, the gallery, the ops, the templates and the pages of rules.
+"""gradsmith on itself: every Function of the package, the gallery, the ops, the templates, the pages of rules and the documents.
 
-    python tools/self_check.py [PART ...]     package, gallery, templates, ops, pages; all of them take half an hour
+    python tools/self_check.py [PART ...]     package, gallery, templates, ops, pages, documents; all of them take half an hour
 
 Each passes lint (no error; none of the package's own has a warning), check at level standard (verified), and profile (it runs, and
 nothing it finds is an error). One line for each part, one for each thing that does not pass; exit status 1 if there is one.
@@ -8,7 +8,9 @@ nothing it finds is an error). One line for each part, one for each thing that d
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -56,6 +58,43 @@ def pages() -> Iterator[tuple[str, list[str]]]:
         yield from _files(Path(folder))
 
 
+def documents() -> Iterator[tuple[str, list[str]]]:
+    """The Functions that README and docs/ define, each as the page leaves it: a page may show a wrong one first.
+
+    What is meant to be wrong to the end stands under `<!-- wrong on purpose -->`. The page of myths is about what goes wrong.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        for page in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]):
+            if page.name != "myths.md":
+                for name, source in functions_in(page.read_text(encoding="utf-8")).items():
+                    file = f"{'_'.join(page.relative_to(ROOT).with_suffix('').parts)}_{name}.py"
+                    (Path(folder) / file).write_text(source, encoding="utf-8")
+        yield from _files(Path(folder), declared="")
+
+
+_BLOCK = re.compile(
+    r"(?P<wrong>^<!-- wrong on purpose -->\n)?(?:^<!-- setup:\n(?:(?!-->).)*-->\n)?^```python\n(?P<code>.*?)^```$",
+    re.M | re.S,
+)
+
+
+def functions_in(text: str) -> dict[str, str]:
+    """The last definition that a page shows of every Function, as a file of its own, with the inputs that the page declares for it."""
+    sources: dict[str, str] = {}
+    inputs: dict[str, str] = {}
+    for block in _BLOCK.finditer(text):
+        lines = block["code"].splitlines()
+        for node in ast.parse(block["code"]).body:
+            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+            written = "\n".join(lines[first - 1 : node.end_lineno])
+            if isinstance(node, ast.ClassDef) and any(ast.unparse(b).endswith("Function") for b in node.bases):
+                sources[node.name] = "" if block["wrong"] else written
+            elif written.startswith("gradsmith_inputs"):
+                inputs.update({name: written for name in sources if f'"{name}"' in written})
+    head = "import torch\n\nimport gradsmith as gs\n\n\n"
+    return {name: f"{head}{source}\n\n\n{inputs.get(name, '')}\n" for name, source in sources.items() if source}
+
+
 def ops() -> Iterator[tuple[str, list[str]]]:
     """The building blocks, on the cases that their tests have."""
     from tests.ops.op_cases import CASES
@@ -71,15 +110,13 @@ def ops() -> Iterator[tuple[str, list[str]]]:
     yield f"profile of {len(CASES)} ops", slow
 
 
-def _files(folder: Path) -> Iterator[tuple[str, list[str]]]:
-    """Files of Functions with declared inputs, through all three."""
+def _files(folder: Path, declared: str = "gradsmith_inputs") -> Iterator[tuple[str, list[str]]]:
+    """Files of Functions through all three; `declared` is what a file holds that can be profiled."""
     linted = gs.lint([str(folder)])
     yield f"lint of {linted.functions} Functions", _told(linted)
     checked = gs.check_paths(str(folder), level="standard")
     yield f"check of {len(checked.subjects)} subjects", _told(checked)
-    files = [
-        str(file) for file in sorted(folder.rglob("*.py")) if "gradsmith_inputs" in file.read_text(encoding="utf-8")
-    ]
+    files = [str(file) for file in sorted(folder.rglob("*.py")) if declared in file.read_text(encoding="utf-8")]
     yield _profiled(files)
 
 
@@ -123,6 +160,7 @@ PARTS: dict[str, Callable[[], Iterator[tuple[str, list[str]]]]] = {
     "templates": templates,
     "ops": ops,
     "pages": pages,
+    "documents": documents,
 }
 
 
