@@ -41,6 +41,7 @@ def examine_whole(target: Target, given: Supply, options: Options) -> Report:
     if not inside:
         return examine(target, given, options)
     judged = [_judged(one, target, given, options) for one in inside]
+    inside.clear()  # it holds what they were given, which may be large
     broken = [s.name for one in judged for s in one.report.subjects if s.verdict == "refuted"]
     if broken:
         whole = Report(subjects=[_waiting(target, given, broken)])

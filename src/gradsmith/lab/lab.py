@@ -33,6 +33,7 @@ from gradsmith.source.loaded import line_of, model_of
 from gradsmith.source.places import Part, line_of_gradient, line_of_part
 
 LARGE = 64 << 20  # bytes of inputs
+_ALONE = 16  # runs for whether forward and backward run at all, where the gradient alone is judged
 _UNROLLED = 16  # runs, by their rounded cost, that have to be left for autograd through forward
 
 
@@ -241,6 +242,8 @@ class Lab:
         except Exception:  # reported by the probes, which do not get far then
             cost = 0.0
         found = budget_of(self.level, cost)
+        if self.gradient_alone:  # the few checks that are left all have their runs
+            found = replace(found, runs=max(found.runs, _ALONE))
         return found.for_kernels() if runs_kernels(self.target) else found
 
     @cached_property
