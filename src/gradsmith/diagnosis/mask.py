@@ -6,12 +6,15 @@ out, a saturated region. The message says which part.
 
 from __future__ import annotations
 
+import math
+
 from torch import Tensor
 
 from gradsmith.diagnosis.case import Case, Fit
 from gradsmith.lab.explore.coverage.choices import choices
 
 RANK = 90
+_BY_CHANCE = 100  # ways to draw; four comparisons are made for every input
 BAD = """
 import torch
 
@@ -52,6 +55,10 @@ def partly(case: Case) -> tuple[bool, str] | None:
     if not bool(wrong.any()) or not bool(right.any()):
         return None
     n, total = int(wrong.sum()), int(case.known.sum())
+    if not bool(case.known.all()):
+        # Of a sample, the wrong elements have something in common by chance, unless there are many ways to draw so many.
+        where = _where(case, wrong, right) if math.comb(total, n) >= _BY_CHANCE else ""
+        return False, f"is wrong at {n} of the {total} elements that were measured{where}"
     if n == 1 and total > 8:
         return True, "is wrong at a single element and right everywhere else"
     return False, f"is wrong at {n} of {total} elements{_where(case, wrong, right)} and right at the others"

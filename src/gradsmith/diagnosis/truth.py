@@ -39,16 +39,11 @@ def dense_truth(lab: Lab, pair: Pair, v: Tensor) -> Truth | None:
     x = pair.leaf.tensor.detach()
     if not x.numel():
         return None
-    chosen = torch.arange(x.numel())
-    # Where runs are dear, a few elements have to do: the same ones for every grad_output.
-    most = min(_MOST, max(4, lab.budget.diagnosis // (_SHARES * _RUNS))) if lab.budget.expensive else _MOST
-    if x.numel() > most:
-        chosen = torch.randperm(x.numel(), generator=lab.generator(21))[:most]
     wide = torch.complex128 if x.is_complex() else torch.float64
     truth = torch.zeros(x.shape, dtype=wide)
     errors = torch.full(x.shape, torch.inf, dtype=torch.float64)
     size = typical_size(x)
-    for index in chosen.tolist():
+    for index in _chosen(lab, pair):
         # The real and the imaginary part of a gradient are the slopes along 1 and along i.
         for unit in (1.0, 1j) if x.is_complex() else (1.0,):
             e = torch.zeros_like(x).contiguous()
@@ -62,6 +57,23 @@ def dense_truth(lab: Lab, pair: Pair, v: Tensor) -> Truth | None:
     known = torch.isfinite(truth) & (errors <= (_NOISE_LIMIT if lab.settings.noise else 1e-7) * scale)
     error = float(errors[known].max()) / scale if bool(known.any()) and scale else 0.0
     return Truth(truth.nan_to_num(), known, error)
+
+
+def _chosen(lab: Lab, pair: Pair) -> list[int]:
+    """The elements to measure, the same ones for every grad_output.
+
+    Where runs are dear, or each element takes many because forward is noisy, a few have to do. The one that is known to be wrong
+    is among them: where backward is right, every cause fits.
+    """
+    x, m = pair.leaf.tensor, pair.mismatch
+    few = lab.budget.expensive or bool(lab.settings.noise)
+    most = min(_MOST, max(4, lab.budget.diagnosis // (_SHARES * _RUNS))) if few else _MOST
+    if x.numel() <= most:
+        return list(range(x.numel()))
+    drawn: list[int] = torch.randperm(x.numel(), generator=lab.generator(21)).tolist()
+    known = m is not None and m.element is not None and len(m.element) == x.dim()
+    wrong = [int(torch.arange(x.numel()).reshape(x.shape)[m.element])] if known and m is not None else []
+    return [*wrong, *(i for i in drawn if i not in wrong)][:most]
 
 
 @dataclass(frozen=True)

@@ -87,12 +87,14 @@ def _tell(kind: str, region: Region, words: str, touched: tuple[tuple[int, int],
 def _inside(kind: str, pointers: Numbers, mask: Numbers, item: int) -> tuple[Numbers, list[Part]]:
     """A mask without the lanes that must not run, and the parts of the access; lanes outside are told."""
     launch = _running[-1]
+    x, y, z = interpreter.interpreter_builder.grid_dim
+    launch.alone = x * y * z == 1
     shape = np.broadcast_shapes(pointers.shape, mask.shape)
     flat = np.broadcast_to(pointers, shape).reshape(-1)
-    keep = np.broadcast_to(mask, shape).reshape(-1).astype(bool)
+    keep = np.broadcast_to(mask, shape).reshape(-1).astype(bool, copy=False)
     parts = list(launch.parts(flat, keep, item))
     for part in parts:
-        if part.inside.all():
+        if part.whole:
             continue
         outside = part.offsets[~part.inside]
         first, count = int(outside[0]) // part.region.item, len(outside)

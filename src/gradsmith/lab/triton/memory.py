@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -68,10 +70,11 @@ class Part:
     lanes: Numbers
     offsets: Numbers
     inside: Numbers
+    whole: bool  # all of them lie inside
 
-    @property
+    @cached_property
     def indices(self) -> Numbers:
-        return self.offsets[self.inside] // self.region.item
+        return (self.offsets if self.whole else self.offsets[self.inside]) // self.region.item
 
 
 @dataclass
@@ -83,6 +86,8 @@ class Launch:
     waited: int | None = (
         None  # the program that used a lock or a flag last: from there on, its order is its own business
     )
+    alone: bool = False  # there is one program only, which nothing can race with
+    starts: list[int] = field(default_factory=list)  # of the regions with their zones, in order
     lows: Numbers = field(default_factory=lambda: np.zeros(0, np.uint64))
 
     def orders(self, program: int) -> bool:
@@ -91,25 +96,30 @@ class Launch:
 
     def close(self) -> None:
         self.regions.sort(key=lambda r: r.low)
-        self.lows = np.array([r.low - GUARD for r in self.regions], np.uint64)
+        self.starts = [r.low - GUARD for r in self.regions]
+        self.lows = np.array(self.starts, np.uint64)
 
     def parts(self, pointers: Numbers, mask: Numbers, item: int) -> Iterator[Part]:
         """The lanes that are not masked off, by the region whose pointer they were made from, or the nearest below."""
         lanes = np.nonzero(mask)[0]
         if not len(lanes) or not self.regions:
             return
-        addresses = pointers[lanes]
-        first = self.regions[0]
-        if len(self.regions) == 1 or (addresses.min() >= first.low and addresses.max() < first.high):
-            which = np.zeros(len(lanes), np.int64)
-        else:
-            which = np.searchsorted(self.lows, addresses, side="right") - 1
+        addresses = pointers[lanes] if len(lanes) < len(pointers) else pointers
+        first, last = int(addresses.min()), int(addresses.max())
+        number = max(bisect_right(self.starts, first) - 1, 0)
+        if number + 1 == len(self.starts) or last < self.starts[number + 1]:  # nearly always: one access, one tensor
+            yield _part(self.regions[number], lanes, addresses, item)
+            return
+        which = np.searchsorted(self.lows, addresses, side="right") - 1
         for number in np.unique(which):
-            region = self.regions[max(int(number), 0)]
             mine = which == number
-            offsets = addresses[mine].astype(np.int64) - region.low
-            inside = (offsets >= 0) & (offsets + item <= region.high - region.low)
-            yield Part(region, lanes[mine], offsets, inside)
+            yield _part(self.regions[max(int(number), 0)], lanes[mine], addresses[mine], item)
+
+
+def _part(region: Region, lanes: Numbers, addresses: Numbers, item: int) -> Part:
+    offsets = addresses.astype(np.int64) - region.low
+    inside = (offsets >= 0) & (offsets + item <= region.high - region.low)
+    return Part(region, lanes, offsets, inside, bool(inside.all()))
 
 
 def runs(elements: Numbers) -> tuple[tuple[int, int], ...]:

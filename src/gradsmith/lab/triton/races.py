@@ -13,6 +13,8 @@ _NOBODY = -1
 
 def loaded(launch: Launch, part: Part, program: int) -> tuple[str, str] | None:
     """Kind and words of what is wrong with a plain load, if anything; and the load is noted."""
+    if launch.alone:
+        return None
     region, index = part.region, part.indices
     region.shadow()
     writer, reader, several, atomic = _shadows(region)
@@ -30,9 +32,11 @@ def loaded(launch: Launch, part: Part, program: int) -> tuple[str, str] | None:
 def stored(launch: Launch, part: Part, program: int, value: Numbers) -> tuple[str, str] | None:
     """The same for a plain store of these values, one for each lane."""
     region, index = part.region, part.indices
+    found = _twice(region, index, value[part.lanes[part.inside]])
+    if launch.alone:
+        return found
     region.shadow()
     writer, reader, several, atomic = _shadows(region)
-    found = _twice(region, index, value[part.lanes[part.inside]])
     if not launch.orders(program) and found is None:
         kind = "order"
         both = (writer[index] != _NOBODY) & (writer[index] != program)
@@ -50,6 +54,8 @@ def stored(launch: Launch, part: Part, program: int, value: Numbers) -> tuple[st
 
 def changed(launch: Launch, part: Part, program: int) -> tuple[str, str] | None:
     """The same for an atomic."""
+    if launch.alone:
+        return None
     region, index = part.region, part.indices
     region.shadow()
     writer, reader, _, atomic = _shadows(region)
