@@ -300,11 +300,13 @@ def _alone(case: Case, times: int) -> float:
     return time.thread_time() - start_s
 
 
-def run_planted() -> None:
+def run_planted(only: set[str]) -> None:
     """Functions written for this: broken ones, ones that are broken beside their example only, and ones that look so."""
     from gradsmith.checking.paths import check_paths
 
     for name, level in (("broken", "quick"), ("hidden", "standard"), ("right", "standard")):
+        if only and name not in only:
+            continue
         path = PLANTED / f"{name}.py"
         text = path.read_text(encoding="utf-8")
         expected, at = _written(text, "EXPECTED"), _written(text, "AT")
@@ -343,13 +345,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("verdicts", "mutants", "guard", "planted"))
     parser.add_argument("--packages", default="/tmp/kernels/pkgs")
-    parser.add_argument("--only", nargs="*", default=(), help="packages of recipes, or cases")
+    parser.add_argument("--only", nargs="*", default=(), help="packages of recipes, cases, or planted files")
     parser.add_argument("--level", default="quick")
     parser.add_argument("--seed", type=int, default=24)
     parser.add_argument("--count", type=int, default=40)
     chosen = parser.parse_args()
     if chosen.what == "planted":
-        run_planted()
+        run_planted(set(chosen.only))
         return
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")

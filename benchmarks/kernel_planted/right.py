@@ -81,7 +81,9 @@ class ScaledColumns(torch.autograd.Function):
     def backward(ctx, grad_output):
         x, weight = ctx.saved_tensors
         grad = torch.zeros_like(weight)
-        weight_gradient[(len(x),)](x.contiguous(), grad_output.contiguous(), grad, x.shape[1], BLOCK=16)
+        weight_gradient[(len(x),)](
+            x.contiguous(), grad_output.contiguous(), grad, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1])
+        )
         return grad_output * weight, grad
 
 
@@ -228,7 +230,8 @@ class Bordered(torch.autograd.Function):
         x = x.contiguous()
         y = x.new_zeros(rows + 2, columns + 2)
         inside = y[1:-1, 1:-1]
-        into_columns[(rows,)](x, inside, columns, x.stride(0), inside.stride(0), BLOCK=16)
+        block = triton.next_power_of_2(columns)
+        into_columns[(rows,)](x, inside, columns, x.stride(0), inside.stride(0), BLOCK=block)
         return y
 
     @staticmethod

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 import gradsmith as gs
 from gradsmith.findings import Report
-from gradsmith.lab.subject.standins import StandInUsed, stand_in
+from gradsmith.lab.subject.standins import StandIns, StandInUsed, hide, is_stand_in, stand_in
 from gradsmith.source.needed import needed
 
 HEAD = "import torch\n\n\n"
@@ -169,3 +170,15 @@ def test_where_nothing_helps_both_reasons_are_told(tmp_path: Path) -> None:
     assert subject.verdict == "unverified"
     assert "has no attribute 'Function'" in subject.reason
     assert "a_package_for_the_cluster" in subject.reason
+
+
+def test_a_stand_in_is_for_user_code_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    # torch looks whether triton is there: one that raises when it is used ended the process that had opened the file.
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    StandIns(["nowhere_at_all"]).install()
+    with pytest.raises(ModuleNotFoundError):
+        exec("import nowhere_at_all", {"__name__": "torch.utils._triton"})
+    exec("import nowhere_at_all", {"__name__": "ops"})
+    assert is_stand_in(sys.modules["nowhere_at_all"])
+    hide()
+    assert "nowhere_at_all" not in sys.modules

@@ -135,10 +135,9 @@ def _not_imported(job: Job, name: str, line: int | None, reason: str) -> Report:
 def _opened_otherwise(report: Report, opened: Opened) -> Report:
     """With a word about how the file was opened, since it does not import where it stands."""
     (subject,) = report.subjects
-    message = (
-        f"{subject.name} was checked, but not as your users import it: {without_remedy(opened.trouble)}. Instead, "
-        f"{opened.instead}."
-    )
+    # Where something was proved, what is missing was not needed for it.
+    trouble = opened.trouble if subject.verdict == "unverified" else without_remedy(opened.trouble)
+    message = f"{subject.name} was checked, but not as your users import it: {trouble}. Instead, {opened.instead}."
     severity: Severity = (
         "info" if "not installed" in opened.trouble else "warning"
     )  # a missing package is nobody's fault

@@ -13,6 +13,7 @@ def opened(request: Message) -> tuple[Any, Message]:
     from gradsmith.lab.subject.declaration import declared_names
     from gradsmith.lab.subject.importing import ImportFailed, import_dotted
     from gradsmith.lab.subject.opening import Opening, open_file
+    from gradsmith.lab.subject.standins import hide
     from gradsmith.lab.triton.importing import watch
 
     watch(request.get("path"))
@@ -23,6 +24,7 @@ def opened(request: Message) -> tuple[Any, Message]:
             opening = open_file(Path(request["path"]), request["stubs"], request["subjects"])
     except ImportFailed as error:
         return None, {"imported": False, "error": str(error)}
+    hide()
     declared, malformed = declared_names(opening.module)
     told = {"declared": declared, "malformed": malformed, "trouble": opening.trouble, "instead": opening.instead}
     return opening.module, {"imported": True, **told}

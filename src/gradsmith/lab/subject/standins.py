@@ -7,7 +7,7 @@ import importlib.abc
 import importlib.util
 import sys
 from collections.abc import Sequence
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 
@@ -89,13 +89,16 @@ class StandInModule(ModuleType):
 
 
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds a stand-in for each of its modules and their submodules, and before the real ones."""
+    """Finds a stand-in for each of its modules and their submodules, and before the real ones.
+
+    For user code alone: torch looks whether triton is there, and computes with what it finds.
+    """
 
     def __init__(self, modules: Sequence[str] = ()) -> None:
         self.why = dict.fromkeys(modules, "the real module is not installed")
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> Any:
-        if self._root(fullname) is not None:
+        if self._root(fullname) is not None and _asked_by_user():
             return importlib.util.spec_from_loader(fullname, self, is_package=True)
         return None
 
@@ -112,3 +115,20 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def _root(self, fullname: str) -> str | None:
         return next((n for n in self.why if fullname == n or fullname.startswith(n + ".")), None)
+
+
+def hide() -> None:
+    """Take stand-ins out of `sys.modules`, where torch would find them; who imported one has it."""
+    for name in [name for name, module in sys.modules.items() if isinstance(module, StandInModule)]:
+        del sys.modules[name]
+
+
+def _asked_by_user() -> bool:
+    frame = sys._getframe(2)
+    while frame.f_back is not None and _home(frame) == "importlib":
+        frame = frame.f_back
+    return _home(frame) not in ("torch", "gradsmith")
+
+
+def _home(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]

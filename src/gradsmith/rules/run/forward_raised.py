@@ -85,17 +85,18 @@ def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab import forward
     from gradsmith.lab.measure.memory import FreedMemory
     from gradsmith.lab.process import torch_says
+    from gradsmith.lab.subject.standins import StandInUsed
 
     try:
         run = forward(lab.target, lab.arguments, seed=lab.settings.seed)
     except Exception as error:  # the user's forward may raise anything
-        missing = torch_says.device_missing(error)
+        missing = torch_says.device_missing(error) or isinstance(error, StandInUsed)
         told = str(error) if isinstance(error, FreedMemory) else f"raises {one_line(error)}"
         yield lab.finding(
             f"{lab.target.name}.forward {told} (called with {lab.arguments.shapes()}).",
             raised=error,
             severity="info" if missing else None,  # what this machine lacks is no fault of the Function
-            advice="Check it on a machine that has this device or process group."
+            advice="Check it on a machine that has this package, device or process group."
             if missing
             else f"{_others(lab)}, or correct this line of forward.",
         )
