@@ -177,7 +177,7 @@ def main() -> None:
     found = judged(subjects, chosen.level, chosen.jobs)
     print("\n".join(tables(found, search)))
     if chosen.json:
-        chosen.json.write_text(json.dumps([_as_json(j) for j in found], indent=1), encoding="utf-8")
+        chosen.json.write_text(json.dumps([_as_json(j) for j in found], indent=1, default=str), encoding="utf-8")
     print(f"\nnamed {share(found):.1%}, goal {GOAL:.0%}: {'reached' if share(found) >= GOAL else 'MISSED'}")
     raise SystemExit(share(found) < GOAL)
 
