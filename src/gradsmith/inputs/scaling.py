@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from gradsmith.lab.subject.binding import Example
+if TYPE_CHECKING:
+    from gradsmith.lab.subject.binding import Example
 
 FULL = 1 << 22  # elements of one call that are copied as they are
 CHECKED = 1 << 16  # elements of one call that are checked as they are
