@@ -134,6 +134,10 @@ def test_exits_crashes_and_hoarders_do_not_stop_the_next_subject(tmp_path: Path)
     report = as_json(done)
     rules = {f["function"]: f["rule"] for f in report["findings"] if f["severity"] == "error"}
     assert rules == {"Exits": "crashed", "Crashes": "crashed", "Hoards": "out-of-memory"}
+    (crashed,) = [f for f in report["findings"] if f["function"] == "Crashes" and f["severity"] == "error"]
+    line = next(n for n, text in enumerate((tmp_path / "ops.py").read_text().splitlines(), 1) if "SIGSEGV" in text)
+    assert crashed["line"] == line  # a signal names the line that was running
+    assert f"SIGSEGV (segmentation fault) ended its process in line {line} (forward)" in crashed["message"]
     verdicts = {s["name"]: s["verdict"] for s in report["subjects"]}
     assert verdicts["Reserves"] == verdicts["Fine"] == "verified"
     assert {verdicts[name] for name in rules} == {"unverified"}

@@ -81,6 +81,22 @@ def test_the_walk_goes_to_the_explored_example_that_is_wrong(load: Callable[[str
     assert steps[-1]["state"] == "odd"
 
 
+def test_the_walk_goes_to_a_wrong_number_before_what_is_only_remarked(load: Callable[[str], ModuleType]) -> None:
+    source = (
+        "import torch\n\n\nclass Sliding(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x, step=1):\n"
+        "        ctx.save_for_backward(x)\n        ctx.step = step\n        return x[::step] ** 2 if step else x * 1\n\n"
+        "    @staticmethod\n    def backward(ctx, g):\n        (x,) = ctx.saved_tensors\n        if ctx.step == 0:\n"
+        "            return g[:1].reshape(99), None\n        full = torch.zeros_like(x)\n"
+        "        full[:: ctx.step] = g * 2\n        return full * (x if ctx.step == 1 else 1), None\n"
+    )
+    one = torch.randn(6, dtype=torch.float64, requires_grad=True)
+    report = gs.check(load(source).Sliding, one, steps=True, select=("wrong-gradient", "option-dependent", "assumes"))
+    assert {f.severity for f in report.findings if f.rule in ("option-dependent", "assumes")} >= {"warning"}
+    steps = report.subjects[0].measured["steps"]
+    assert "`step=2`" in steps[0]["title"]
+    assert steps[-1]["state"] == "odd"
+
+
 def test_a_caller_waits_for_what_it_calls(tmp_path: Path) -> None:
     outer = (
         "\n\nclass Above(torch.autograd.Function):\n"

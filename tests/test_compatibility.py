@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -26,6 +27,25 @@ def compatibility() -> ModuleType:
 def test_its_examples_hold(compatibility: ModuleType) -> None:
     done = doctest.testmod(compatibility)
     assert done.attempted and not done.failed
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_run_that_was_cut_off_goes_on_where_it_was(
+    compatibility: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    """The first run is ended by its second test; the next one runs what is left, and counts all."""
+    (tmp_path / "area").mkdir()
+    cut = "import os, pathlib\n\ndef test_a(): pathlib.Path('ran').open('a').write('a')\n"
+    cut += "def test_b(): os.path.exists('again') or os._exit(3)\ndef test_c(): assert False\n"
+    (tmp_path / "area" / "test_x.py").write_text(cut)
+    monkeypatch.setattr(compatibility, "ROOT", tmp_path)
+    monkeypatch.setattr(compatibility, "_commit", lambda: "abc")
+    (tmp_path / "tools").symlink_to(SCRIPT.parent)
+    first = compatibility.tested(sys.executable, ["area"], tmp_path, 1)
+    (tmp_path / "again").touch()
+    then = compatibility.tested(sys.executable, ["area"], tmp_path, jobs)
+    assert (first, then) == ({}, {"area": {"passed": 2, "failed": ["test_x::test_c"], "skipped": 0}})
+    assert (tmp_path / "ran").read_text() == "a"
 
 
 def test_the_page_is_what_the_script_writes(compatibility: ModuleType) -> None:

@@ -42,9 +42,30 @@ def test_the_readme_shows_what_gradsmith_says() -> None:
     assert done.stdout.endswith("\n1 refuted\n")
 
 
+@pytest.mark.parametrize(
+    ("page", "file"),
+    [
+        ("docs/index.md", "my_ops.py"),
+        pytest.param("docs/tutorials/kernels.md", "scale.py", marks=pytest.mark.deep),  # a kernel, interpreted
+    ],
+)
+def test_a_page_shows_what_gradsmith_says_of_its_first_block(page: str, file: str, tmp_path: Path) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    block = re.search(r"^```python\n(.*?)^```$", text, re.M | re.S)
+    shown = re.search(r"^```\n(error\[.*?)^```$", text, re.M | re.S)
+    assert block is not None and shown is not None
+    (tmp_path / file).write_text(block[1], encoding="utf-8")
+    call = [sys.executable, "-m", "gradsmith", "check", file]
+    done = subprocess.run(
+        call, cwd=tmp_path, env={**os.environ, "COLUMNS": "100"}, capture_output=True, text=True, check=False
+    )
+    assert shown[1].strip() in done.stdout
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(((?!https?:|#)[^)#]+)", page.read_text()):
+    words = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)  # `kernel[grid](x)` is not a link
+    for target in re.findall(r"\]\(((?!https?:|#)[^)#]+)", words):
         assert (page.parent / target).exists(), target
 
 

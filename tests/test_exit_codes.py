@@ -98,6 +98,20 @@ def test_the_functions_of_a_notebook_are_run_and_what_trains_is_not(
         assert "--> work.ipynb:cell 2:13:" in done.stdout
 
 
+@pytest.mark.parametrize(("cell", "status"), [(SQUARE.format(slope=3), 1), (SQUARE.format(slope=2), 0), ("x = (", 1)])
+def test_a_notebook_in_a_folder_is_run_too(cell: str, status: int, tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "ops.py").write_text(SQUARE.format(slope=2).replace("Square", "Other"))
+    write_notebook(tmp_path / "project" / "work.ipynb", cell)
+    done = gradsmith("check", "project", "--level", "quick", "--format", "json", folder=tmp_path)
+    assert done.returncode == status
+    told = json.loads(done.stdout)
+    assert [*(s["path"] for s in told["subjects"]), *(s["path"] for s in told["skipped"])] == [
+        "project/ops.py",
+        "project/work.ipynb",
+    ]
+
+
 def test_one_class_of_a_notebook_can_be_singled_out(tmp_path: Path) -> None:
     write_notebook(tmp_path / "work.ipynb", SQUARE.format(slope=2), SQUARE.format(slope=3).replace("Square", "Other"))
     done = gradsmith("check", "work.ipynb::Square", "--level", "quick", folder=tmp_path)

@@ -256,3 +256,57 @@ class ForgottenMask(torch.autograd.Function):
 def test_the_gradient_of_forward_without_its_noise_looks_meant_without_a_word():
     assert [gs.check(f, X).subjects[0].verdict for f in (Noisy, DrawnInPlace)] == ["unverified"] * 2
     assert [gs.check(f, X).subjects[0].verdict for f in (NoisyAndWrong, ForgottenMask)] == ["refuted"] * 2
+
+
+class Mixed(torch.autograd.Function):
+    """Shake-shake: backward mixes by a number of its own."""
+
+    @staticmethod
+    def forward(ctx, x, y, alpha, beta):
+        ctx.beta = beta
+        return x * alpha + y * (1 - alpha)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * ctx.beta, grad_output * (1 - ctx.beta), None, None
+
+
+class MixedTwice(Mixed):
+    """Here the second part is wrong, whatever beta is for."""
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * ctx.beta, grad_output * ctx.beta, None, None
+
+
+class OwnWayBack(torch.autograd.Function):
+    """Feedback alignment: weights of their own for the way back."""
+
+    @staticmethod
+    def forward(ctx, x, weight, back):
+        ctx.save_for_backward(x, back)
+        return x @ weight.t()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, back = ctx.saved_tensors
+        return grad_output @ back, grad_output.t() @ x, None
+
+
+@pytest.mark.parametrize("as_tensors", [False, True])
+def test_a_number_that_only_backward_uses_is_there_for_the_gradient(as_tensors):
+    numbers = [torch.tensor(n, dtype=torch.float64) if as_tensors else n for n in (0.3, 0.8)]
+    other = (X.detach() + 1).requires_grad_()
+    report = gs.check(Mixed, X, other, *numbers)
+    assert report.subjects[0].verdict == "unverified"
+    assert "with 'beta' in the place of 'alpha'" in next(
+        f.message for f in report.findings if f.rule == "undeclared-surrogate"
+    )
+    assert gs.check(Mixed, X, other, *numbers, gradient="surrogate").subjects[0].verdict == "verified"
+    assert gs.check(MixedTwice, X, other, *numbers).subjects[0].verdict == "refuted"
+
+
+def test_weights_that_only_backward_uses_are_there_for_the_gradient():
+    weights = [torch.randn(5, 4, dtype=torch.float64, requires_grad=needed) for needed in (True, False)]
+    report = gs.check(OwnWayBack, X, *weights)
+    assert [f.rule for f in report.findings if f.severity != "info"] == ["undeclared-surrogate"]

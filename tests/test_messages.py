@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import gradsmith as gs
-from gradsmith.catalog import rules
+from gradsmith.catalog import Rule, rules
 from gradsmith.findings import InputsFrom, Report
 from gradsmith.report import FORMATS, render
 
@@ -62,6 +62,9 @@ def test_the_full_report_shows_the_users_line_with_a_caret() -> None:
         ("backward-raised", "return x * (grad_output / length)"),  # the line that raised
         ("output-view-saved", "ctx.save_for_backward(result.view(-1))"),  # the save
         ("surrogate-slope", "return grad_output * s * (1 - s)"),  # what backward returns for the input
+        # what changes ctx, and what reads memory without its strides: not the return
+        ("not-repeatable", "factor = ctx.factors.pop(0) if len(ctx.factors) > 1 else ctx.factors[0]"),
+        ("layout-dependent", "flat = torch.as_strided(grad_output, (grad_output.numel(),), (1,))"),
     ],
 )
 def test_a_finding_of_check_shows_the_line_it_is_about(
@@ -77,6 +80,7 @@ def test_a_finding_of_check_shows_the_line_it_is_about(
     [
         pytest.param("graph-break", "ctx.scale = x.abs().max().tolist()", marks=pytest.mark.deep),  # where dynamo stops
         ("module-copy", "self.initial = self.weight * 1.0"),  # what makes the attribute
+        ("vmap-mismatch", "def vmap(info, in_dims, x):"),  # the method, not the class
     ],
 )
 def test_a_condition_that_fails_shows_the_line_that_is_to_blame(
@@ -86,6 +90,38 @@ def test_a_condition_that_fails_shows_the_line_that_is_to_blame(
     ((name, inputs),) = module.gradsmith_inputs.items()
     (finding,) = gs.check(getattr(module, name), *inputs(), select=[rule]).findings
     assert finding.snippet.strip() == line
+
+
+@pytest.mark.parametrize(
+    "rule", [rule for rule in rules().values() if rule.fixable and "lint" in rule.lenses], ids=lambda rule: rule.name
+)
+def test_an_unsafe_change_says_why(rule: Rule) -> None:
+    for finding in gs.lint_source(rule.bad).findings:
+        if finding.edits and finding.applicability == "unsafe":
+            assert "The change is unsafe: " in (finding.advice or "")
+
+
+@pytest.mark.parametrize(
+    ("slope", "said"),
+    [
+        ("torch.no_grad()(torch.square)(x)", "Leave out no_grad"),
+        ("x.detach() ** 2", "Do without `.detach()`"),
+        ("square", "Compute 'square' again in backward"),
+    ],
+)
+def test_a_wrong_second_derivative_names_what_autograd_does_not_see(
+    slope: str, said: str, load: Callable[[str], ModuleType]
+) -> None:
+    source = rules()["wrong-second-order"].bad.replace("torch.no_grad()(torch.square)(x)", slope)
+    if slope == "square":
+        source = source.replace("save_for_backward(x)", "save_for_backward(square)").replace("(x,) = ", "(square,) = ")
+        source = source.replace("        ctx.save", "        square = x * x\n        ctx.save")
+    (finding,) = gs.check(
+        load(source).Cube,
+        torch.randn(3, dtype=torch.float64, requires_grad=True),
+        select=["wrong-second-order"],
+    ).findings
+    assert (finding.advice or "").startswith(said)
 
 
 def test_a_slope_that_differs_names_the_declaration_the_element_and_the_factor(

@@ -52,7 +52,7 @@ AVOID = {
     r"\ba different result: the\b": "what gives a different result from what",
     r"\bnobody knows\b|\bnobody (asks|asked) for\b": "is not measured, is not needed",
     r"^Named `|\. Named\b": "gradsmith reports",
-    r"\bof its size, \d": "times its largest element",
+    r"\bof its size, \d": "times the largest correct element",
     r"\bnot on an index\b|\bpackages? on the index\b": "PyPI",
 }
 # Files whose strings reach a user as sentences.

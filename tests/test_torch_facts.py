@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import sys
+import threading
 import warnings
 import weakref
 from collections.abc import Callable
@@ -560,6 +563,15 @@ def test_forward_on_stand_ins_tells_which_sizes_it_compares() -> None:
     assert equal[0].holds({inner: 5, same: 5}) and not equal[0].holds({inner: 5, same: 4})
 
 
+def test_products_of_batches_do_not_fix_sizes_of_stand_ins() -> None:
+    """Up to torch 2.10 they do, or raise, where operations are not taken apart in Python."""
+    weight = torch.ones(3, 4)
+    ((batch, rows, inner), _), asked = torch_says.compared_sizes(
+        lambda given: given[0] @ given[1] @ weight, [torch.ones(2, 3, 3), torch.ones(2, 3, 3)]
+    )
+    assert not any({batch, rows, inner} & c.sizes for c in asked if c.fixes)
+
+
 def test_forward_on_stand_ins_tells_what_divides_a_size_and_what_bounds_it() -> None:
     def picky(given: list[Any]) -> Tensor:
         x, parts = given
@@ -583,3 +595,31 @@ def test_stand_ins_can_carry_their_values() -> None:
     with pytest.raises(RuntimeError, match="data-dependent"):
         torch_says.compared_sizes(branching, values)
     torch_says.compared_sizes(branching, values, real=True)
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
+def test_onednn_multiplies_matrices_of_float32_of_either_order() -> None:
+    a, b = torch.randn(3, 5), torch.randn(5, 4)
+    for right in (b, b.t().contiguous().t()):
+        for left in (a, a.t().contiguous().t(), torch.randn(3, 10)[:, ::2]):
+            product = torch_says.onednn_product(left, right)
+            assert product is not None
+            torch.testing.assert_close(product(), left @ right)
+    assert torch_says.onednn_product(a, torch.randn(5, 8)[:, ::2]) is None
+    assert torch_says.onednn_product(a.double(), b.double()) is None
+    assert torch_says.onednn_product(a[:, :0], b[:0]) is None
+
+
+@pytest.mark.skipif(
+    "ATen parallel backend: OpenMP" not in torch.__config__.parallel_info(), reason="torch uses no OpenMP"
+)
+@pytest.mark.skipif(sys.platform != "linux", reason="OpenMP is found through the libraries that torch's own needs")
+def test_a_function_can_be_given_to_the_threads_of_torchs_openmp() -> None:
+    """GOMP_parallel(function, data, threads, flags); the caller is one of the team, and it returns when all are done."""
+    address = torch_says.openmp_parallel()
+    assert address is not None
+    seen: list[int] = []
+    member = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda data: seen.append(threading.get_ident()))
+    parallel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)(address)
+    parallel(ctypes.cast(member, ctypes.c_void_p), None, 2, 0)
+    assert len(seen) == 2 and threading.get_ident() in seen

@@ -1,9 +1,10 @@
 """The tests that touch torch, and the verdicts on examples/, with another torch: results go to docs/compatibility.md.
 
-    python tools/test_versions.py 2.8.0 [newest ...] [--only tests|findings] [--tests PATH ...] [--venv FOLDER]
+    python tools/test_versions.py 2.8.0 [newest ...] [--only tests|failed|findings] [--tests PATH ...] [--venv FOLDER]
 
-Each version gets a virtual environment outside the repository, which is removed after it: older wheels bring gigabytes. Exit
-status 1 if a test fails or a finding differs for a reason that tools/compatibility.py does not give.
+Each version gets a virtual environment outside the repository, which is removed after it: older wheels bring gigabytes. With
+--venv it stays, and a run that was cut off goes on where it was when it is started again at the same commit. Exit status 1
+if a test fails or a finding differs for a reason that tools/compatibility.py does not give.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from compatibility import REASONS, REFERENCE, ROOT, differences, judged, keep, kept, tested
+from compatibility import REASONS, REFERENCE, ROOT, differences, judged, keep, kept, tested, tested_again
 
 TESTS = (
     "tests/test_torch_facts.py", "tests/test_catalogue.py", "tests/test_check_extras.py", "tests/test_findings.py",
@@ -57,14 +58,17 @@ def tried(version: str, asked: argparse.Namespace, folder: Path) -> list[str]:
     python = environment(version, Path(asked.venv) if asked.venv else folder / "venv")
     version = _said(python, "import torch; print(torch.__version__)").partition("+")[0]
     keep("torch", version, python=_said(python, "import platform; print(platform.python_version())"))
-    if asked.only != "findings":
-        keep("torch", version, tests=tested(python, asked.tests or TESTS, folder, asked.jobs))
-    if asked.only != "tests":
+    if asked.only == "failed":
+        keep("torch", version, tests=tested_again(python, kept()["torch"][version].get("tests", {})))
+    elif asked.only != "findings":
+        for area in asked.tests or TESTS:  # each is kept as soon as it is known
+            keep("torch", version, tests=tested(python, [area], Path(asked.venv or folder), asked.jobs))
+    if asked.only in (None, "findings"):
         keep("torch", version, subjects=examined(python, folder))
     results = kept()["torch"]
     own, reference = results[version], results.get(REFERENCE, {}).get("subjects", {})
     failed = [name for counts in own.get("tests", {}).values() for name in counts["failed"]]
-    wrong = [f"{version}: {name} failed" for name in failed if name.partition("[")[0] not in REASONS]
+    wrong = [f"{version}: {name} failed" for name in failed if name not in REASONS]
     if reference and "subjects" in own:
         different = differences(own["subjects"], reference).items()
         wrong += [f"{version}: {key}: {words}" for key, words in different if key not in REASONS]
@@ -74,7 +78,7 @@ def tried(version: str, asked: argparse.Namespace, folder: Path) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("versions", nargs="+", help="such as 2.8.0, or newest")
-    parser.add_argument("--only", choices=("tests", "findings"))
+    parser.add_argument("--only", choices=("tests", "failed", "findings"), help="`failed`: what failed the last time")
     parser.add_argument("--tests", nargs="*", metavar="PATH", help="these tests instead of all that touch torch")
     parser.add_argument("--jobs", type=int, default=2, help="processes for pytest [2]")
     parser.add_argument("--venv", metavar="FOLDER", help="use this environment, or make it here and keep it")

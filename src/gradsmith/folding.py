@@ -170,7 +170,8 @@ def _joined(a: Finding, b: Finding) -> Finding:
         argument=a.argument or b.argument,
         **{name: getattr(read, name) for name in _PLACE} if read.line is not None else {},
         lenses=tuple(lens for lens in ("lint", "check", "profile") if lens in {*a.lenses, *b.lenses}),
-        advice=seen.advice or read.advice,
+        # A change comes with the words that say what it does, and why it may be unsafe.
+        advice=(read.advice if read.edits else seen.advice) or read.advice or seen.advice,
         edits=read.edits or seen.edits,
         applicability=read.applicability or seen.applicability,
         symptoms=(*a.symptoms, *b.symptoms),

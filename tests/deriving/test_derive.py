@@ -172,7 +172,7 @@ def long_loop(x: Any) -> Any:
     ("forward", "words"),
     [
         (branch, "a branch depends on the value of a tensor"),
-        (repeated, "a branch depends on the value of a tensor"),
+        (repeated, "a loop ends when the value of a tensor says so"),
         (changes_input, "changes an input in place"),
         (item, "takes a number out of the tensor"),
         (data, "hides the value from autograd"),

@@ -418,3 +418,54 @@ def test_a_single_number_beside_a_tensor_keeps_its_sign() -> None:
     temperature = torch.tensor([0.7], dtype=torch.float64, requires_grad=True)
     report = gs.check(Tempered, randn(3), temperature, select=VALUES)
     assert not report.errors
+
+
+def test_a_condition_inside_a_branch_is_searched_around_the_example_that_took_the_branch() -> None:
+    class Act(Function):
+        @staticmethod
+        def forward(ctx, x, kind="square"):
+            ctx.save_for_backward(x)
+            ctx.kind = kind
+            if kind == "line":
+                return x * 2 if x.norm() > 50 else x * 3
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            (x,) = ctx.saved_tensors
+            if ctx.kind == "line":
+                return grad_output * (5 if x.norm() > 50 else 3), None
+            return 2 * x * grad_output, None
+
+    report = gs.check(Act, randn(4, 3), select=VALUES)
+    (found,) = [f for f in report.findings if f.severity == "error"]
+    assert "`kind='line'`" in found.message and "'x' times -" in found.message
+
+
+class Asked(Function):
+    """What no backward can see, and what only other precisions and calls without a gradient show."""
+
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        if not x.requires_grad:
+            return x * factor
+        if x.dtype == torch.float16:
+            return (x.float() * factor).half()
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        if grad_output is None:
+            return None, None
+        found = grad_output * ctx.factor if ctx.needs_input_grad[0] else None
+        return found, grad_output.sum() if ctx.needs_input_grad[1] else None
+
+
+def test_sides_that_no_backward_takes_are_not_counted() -> None:
+    report = gs.check(Asked, randn(4, 3), 2.0, select=VALUES)
+    coverage = report.subjects[0].coverage
+    assert coverage["not reached"] == []
+    assert {(p["what"], p["side"]) for p in coverage["points"] if "needs_input_grad" in p["what"]} == {
+        ("ctx.needs_input_grad[0]", "true"), ("ctx.needs_input_grad[1]", "false")
+    }  # fmt: skip

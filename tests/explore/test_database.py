@@ -112,6 +112,22 @@ def test_what_was_kept_changes_no_finding_and_no_verdict(tmp_path: Path, cache: 
     assert first.subjects[0].explored["examples"] == second.subjects[0].explored["examples"]
 
 
+@pytest.mark.parametrize("cost", [1e-3, 4e-3, 16e-3, 64e-3])
+def test_what_was_kept_takes_no_run_from_other_examples(
+    load: Load, cache: Path, monkeypatch: pytest.MonkeyPatch, cost: float
+) -> None:
+    """Also where the budget ends the exploration, as it does for a subject that is measured on a busy machine."""
+    monkeypatch.setattr("gradsmith.lab.lab.cost_of", lambda run: cost)
+    lab = lab_on(load)
+    first = explorer.explored(lab)
+    assert kept(cache) or not first.found
+    second = explorer.explored(Lab(lab.target, lab.arguments, lab.settings))
+    assert len(second.replayed) == len(kept(cache))
+    assert second.right == first.right
+    assert second.judged == first.judged
+    assert [d.trial.moves for d in second.found] == [d.trial.moves for d in first.found]
+
+
 def test_a_mended_function_is_tried_on_its_old_failure_until_it_was_right_twice(tmp_path: Path, cache: Path) -> None:
     checked(tmp_path, BROKEN)
     assert kept(cache)

@@ -31,8 +31,8 @@ def test_a_right_gradient_is_told_with_the_number_of_other_examples(load: Load) 
     assert explored["examples"] > 5
     assert explored["values"] == len(explored["steps"]["values"]) > 0
     assert explored["seed"] == 0
-    assert f"right at your inputs and {explored['examples']} other examples (made by " in str(report)
-    assert f"verified: right at your inputs and {explored['examples']} other examples (made by " in render(
+    assert f"right at your inputs and {explored['examples']} other examples, with " in str(report)
+    assert f"verified: right at your inputs and {explored['examples']} other examples, with " in render(
         report, "concise"
     )
     assert report.subjects[0].assumptions == ()
@@ -115,7 +115,7 @@ def test_what_forward_rejected_is_listed(load: Load) -> None:
 def test_guessed_inputs_are_not_called_yours(load: Load) -> None:
     subject = Subject("Swish", "verified", inputs_from="guessed", explored={"examples": 1, "sizes": 1, "steps": {}})
     told = " ".join(str(Report(subjects=[subject])).split())
-    assert "right at the guessed inputs and 1 other example (made by 1 change of size)" in told
+    assert "right at the guessed inputs and 1 other example, with 1 change of size" in told
 
 
 def test_a_refuted_subject_is_not_called_right_anywhere() -> None:

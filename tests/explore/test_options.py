@@ -405,3 +405,18 @@ def test_the_gradient_of_a_bias_that_the_example_leaves_out_is_judged(wrong: boo
     assert [f.rule for f in report.errors] == (["option-dependent"] if wrong else [])
     if wrong:
         assert "that requires grad for 'bias'" in report.errors[0].message
+
+
+def test_none_that_is_compared_with_a_size_stands_for_an_integer() -> None:
+    class TopSum(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, k=None, scale=None):
+            ctx.k = k
+            return x.sum(-1) if k is None or k >= x.shape[-1] else x[..., :k].sum(-1)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g, None, None
+
+    invented = told(TopSum, x(3, 4), None, None)["invented option"]
+    assert "with `k=1`" in invented and not any("scale" in words for words in invented)

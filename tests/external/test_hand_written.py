@@ -70,10 +70,14 @@ gradsmith_inputs = {{"Cost": lambda: (torch.linspace(0.3, 2.0, 5, dtype=torch.fl
 """
 # How backward gets its differences: what lint says of it (None: nothing), then the step that a run measures, and its kind.
 WRITTEN = {
-    "gradient_of(cost, x)": ("takes central differences of cost by gradient_of with step 0.02", 0.02, "central"),
+    "gradient_of(cost, x)": ("takes central finite differences of cost by gradient_of with step 0.02", 0.02, "central"),
     "gradient_of(cost, x, eps=1e-3)": ("by gradient_of with step 0.001", 1e-3, "central"),
-    "Cost.slopes(x, 0.05)": ("one-sided differences of cost by Cost.slopes with step 0.05", 0.05, "one-sided"),
-    "optimize.approx_fprime(x, cost, 0.03)": ("differences of cost by optimize.approx_fprime:", 0.03, "one-sided"),
+    "Cost.slopes(x, 0.05)": ("one-sided finite differences of cost by Cost.slopes with step 0.05", 0.05, "one-sided"),
+    "optimize.approx_fprime(x, cost, 0.03)": (
+        "finite differences of cost by optimize.approx_fprime:",
+        0.03,
+        "one-sided",
+    ),
     "model.slopes(x)": (None, 0.02, "central"),  # a method of something else: only a run shows it
 }
 # Right ones that look alike.
@@ -107,7 +111,8 @@ def test_differences_in_helpers_methods_and_libraries_are_seen_and_their_step_is
     report = gs.check(namespace["Cost"], *namespace["gradsmith_inputs"]["Cost"](), select=[RULE])
     (finding,) = report.findings
     assert (
-        finding.evidence["step"] == pytest.approx(step, rel=1e-6) and f"takes {kind} differences of" in finding.message
+        finding.evidence["step"] == pytest.approx(step, rel=1e-6)
+        and f"takes {kind} finite differences of" in finding.message
     )
     assert (
         finding.evidence["wrap_relative"] < 1e-8 < finding.evidence["relative"]
@@ -127,11 +132,11 @@ def test_what_only_looks_like_differences_is_left_alone(slopes: str) -> None:
 @pytest.mark.parametrize(
     ("slopes", "said"),
     {
-        "(cost(x + 2 * STEP) - cost(x - 2 * STEP)) / (4 * STEP)": "central differences of cost with step 0.04",
-        "0.5 * (cost(x + STEP) - cost(x - STEP)) / STEP": "central differences of cost with step 0.02",
-        "(cost(x + 1e-4) - cost(x)) / 1e-4": "one-sided differences of cost with step 0.0001",
-        "(np.sum(cost(x + STEP)) - np.sum(cost(x - STEP))) / STEP / 2": "central differences of cost with step 0.02",
-        "nd.Gradient(cost, step=0.1)(x)": "takes differences of cost by nd.Gradient:",
+        "(cost(x + 2 * STEP) - cost(x - 2 * STEP)) / (4 * STEP)": "central finite differences of cost with step 0.04",
+        "0.5 * (cost(x + STEP) - cost(x - STEP)) / STEP": "central finite differences of cost with step 0.02",
+        "(cost(x + 1e-4) - cost(x)) / 1e-4": "one-sided finite differences of cost with step 0.0001",
+        "(np.sum(cost(x + STEP)) - np.sum(cost(x - STEP))) / STEP / 2": "central finite differences of cost with step 0.02",
+        "nd.Gradient(cost, step=0.1)(x)": "takes finite differences of cost by nd.Gradient:",
         "(cost(x + x.std()) - cost(x)) / x.std()": None,  # a call is no step that the source shows
     }.items(),
 )

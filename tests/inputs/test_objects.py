@@ -55,33 +55,9 @@ def test_what_only_backward_asks_of_an_object_is_not_the_fault_of_the_function()
     assert not guess(resolve(ops.Told)).works
 
 
-def test_more_than_forward_reads_is_a_question():
-    report = gs.check(ops.Paired, level="quick")
-    assert report.subjects[0].verdict == "unverified"
-    assert "forward reads a part of (3, 4) alone, and on (3, 2) it is right" in report.subjects[0].reason
-    assert not [f for f in report.findings if f.severity == "error"]
-
-
-@pytest.mark.parametrize("function", [ops.Shared, ops.Handed])
-def test_a_gradient_that_is_wrong_on_every_domain_is_an_error_until_it_is_declared(function):
-    assert _verdict(function).verdict == "refuted"
-    declared = gs.check(function, gradient="surrogate", level="quick")
-    assert not [f for f in declared.findings if f.severity == "error"]
-
-
 def test_a_slow_machine_tries_as_many_guesses():
     quick, slow = (guess(resolve(function), attempts=64) for function in (ops.Unsuitable, ops.SlowlyUnsuitable))
     assert quick.attempts == slow.attempts > 30
-
-
-def test_one_right_gradient_shows_what_the_wrong_one_was_meant_to_be():
-    assert _verdict(ops.HalfRight).verdict == "refuted"
-
-
-def test_an_iteration_that_was_guessed_too_short_accuses_nobody():
-    report = gs.check(ops.Halving, level="quick")
-    assert report.subjects[0].verdict == "unverified"
-    assert not [f for f in report.findings if f.severity == "error"]
 
 
 def test_uses_follow_a_value_through_ctx_loops_and_calls():

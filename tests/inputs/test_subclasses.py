@@ -88,9 +88,3 @@ def test_what_consists_of_integers_is_not_taken_apart(function):
     rounded = ops.Rounded(torch.ones(3, 4, dtype=torch.int32), torch.tensor(0.5))
     assert not is_wrapper(rounded)
     assert gs.check(function, isolate=False, level="quick").subjects[0].verdict != "refuted"
-
-
-def test_parts_that_may_not_fit_each_other_accuse_nobody():
-    report = gs.check(ops.OfSmallRest, isolate=False)
-    assert report.subjects[0].verdict == "unverified"
-    assert "what is in 'pair' had to be guessed" in report.subjects[0].reason

@@ -53,3 +53,13 @@ def test_calls_whose_values_were_not_kept_leave_a_profile_to_guess() -> None:
 def test_a_level_that_does_not_exist_is_answered_with_those_that_do() -> None:
     with pytest.raises(gs.GradsmithError, match="there are quick, standard, deep"):
         gs.check(Double, torch.ones(2, requires_grad=True), level="xyzzy")
+
+
+def test_a_custom_operator_is_declared_in_the_module_that_defines_its_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    def halved(x: Tensor) -> Tensor:
+        return x / 2
+
+    operator = torch.library.custom_op("test_supply::halved", halved, mutates_args=())
+    example = torch.ones(5, requires_grad=True)
+    monkeypatch.setattr(sys.modules[__name__], "gradsmith_inputs", {"halved": lambda: (example,)}, raising=False)
+    assert supply(resolve(operator)).source == "declared"

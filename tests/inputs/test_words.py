@@ -89,8 +89,3 @@ def test_an_error_of_types_is_a_hint_for_what_has_no_gradient():
     chosen = [Proposal(0, "floating", "x", gradient=True), Proposal(0, "floating", "x")]
     found = hints(error, ["x", "index"], (x, index), chosen, frozenset({0, 1}))
     assert [(h.position, h.what) for h in found] == [(1, "integer")]
-
-
-def test_a_batch_that_gather_lets_shrink_alone_is_no_defect():
-    report = gs.check(ops.Interpolate)
-    assert not [f for f in report.findings if f.rule == "shape-dependent" and f.severity == "error"]

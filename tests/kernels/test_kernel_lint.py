@@ -26,6 +26,14 @@ def launch(x, y, n, BLOCK):
     kernel[{grid}](x, y, n, BLOCK=BLOCK)
 """
 CDIV = "(triton.cdiv(n, BLOCK),)"
+SUMS = (
+    "before = 0\nfor s in range(0, n, BLOCK):\n    o = s + i\n    x = tl.load(x_ptr + o, mask=o < n)\n"
+    "    tl.store(y_ptr + o, {}, mask=o < n)\n    before += tl.sum(x, 0)\n{}"
+)
+RESHAPED = (
+    "x = tl.load(x_ptr + i, mask=mask)\ny = x[:, None] * tl.load(y_ptr + tl.arange(0, 16))[None, :]\n"
+    "tl.store(y_ptr + row, tl.sum(tl.reshape(y, [{}]), axis={}))"
+)
 
 
 def seen(body: str, grid: str = CDIV) -> list[tuple[str, int]]:
@@ -48,6 +56,10 @@ def seen(body: str, grid: str = CDIV) -> list[tuple[str, int]]:
             "x = tl.load(x_ptr + i, mask=mask)\ntl.store(y_ptr + i, tl.cumsum(x, 0, reverse=True), mask=mask)",
             "undefined-lane",
         ),
+        # What is read after the loop, or by other programs' lanes, is not for the next step only.
+        (SUMS.format("x", "tl.store(y_ptr + row, before)"), "undefined-lane"),
+        (RESHAPED.format("BLOCK * 4, 4", 1), "undefined-lane"),
+        (RESHAPED.format("BLOCK, 4, 4", 0), "undefined-lane"),
         ("tl.store(y_ptr + i, tl.load(y_ptr + i, mask=mask, other=0.0) + row, mask=mask)", "race"),
     ],
 )
@@ -77,6 +89,9 @@ def test_a_mistake_is_seen(body: str, rule: str) -> None:
         # A scan comes to the lanes that were not loaded last; what is skipped needs no tl.where.
         "x = tl.load(x_ptr + i, mask=mask)\ntl.store(y_ptr + i, tl.cumsum(x, 0), mask=mask)",
         "x = tl.load(x_ptr + i, mask=mask)\nif n < BLOCK:\n    x = tl.where(mask, x, 0.0)\ntl.store(y_ptr + row, tl.sum(x, 0))",
+        # The last block has no next step to spoil; rows that were not loaded stay rows.
+        SUMS.format("before", ""),
+        RESHAPED.format("BLOCK, 4, 4", 1),
         "while tl.atomic_cas(x_ptr, 0, 1) == 1:\n    pass\ntl.store(y_ptr, tl.load(y_ptr) + row)\ntl.atomic_xchg(x_ptr, 0)",
     ],
 )

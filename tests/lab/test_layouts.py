@@ -112,7 +112,7 @@ def test_an_input_that_forward_refuses_to_take_in_another_layout_hides_no_other(
         return 2 * g * in_memory(x) * w, g * x * x
 
     (message,) = of_layout(function(forward, backward), (leaf(5), leaf(5)))
-    assert "gradient of 'x' when 'x' is every other element" in message
+    assert "gradient of 'x'" in message and "every other element" in message
 
 
 @pytest.mark.parametrize("shape", [(5,), (4, 3), (4, 1), (2, 3, 4)])

@@ -37,6 +37,15 @@ class Sub(torch.autograd.Function):
 gradsmith_inputs = {{"Sub": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True), {{"gain": 3.0}})}}
 """
 SET_SCALE = "def set_scale(value):\n    Sub.scale = value\n"
+STEP = """
+def step(cls):
+    cls.scale = cls.scale + 1
+
+
+Sub.step = classmethod(step)
+
+
+"""
 SET_SLOPE = "def set_slope(value):\n    global SLOPE\n    SLOPE = value\n"
 
 
@@ -49,6 +58,7 @@ def checked(load: Callable[[str], ModuleType], value: str, read: str, writer: st
     ("value", "read", "writer", "name", "who"),
     [
         ("Sub.scale", "Sub.scale", SET_SCALE, "`Sub.scale`", "set_scale writes it"),
+        ("Sub.scale", "Sub.scale", STEP, "`Sub.scale`", "Sub.step writes it"),
         ("SLOPE", "SLOPE", SET_SLOPE, "`SLOPE`", "set_slope writes it"),
         ("options['gain']", "ctx.options['gain']", "", "`options['gain']`", "The caller may change it"),
     ],

@@ -178,6 +178,10 @@ RIGHT = {
         fn("if flag:\n    return x, x * 2\nreturn x", "return g, None", "x, flag", "g, h=None"),
     ),
     "backward only raises": ("backward-arity", fn("return x, x * 2", "raise NotImplementedError")),
+    "something else's lu": (
+        "save-nontensor",
+        fn("u = solver.of(x).lu(x)\nctx.save_for_backward(u)\nreturn u", "return g * ctx.saved_tensors[0]"),
+    ),
     "something else's tuple": ("backward-arity", fn("return kernel(x)", "return g + h", grads="g, h")),
     "ctx by another name": (
         "ctx-signature",

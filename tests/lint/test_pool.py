@@ -145,3 +145,13 @@ def test_a_file_that_changes_in_between_is_skipped_and_said_so(tmp_path: Path) -
     found, _, reasons = in_two_processes(code, tmp_path).partition(" ")
     assert 0 < int(found) < 30  # those that this process had read keep their text
     assert reasons.strip() == "changed while it was being linted"
+
+
+def test_a_process_with_any_thread_does_not_fork() -> None:
+    """Python 3.12 warns of it. Threads that `threading` did not start count, too (execnet's, an editor's)."""
+    code = (
+        "import _thread, time; _thread.start_new_thread(time.sleep, (60,)); from gradsmith.linting import pool; "
+        "print(pool.processors())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "1\n"

@@ -158,6 +158,10 @@ def test_a_flag_that_says_whether_there_is_a_backward_leaves_nothing_out() -> No
     reads = "return grad_output * ctx.scale, None"
     assert found(function(kept.format("is_grad_enabled"), reads, "x, is_grad_enabled")) == []
     assert found(function(kept.format("training"), reads, "x, training")) == ["missing-ctx-attribute"]
+    # Where nothing at all is kept without it, tensors included, its name does not matter.
+    both = "if training:\n    ctx.save_for_backward(x)\n    ctx.scale = 2\nreturn x * 2"
+    unpacks = "(x,) = ctx.saved_tensors\nreturn grad_output * ctx.scale * x, None"
+    assert found(function(both, unpacks, "x, training")) == []
     asked = "wanted = any(ctx.needs_input_grad)\n" + kept.format("wanted")
     assert found(function(asked, "return grad_output * ctx.scale")) == []
 
@@ -222,3 +226,56 @@ def test_data_that_only_foreign_code_reads_is_no_matter() -> None:
         "(x,) = ctx.saved_tensors\nreturn grad_output * x",
     )
     assert "data-attr" not in found(text)
+
+
+def test_a_tensor_on_ctx_that_is_saved_too_is_not_changed_without_an_error() -> None:
+    kept = "ctx.x = x\nctx.save_for_backward({})\nreturn x * y"
+    reads = "(a,) = ctx.saved_tensors\nreturn grad_output * a, grad_output * ctx.x"
+    assert found(function(kept.format("x"), reads, "x, y")) == []
+    assert found(function(kept.format("y"), reads, "x, y")) == ["tensor-on-ctx"]
+
+
+def test_a_tensor_on_ctx_of_which_only_the_shape_is_read_may_change() -> None:
+    kept = "ctx.x = x\nreturn x * 1"
+    assert found(function(kept, "return grad_output * ctx.x")) == ["tensor-on-ctx"]
+    for read in ("torch.zeros_like(ctx.x)", "grad_output.reshape(ctx.x.shape)"):
+        assert found(function(kept, f"return {read}" + (" + grad_output" if "zeros" in read else ""))) == []
+    assert found(function(kept, "x = ctx.x\nreturn grad_output.expand(x.size(0), 3)")) == []
+
+
+WRITE = "grad = grad_output if {} else torch.empty_like(grad_output)\nif {}:\n    grad.mul_(2)\nreturn grad, None"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "written", "rules"),
+    [
+        ("ctx.reuse", "ctx.reuse", ["inplace-grad"]),
+        ("ctx.reuse", "not ctx.reuse", []),
+        ("ctx.reuse", "grad_output.dim() > 1 and not ctx.reuse", []),
+        ("ctx.n is None", "ctx.n is not None", []),
+        ("ctx.reuse", "ctx.other", ["inplace-grad"]),
+    ],
+)
+def test_a_write_where_the_value_is_another_one_is_none(chosen: str, written: str, rules: list[str]) -> None:
+    forward = "ctx.reuse, ctx.other, ctx.n = flag, flag, flag\nreturn x * 1"
+    assert found(function(forward, WRITE.format(chosen, written), "x, flag")) == rules
+
+
+def test_branches_of_different_rounds_do_not_exclude_each_other() -> None:
+    loop = """
+    grad = None
+    for i in range(3):
+        if i > 0:
+            grad.mul_(2)
+        else:
+            grad = grad_output if ctx.n else grad_output.clone()
+    return grad, None
+    """
+    assert found(function("ctx.n = n\nreturn x * 1", loop, "x, n")) == ["inplace-grad"]
+
+
+def test_an_output_of_integers_has_no_gradient_to_ignore() -> None:
+    made = "index = torch.zeros(3){}.to(x.device)\nreturn x * 2, index"
+    backward = "def backward(ctx, grad_output, grad_index)"
+    text = function(made.format(".type(torch.IntTensor)"), "return grad_output * 2")
+    assert found(text.replace("def backward(ctx, grad_output)", backward)) == []

@@ -27,7 +27,7 @@ class Layer(nn.Module):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("name", [name for name in CELLS if name != "spikes_as_float"])  # it does not run in float64
 def test_check_verifies_the_cell(name: str) -> None:
     cell, x, state = build(name, (4, 3, 5, 8))
     layer = Layer(cell.double(), pytree.tree_map(lambda leaf: leaf.double(), state))

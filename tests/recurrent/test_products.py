@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gradsmith.native.products import matmul
+from gradsmith.native.kernels import Kernels
+from gradsmith.native.products import add_matmul, matmul
 
 # Around the edges of tiles (12 rows), panels (32 columns), blocks (256 deep, 512 wide) and chunks (96 rows).
 SIZES = [
@@ -21,15 +22,31 @@ SIZES = [
 ]
 
 
+@pytest.fixture(params=["C", "oneDNN", "MKL"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Who multiplies: the next one where the one before cannot be had."""
+    if request.param != "C":
+        monkeypatch.setattr(Kernels, "ready", lambda self, dtype: False)
+    if request.param == "MKL":
+        monkeypatch.setattr("gradsmith.native.products.onednn_product", lambda a, b: None)
+    return str(request.param)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("transposed_a", [False, True])
 @pytest.mark.parametrize("transposed_b", [False, True])
-def test_products_of_all_layouts(dtype: torch.dtype, transposed_a: bool, transposed_b: bool) -> None:
+def test_products_of_all_layouts(way: str, dtype: torch.dtype, transposed_a: bool, transposed_b: bool) -> None:
     for m, k, n in SIZES:
         a = torch.randn(k, m, dtype=dtype).t() if transposed_a else torch.randn(m, k, dtype=dtype)
         b = torch.randn(n, k, dtype=dtype).t() if transposed_b else torch.randn(k, n, dtype=dtype)
         exact = (a.double() @ b.double()).to(dtype)
-        torch.testing.assert_close(matmul(a, b), exact, rtol=1e-5, atol=1e-5 * max(k, 1) ** 0.5)
+        close = {"rtol": 1e-5, "atol": 1e-5 * max(k, 1) ** 0.5}
+        torch.testing.assert_close(matmul(a, b), exact, **close)
+        out, total, spread = torch.full_like(exact, 7.0), torch.ones_like(exact), exact.new_zeros(m, 2 * n)[:, ::2]
+        assert matmul(a, b, out) is out and matmul(a, b, spread) is spread
+        torch.testing.assert_close(out, exact, **close)
+        torch.testing.assert_close(spread, exact, **close)
+        torch.testing.assert_close(add_matmul(total, a, b), exact + 1, **close)
 
 
 def test_two_threads_give_the_same_bits_as_one() -> None:

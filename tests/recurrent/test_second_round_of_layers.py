@@ -78,11 +78,50 @@ class TestWeightsCarryOver:
         assert ours.cell is own.gate
         torch.testing.assert_close(ours(x)[0][-1], own(x), rtol=1e-4, atol=1e-5)
 
+    def test_a_readout_is_left_to_the_module(self) -> None:
+        for own in (ReadOut(last=False), ReadOut(last=True)):
+            x = torch.randn(4, 6, 3)
+            ours = gs.Recurrent.from_module(own, x)
+            y = ours(x)[0]
+            assert ours.cell is own.cell
+            torch.testing.assert_close(own.readout(y[:, -1] if own.last else y), own(x), rtol=1e-4, atol=1e-5)
+
+    def test_the_first_of_two_cells_is_not_the_whole(self) -> None:
+        with pytest.raises(ValueError, match="no part of TwoCells"):
+            gs.Recurrent.from_module(TwoCells(), torch.randn(6, 4, 3))
+
     def test_what_has_no_cell_says_what_to_write(self) -> None:
         with pytest.raises(ValueError, match=r"forward\(x_t, state\)"):
             gs.Recurrent.from_module(nn.Sequential(nn.Linear(3, 3)), torch.randn(4, 6, 3))
         with pytest.raises(ValueError, match="proj_size=2"):
             gs.Recurrent.from_module(nn.LSTM(3, H, proj_size=2))
+
+
+class ReadOut(nn.Module):
+    def __init__(self, last: bool) -> None:
+        super().__init__()
+        self.cell, self.readout, self.last = nn.GRUCell(3, H), nn.Sequential(nn.Linear(H, 2), nn.ReLU()), last
+
+    def forward(self, x: Tensor) -> Tensor:
+        h, found = x.new_zeros(x.shape[0], H), []
+        for now in x.unbind(1):
+            h = self.cell(now, h)
+            found.append(self.readout(h))
+        return found[-1] if self.last else torch.stack(found, 1)
+
+
+class TwoCells(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.low, self.high = nn.GRUCell(3, H), nn.GRUCell(H, H)
+
+    def forward(self, x: Tensor) -> Tensor:
+        low, high, found = x.new_zeros(x.shape[1], H), x.new_zeros(x.shape[1], H), []
+        for now in x:
+            low = self.low(now, low)
+            high = self.high(low, high)
+            found.append(high)
+        return torch.stack(found)
 
 
 class Drops(nn.Module):

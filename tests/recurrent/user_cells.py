@@ -490,3 +490,53 @@ class PreviousInput(nn.Module):
         now = self.x2h(x)
         h = torch.tanh(self.h2h(torch.cat([h, now - before], -1)))
         return (h, now), (h, now)
+
+
+class SpikeAsFloat(torch.autograd.Function):
+    """As most spiking packages write it: the step names its dtype, so it does not run in float64."""
+
+    @staticmethod
+    def forward(ctx: Any, v: Tensor) -> Tensor:
+        ctx.save_for_backward(v)
+        return (v > 0).float()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (v,) = ctx.saved_tensors
+        return grad / (1 + 10 * v.abs()) ** 2
+
+
+@user_cell("spikes_as_float", h_and_c)
+class SpikesAsFloat(nn.Module):
+    def __init__(self, i: int, h: int) -> None:
+        super().__init__()
+        self.x2h, self.h2h = nn.Linear(i, h), nn.Linear(h, h, bias=False)
+
+    def forward(self, x: Tensor, state: Any) -> Any:
+        z, v = state
+        v = 0.9 * v + self.x2h(x) + self.h2h(z) - 0.3 * z
+        z = SpikeAsFloat.apply(v - 0.3)
+        return z, (z, v)
+
+
+def stabilised(batch: int, hidden: int) -> tuple[Tensor, ...]:
+    return torch.zeros(batch, hidden), torch.zeros(batch, hidden), torch.ones(batch, hidden), torch.zeros(batch, hidden)
+
+
+@user_cell("slstm", stabilised)
+class SLSTM(nn.Module):
+    """Exponential gates with a stabiliser; backward of logsigmoid computes with whole numbers."""
+
+    def __init__(self, i: int, h: int) -> None:
+        super().__init__()
+        self.x2h, self.h2h = nn.Linear(i, 4 * h), nn.Linear(h, 4 * h, bias=False)
+
+    def forward(self, x: Tensor, state: Any) -> Any:
+        h, c, n, m = state
+        z, i, f, o = (self.x2h(x) + self.h2h(h)).chunk(4, -1)
+        f = nn.functional.logsigmoid(f) + m
+        top = torch.maximum(f, i)
+        kept, new = torch.exp(f - top), torch.exp(i - top)
+        c, n = kept * c + new * torch.tanh(z), kept * n.abs() + new
+        h = torch.sigmoid(o) * c / n
+        return h, (h, c, n, top)

@@ -181,7 +181,7 @@ def test_a_profile_stands_with_the_verdict_of_its_subject(report: Report) -> Non
         "Profile: ",
         "Where the time goes, by line",
         "Growth with the size",
-        "Saved for backward, by owner",
+        "Saved for backward",
     ):
         assert told in card, told
     assert "where the time goes, by line" in render(report, "full")
@@ -217,13 +217,13 @@ def test_check_profiles_what_it_checked(tmp_path: Path) -> None:
     assert "wrong-gradient" in page and "Where the time goes, by line" in page
 
 
-def test_a_profile_has_bars_by_line_and_memory_by_owner(tmp_path: Path) -> None:
+def test_a_profile_has_bars_by_line_and_what_is_saved(tmp_path: Path) -> None:
     from .pages import Product
 
     x = torch.randn(64, 64, requires_grad=True)
     profile = gs.profile(Product, x, x.detach().clone().requires_grad_(), budget=0.2, growth=False)
     profile.save(tmp_path / "profile.html")
     page = (tmp_path / "profile.html").read_text()
-    for told in ("Where the time goes, by line", "Saved for backward, by owner", "share of the time"):
+    for told in ("Where the time goes, by line", "Saved for backward", "share of the time"):
         assert told in page, told
     assert page.count("<svg") == 2

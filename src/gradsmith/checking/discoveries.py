@@ -200,7 +200,9 @@ def _numbers(discovery: Discovery) -> str:
         return ""
     at = f"[{', '.join(map(str, m.element))}]" if m.element else ""
     said = "None" if m.missing else f"{m.claimed:.6g}"
-    return f"At {m.argument}{at}: backward returned {said}, the true derivative is {m.true:.6g}."
+    return (
+        f"At {m.argument}{at}, for a random grad_output: backward returned {said}, the true gradient is {m.true:.6g}."
+    )
 
 
 def _diagnosed(lab: Lab, discovery: Discovery) -> tuple[Fit | None, dict[str, Any]]:

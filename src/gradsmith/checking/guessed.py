@@ -22,6 +22,7 @@ from gradsmith.checking.elsewhere.solvers import (
 )
 from gradsmith.checking.elsewhere.structure import (
     Elsewhere,
+    number_made_up,
     where_a_number_is_in_range,
     where_definite,
     where_implied_inputs_fit,
@@ -31,6 +32,7 @@ from gradsmith.checking.elsewhere.structure import (
     where_symmetric,
     with_other_functions,
 )
+from gradsmith.diagnosis import causes
 from gradsmith.findings import Finding, Report
 from gradsmith.inputs.examples import Supply
 from gradsmith.inputs.guess.functions import Written
@@ -74,6 +76,7 @@ def weighed(report: Report, target: Target, supply: Supply, seed: int) -> Report
         report = _asked_elsewhere(report, target, example, seed, _searches(report))
     elif any(find(f.rule).outcome == "surrogate" for f in report.findings):
         report = _asked_elsewhere(report, target, example, seed, _FLAT)
+    report = verdict.doubted_on_guess(report, lambda finding: _explained(finding, target, example))
     report = _with_doubts_about_shapes(report, target, example, seed)
     known = dict(zip(target.names, (*example[0], *example[1].values())))
 
@@ -97,6 +100,24 @@ def elsewhere(target: Target, example: Example, seed: int, searches: Sequence[Se
         return None
     names = ", ".join(f"'{name}'" for name in assumption.guessed)
     return Elsewhere(example[0], f"{names} of {assumption.outer} had to be guessed", proven=False)
+
+
+def _explained(finding: Finding, target: Target, example: Example) -> bool:
+    """Whether a wrong gradient is a mistake on any inputs: a small change mends it, its kind says what was written, or it
+    is right at other elements (so it is meant to be the derivative), and no number was made up for it.
+
+    What is right without something that its author wrote, or not linear in grad_output, may be meant.
+    """
+    repair = finding.evidence.get("repair")
+    if find(finding.rule).outcome == "nonlinear" or finding.evidence.get("leaves out"):
+        return False
+    if repair is not None and not repair["derived"]:
+        return not repair["leaves out"]
+    cause = causes().get(finding.cause or "")
+    if cause is None:
+        return False
+    partly_right = finding.evidence.get("partly right", False)
+    return cause.names_a_mistake or (partly_right and not number_made_up(target, example[0]))
 
 
 def _searches(report: Report) -> Sequence[Search]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -110,17 +112,25 @@ def _done(zygote: Zygote, job: Job, name: str, line: int | None, options: dict[s
             return Done(name, line, Report.from_dict(ended.result), ended.result.get("seen", {}))
         except (KeyError, TypeError, ValueError, AttributeError):
             ended = Ended(None, "crash", "what it sent is not a report")
+    at = next(
+        ((n, fn) for path, n, fn in ended.frames if job.path and os.path.realpath(path) == os.path.realpath(job.path)),
+        None,
+    )
+    if at is not None:
+        ended = replace(ended, words=f"{ended.words} in line {at[0]} ({at[1]})")
+    died = at[0] if at is not None else None
     if ended.event == "crash" and options.get("level") != "quick":
         if options.get("empty", True):
             gentle, without = {**options, "empty": False}, "of size 0"
         else:
             gentle, without = {**options, "level": "quick"}, "other than the example's"
-        return Done(name, line, _survived(_done(zygote, job, name, line, gentle).report, ended.words, without))
+        survived = _survived(_done(zygote, job, name, line, gentle).report, ended.words, without, died)
+        return Done(name, line, survived)
     if ended.guessing:
         # Nobody asked for these values, and what they did to a kernel says nothing about it.
         reason = f"{ended.words} on guessed inputs (declare inputs that fit)"
-        return Done(name, line, verdict.unrun(ended.event, name, job.where, line, reason, "warning"))
-    return Done(name, line, verdict.unrun(ended.event, name, job.where, line, ended.words))
+        return Done(name, line, verdict.unrun(ended.event, name, job.where, line, reason, "warning", died=died))
+    return Done(name, line, verdict.unrun(ended.event, name, job.where, line, ended.words, died=died))
 
 
 def _not_imported(job: Job, name: str, line: int | None, reason: str) -> Report:
@@ -136,8 +146,11 @@ def _opened_otherwise(report: Report, opened: Opened) -> Report:
     """With a word about how the file was opened, since it does not import where it stands."""
     (subject,) = report.subjects
     # Where something was proved, what is missing was not needed for it.
-    trouble = opened.trouble if subject.verdict == "unverified" else without_remedy(opened.trouble)
-    message = f"{subject.name} was checked, but not as your users import it: {trouble}. Instead, {opened.instead}."
+    settled = subject.verdict != "unverified"
+    trouble = without_remedy(opened.trouble) if settled else opened.trouble
+    needed = " The check never used the stand-in." if settled and "not installed" in trouble else ""
+    message = f"The file of {subject.name} cannot be imported here: {trouble}. Therefore {opened.instead}.{needed}"
+    at = re.match(r"line (\d+) (?!of )", trouble)
     severity: Severity = (
         "info" if "not installed" in opened.trouble else "warning"
     )  # a missing package is nobody's fault
@@ -145,16 +158,27 @@ def _opened_otherwise(report: Report, opened: Opened) -> Report:
         message,
         function=subject.name,
         path=subject.path,
-        line=subject.line,
+        line=int(at[1]) if at is not None else subject.line,
         column=0,
         severity=severity,
-        advice=f"There is nothing to do if {subject.name} does not need what is missing. To check the file as it is, make it "
-        "importable here.",
+        advice=_import_advice(opened.trouble, settled),
     )
     return replace(report, findings=[*report.findings, for_event("import").stamped(finding, "check")])
 
 
-def _survived(report: Report, death: str, without: str) -> Report:
+def _import_advice(trouble: str, settled: bool) -> str:
+    if "not installed" in trouble:
+        missing = trouble.partition(" imports ")[2].partition(",")[0]
+        install = f"install {missing} here" if missing else "install it here"
+        return (
+            f"There is nothing to do. To check with the real package, {install}."
+            if settled
+            else f"{install.capitalize()}, and check again."
+        )
+    return "Correct what the import raises" + (", if your users meet it, too." if settled else ", and check again.")
+
+
+def _survived(report: Report, death: str, without: str, died: int | None) -> Report:
     """A second try without some tensors; if that one lives, they were what the subject died of."""
     rule = for_event("crash")
     if any(f.rule == rule.name for f in report.findings):
@@ -169,7 +193,7 @@ def _survived(report: Report, death: str, without: str) -> Report:
         severity="warning",
         function=subject.name,
         path=subject.path,
-        line=subject.line,
+        line=died or subject.line,
         column=0,
         advice=f"Look at what compiled code does with tensors {without}, or refuse them in forward with an exception.",
     )

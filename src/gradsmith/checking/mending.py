@@ -9,6 +9,7 @@ from typing import Any
 from gradsmith.catalog import find
 from gradsmith.checking.discoveries import weight_of
 from gradsmith.diagnosis.mending.mend import Mend, mended
+from gradsmith.diagnosis.repair import leaves_out
 from gradsmith.findings import Applicability, Edit, Finding, InputsFrom, plural
 from gradsmith.lab.explore.budget import within
 from gradsmith.lab.explore.explorer import Discovery, explored
@@ -38,8 +39,8 @@ def offered(lab: Lab, findings: Sequence[Finding], source: InputsFrom, others: S
     mend = within(lab.budget.whole(), lambda: _mend(lab, others))
     if mend is None:
         return list(findings)
-    how: Applicability = "safe" if _is_safe(lab, settled, source) else "unsafe"
-    return [_with(f, mend, how, how_to_declare(lab.target)) if f in settled else f for f in findings]
+    unsafe = _unsafe(lab, settled, source)
+    return [_with(f, mend, unsafe, how_to_declare(lab.target)) if f in settled else f for f in findings]
 
 
 def _is_mendable(finding: Finding) -> bool:
@@ -47,9 +48,13 @@ def _is_mendable(finding: Finding) -> bool:
     return finding.severity == "error" or find(finding.rule).outcome in _MENDABLE
 
 
-def _is_safe(lab: Lab, findings: Sequence[Finding], source: InputsFrom) -> bool:
-    """On inputs that somebody gave, of code that does not say it means something else, and for what is an error."""
-    return source != "guessed" and not said(lab.target) and all(f.severity == "error" for f in findings)
+def _unsafe(lab: Lab, findings: Sequence[Finding], source: InputsFrom) -> str:
+    """Why the change is to be read first; empty on inputs that somebody gave, of code that means the derivative, for an error."""
+    if source == "guessed":
+        return "gradsmith guessed the inputs"
+    if said(lab.target):
+        return "the source says that the gradient differs from the derivative on purpose"
+    return "" if all(f.severity == "error" for f in findings) else "backward may be meant as it is"
 
 
 def _mend(lab: Lab, others: Sequence[Example]) -> Mend | None:
@@ -88,17 +93,20 @@ def _failing(lab: Lab) -> tuple[list[Lab], list[str]]:
     return failing, list(dict.fromkeys(wrong))
 
 
-def _with(finding: Finding, mend: Mend, how: Applicability, meant: str) -> Finding:
+def _with(finding: Finding, mend: Mend, unsafe: str, meant: str) -> Finding:
     """The finding with the edits; the advice says what they do, unless it says so already."""
     advice = finding.advice or ""
+    how: Applicability = "unsafe" if unsafe else "safe"
     told = _words(mend, how)
     if mend.derived or not advice.startswith("Write `"):
         advice = told
     if "assumption" in finding.evidence:  # how to accept it stays, and the repair is the other way out
         kept, _, _ = (finding.advice or "").partition(" Otherwise ")
         advice = f"{kept} Otherwise: {told[0].lower()}{told[1:]}"
+    advice += f" The change is unsafe: {unsafe}." if unsafe else ""
     advice += meant if meant not in advice else ""
-    evidence = {**finding.evidence, "repair": {"derived": mend.derived, "gradients": list(mend.gradients)}}
+    repair = {"derived": mend.derived, "gradients": list(mend.gradients), "leaves out": _leaves_out(mend)}
+    evidence = {**finding.evidence, "repair": repair}
     return replace(finding, edits=mend.edits, applicability=how, advice=advice, evidence=evidence)
 
 
@@ -112,6 +120,11 @@ def _words(mend: Mend, how: Applicability) -> str:
         f"Replace the gradient{f' of {names}' if names else ''} by the one that gradsmith derived from forward "
         f"({plural(lines, 'line')}). It is right at these inputs and at others. `gradsmith check {option}` writes it."
     )
+
+
+def _leaves_out(mend: Mend) -> bool:
+    edit, line = mend.edits[0], mend.changed
+    return not mend.derived and leaves_out(line[edit.column : edit.end_column], edit.replacement)
 
 
 def _change(mend: Mend) -> str:

@@ -53,6 +53,13 @@ def notes(lab: Lab) -> list[str]:
                 f"{lab.target.name}: the gradient through {judgement.run.output_names[o]} was not judged: torch does not "
                 f"compute in {kind}"
             )
+        if undone := [p for p in judgement.pairs if p.undone]:
+            names = ", ".join(dict.fromkeys(f"'{p.leaf.name}'" for p in undone))
+            off, bound = max(p.off for p in undone), max(p.undone for p in undone)
+            notes.append(
+                f"{lab.target.name}: the gradient of {names} is right for the limit of the loop in forward. It differs by "
+                f"{off:.1g} from the derivative of the passes that forward makes, and the loop stops up to {bound:.1g} too early"
+            )
         corners = sum(len(p.corners) for p in judgement.pairs)
         if corners:
             notes.append(f"{lab.target.name}: {corners} corner(s) judged by the interval of their one-sided slopes")

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.checking.discoveries import weight_of
+from gradsmith.checking.verdict import Weight
 from gradsmith.findings import one_line
 from gradsmith.lab import Lab
 from gradsmith.lab.explore.explorer import explored
@@ -25,6 +26,7 @@ from gradsmith.lab.once import known
 from gradsmith.lab.subject.arguments import Leaf
 
 _LARGE, _SMALL = 1e6, 1e-6
+_WORST_FIRST: tuple[Weight, ...] = ("error", "assumption", "warning")
 
 
 @dataclass(frozen=True)
@@ -63,13 +65,17 @@ def walk(lab: Lab) -> list[Step]:
 
 
 def wrong_place(lab: Lab) -> Place:
-    """The example, if it is wrong there; else the simplest explored one that failed; else the example."""
+    """The example, if it is wrong there; else the explored one that failed worst, the simplest of them; else the example.
+
+    What is a remark by the table of verdicts (backward raises at size 0) is not where a gradient is wrong.
+    """
     judged = vars(lab).get("gradient")
     wrong = [p.mismatch for p in judged.wrong if p.mismatch is not None] if isinstance(judged, Judgement) else []
     if wrong:
         return Place(lab, wrong[0])
     found = [d for each in known(lab, explored) for d in each.found if d.trial.arguments is not None]
-    for discovery in sorted(found, key=lambda d: (weight_of(d) != "error", len(d.trial.moves))):
+    serious = [d for d in found if weight_of(d) in _WORST_FIRST]
+    for discovery in sorted(serious, key=lambda d: (_WORST_FIRST.index(weight_of(d)), len(d.trial.moves))):
         trial = discovery.trial
         if trial.arguments is not None and (trial.mismatch is not None or trial.status == "raises"):
             there = Lab(lab.precise[0], trial.arguments, lab.settings, lab.level, isolated=lab.isolated)
@@ -162,7 +168,9 @@ def _by_hand(place: Place) -> Step:
     where = f"{leaf.name}[{at}]" if at else leaf.name
     value = leaf.tensor.detach().reshape(-1)[index].item()
     number = f"{value:.6g}" if isinstance(value, float) else str(value)
-    seen = [f"at {where} = {number}: backward returned {claimed:.8g}, the true derivative is {true:.8g}"]
+    seen = [
+        f"at {where} = {number}, for a random grad_output: backward returned {claimed:.8g}, the true gradient is {true:.8g}"
+    ]
     if abs(true - claimed) > 1e-4 * max(abs(true), abs(claimed)) and not lab.surrogate:
         advice = f"derive the gradient of {where} on paper, and compare each factor with what backward has there"
         return Step(title, "odd", seen, f"{advice}; the verdict below says what kind of wrong it is")

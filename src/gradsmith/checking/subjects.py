@@ -54,10 +54,12 @@ def files_of(targets: Sequence[str]) -> list[str]:
     return [target.partition("::")[0] for target in targets if not _is_dotted(target)]
 
 
-def functions_in(paths: Iterable[str | Path], excluded: scan.Excluded | None = None) -> list[FunctionModel]:
+def functions_in(
+    paths: Iterable[str | Path], excluded: scan.Excluded | None = None, endings: tuple[str, ...] = scan.ENDINGS
+) -> list[FunctionModel]:
     """Every custom gradient under these paths that has a forward of its own or by inheritance."""
     files = []
-    for source in scan.read_all(paths, excluded=excluded):
+    for source in scan.read_all(paths, endings, excluded):
         if isinstance(source, scan.SourceFile) and scan.known(source.data).function:
             try:
                 files.append(FileModel(source.path, _code(source)))
@@ -73,7 +75,7 @@ def _code(source: scan.SourceFile) -> str:
 
 def _everything(path: str, excluded: scan.Excluded | None) -> list[Wanted]:
     by_file: dict[str, list[FunctionModel]] = {}
-    for function in functions_in([path], excluded):
+    for function in functions_in([path], excluded, scan.WITH_NOTEBOOKS):
         by_file.setdefault(function.file.path, []).append(function)
     found = [_in_call_order(file, functions) for file, functions in by_file.items()]
     if not found and (file := file_named(path)) is not None and file.mentions("gradsmith_inputs"):

@@ -74,8 +74,8 @@ def stopped(findings: Iterable[Finding], what: str) -> bool:
 
 # What to do about a subject that was not checked, by what happened to it.
 _NEXT = {
-    "crash": "Run forward and backward on these inputs with `python -X faulthandler`: it prints the line that ends the process. "
-    "Nothing is known about the gradient.",
+    "crash": "Run a script of yours that calls it with `python -X faulthandler SCRIPT.py`: if a signal ends the process, Python prints "
+    "the line. Nothing is known about the gradient.",
     "time": "Give smaller example inputs, or more time with `--timeout SECONDS`. Nothing is known about the gradient.",
     "memory": "Give smaller example inputs, or more memory with `--memory-limit`. Nothing is known about the gradient.",
     "import": "Make the file importable here, or replace a missing module by a stand-in with `--stub NAME`. `gradsmith lint` "
@@ -83,17 +83,31 @@ _NEXT = {
 }
 
 
-def unrun(event: str, name: str, where: str, line: int | None, reason: str, severity: Severity | None = None) -> Report:
-    """A subject that could not be examined: its file does not import, it crashed, hung or grew too large."""
+def unrun(
+    event: str,
+    name: str,
+    where: str,
+    line: int | None,
+    reason: str,
+    severity: Severity | None = None,
+    *,
+    died: int | None = None,
+) -> Report:
+    """A subject that could not be examined: its file does not import, it crashed, hung or grew too large.
+
+    `died` is the line that was running when a signal ended its process.
+    """
     rule = for_event(event)
     found = Finding(
         f"gradsmith could not check {name}: {reason}.",
         function=name,
         path=where,
-        line=line,
-        column=0,
+        line=died or line,
+        column=0 if died is None else None,
         severity=severity or "",
-        advice=_NEXT.get(event),
+        advice=_NEXT.get(event)
+        if died is None
+        else f"Look at what line {died} calls, and at what it is given: it ends the process. Nothing is known about the gradient.",
     )
     subject = unverified(name, f"{rule.name}: {reason}", where, line)
     return Report(findings=[rule.stamped(found, "check")], subjects=[subject], functions=1)
@@ -150,6 +164,30 @@ def accused_on_guess(report: Report, reason: str, *, proven: bool) -> Report:
     if any(f.severity == "error" and f.blame == "user" for f in findings):
         return report
     return unproven(report, reason)
+
+
+def doubted_on_guess(report: Report, explained: Callable[[Finding], bool]) -> Report:
+    """A wrong number on guessed inputs is an error where it is `explained`: a mistake is named, or a repair is proved.
+
+    Any other may be what the guess breaks, or another gradient than the derivative, on purpose: the reader is asked.
+    """
+    doubted = [
+        f.severity == "error" and find(f.rule).outcome in ("wrong", "nonlinear") and not explained(f)
+        for f in report.findings
+    ]
+    if not any(doubted):
+        return report
+    question = " The inputs were guessed. Declare inputs that you mean: if it is wrong there, too, it is an error."
+    findings = [
+        replace(f, severity="warning", advice=f"{f.advice or ''}{question}".strip()) if doubt else f
+        for f, doubt in zip(report.findings, doubted)
+    ]
+    report = replace(report, findings=findings)
+    if any(f.severity == "error" and f.blame == "user" for f in findings):
+        return report
+    return unproven(
+        report, "the gradient differs from the derivative on guessed inputs, and no known mistake explains it"
+    )
 
 
 def gone_on_another_guess(report: Report, gone: set[str], reason: str) -> Report:

@@ -46,6 +46,9 @@ class Algebra:
     def neg(self, a: Any) -> Any:
         if not isinstance(a, Node):
             return -a
+        above, below = ratio(a) if self.backward else ([], [])
+        if len(above) > 1 and any(isinstance(f, Node) and not f.is_tensor for f in above):
+            return self.product([-1, *above], below)
         return a.args[0] if self.backward and _loose(a) and a.op == "neg" else self.make("neg", a)
 
     def _identity(self, op: str, a: Any, b: Any) -> Any:
@@ -116,7 +119,7 @@ class Algebra:
         up: list[Any] = []
         down = list(below)
         for factor in above:
-            while _is_neg(factor):
+            while _is_neg(factor) or _is_plain_neg(factor):
                 sign, factor = -sign, factor.args[0]
             if is_number(factor):
                 number, whole = number * factor, whole and isinstance(factor, int)
@@ -134,19 +137,26 @@ class Algebra:
                 rest.append(factor)
         if number < 0:
             sign, number = -sign, -number
-        result: Any = None
-        for factor in up:
-            result = factor if result is None else self._times(result, factor)
-        if number != 1 or result is None:
-            lead: Any = int(number) if number == int(number) and (whole or abs(number) < 1e6) else number
-            result = lead if result is None else self._times(lead, result)
-        for factor in rest:
-            result = (
-                self.make("div", result, factor)
-                if isinstance(result, Node) or isinstance(factor, Node)
-                else result / factor
-            )
+        if sign < 0 and number == 1:  # a number changes its sign for nothing
+            plain = next((i for i, f in enumerate(up) if isinstance(f, Node) and not f.is_tensor), None)
+            if plain is not None:
+                sign, up = 1, [self.make("neg", up[plain]), *up[:plain], *up[plain + 1 :]]
+        lead: Any = int(number) if number == int(number) and (whole or abs(number) < 1e6) else number
+        first, then = _small_first(lead, up, rest)
+        result = self._quotient(None if lead == 1 else lead, *first)
+        result = self._quotient(result, *then)
+        result = 1 if result is None else result
         return result if sign > 0 else self.neg(result)
+
+    def _quotient(self, result: Any, above: list[Any], below: list[Any]) -> Any:
+        """The result so far, times the one, over the other."""
+        for factor in above:
+            result = factor if result is None else self._times(result, factor)
+        for factor in below:
+            result = 1 if result is None else result
+            plain = not isinstance(result, Node) and not isinstance(factor, Node)
+            result = result / factor if plain and _short(result / factor) else self.make("div", result, factor)
+        return result
 
     def _times(self, a: Any, b: Any) -> Any:
         """a * b with (b's own factors appended one by one), so that equal products are one Node."""
@@ -164,6 +174,23 @@ def _cancelled(op: str, a: Any, b: Any) -> Any:
     if op == "add" and isinstance(a, Node) and a.op == "sub" and a.args[1] is b:
         return a.args[0]
     return None
+
+
+def _small_first(
+    lead: Any, above: list[Any], below: list[Any]
+) -> tuple[tuple[list[Any], list[Any]], tuple[list[Any], list[Any]]]:
+    """Numbers and small tensors before large ones: `2 / n * x` goes over x once, `2 * x / n` twice."""
+    most = max((_elements(f) for f in (*above, *below)), default=0)
+    few = lambda factors: [f for f in factors if _elements(f) < most]  # noqa: E731
+    many = lambda factors: [f for f in factors if _elements(f) == most]  # noqa: E731
+    small, small_below = few(above), few(below)
+    if len(small) + len(small_below) + (lead != 1) < 2 or not many(above) or not (small or lead != 1):
+        return (above, below), ([], [])
+    return (small, small_below), (many(above), many(below))
+
+
+def _elements(value: Any) -> int:
+    return int(value.value.numel()) if isinstance(value, Node) and value.is_tensor else 0
 
 
 def _short(number: float) -> bool:
@@ -213,6 +240,11 @@ def _selects(value: Any) -> bool:
 
 def _is_neg(value: Any) -> bool:
     return isinstance(value, Node) and value.op == "neg" and _loose(value)
+
+
+def _is_plain_neg(value: Any) -> bool:
+    """Is this -x in the user's forward, without a name of its own?"""
+    return isinstance(value, Node) and value.op == "neg" and not value.back and not value.name and value.is_tensor
 
 
 def _floating(value: Any) -> bool:

@@ -13,7 +13,7 @@ import torch
 from gradsmith.deriving.guarding import Test, of_values, test_of
 from gradsmith.deriving.naming import label, unique
 from gradsmith.deriving.node import Node
-from gradsmith.deriving.printing import Printer, Statement, serving
+from gradsmith.deriving.printing import Printer, Statement, counted, serving
 from gradsmith.deriving.reading import Reading
 from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.saving import Plan
@@ -115,7 +115,7 @@ class Text:
     def _docstring(self) -> list[str]:
         once = "" if self.plan.twice else " Not differentiable twice."
         names = ", ".join(self.saved.values()) or "nothing"
-        return [f'"""`{self.reading.name}` with its derivative written out. Keeps {names}.{once}"""']
+        return [f'"""`{self.reading.name}` with its derivative written out. Saves {names}.{once}"""']
 
     def _grad_names(self) -> list[str]:
         names = [
@@ -130,6 +130,7 @@ class Text:
         printer = Printer(given, taken=set(self.arguments) | set(self.outputs.values()))
         targets = {**self.outputs, **{n: self.saved[n] for n in self.extra}}
         targets = {n: name for n, name in targets.items() if n.op != "input"}
+        sizes = self._named_sizes(printer)
         statements = printer.statements(targets)
         returned = [str(o.name) if o.op == "input" else self.outputs[o] for o in self.reading.outputs]
         returned += [self.saved[n] for n in self.extra]
@@ -139,6 +140,7 @@ class Text:
             lines[-1] = f"return {statements[-1].text}"
         else:
             lines.append("return " + ", ".join(returned) + ("," if len(returned) == 1 and not one else ""))
+        lines = [*_unpacked(sizes, "\n".join(lines)), *lines]
         tests = [line for test in self.conditions for line in test.lines(self.reading.name)]
         later = [line for test in of_values(self.reading, printer) for line in test.lines(self.reading.name)]
         if later:
@@ -148,6 +150,18 @@ class Text:
                 returning = f"return {returned[0]}"
             lines += [*later, returning]
         return tests + lines
+
+    def _named_sizes(self, printer: Printer) -> dict[Node, str]:
+        """Sizes of inputs under the names that they have in the source, as far as no value has the same name."""
+        values = {n.name for n in self.reading.graph.pool.values() if n.op != "size"}
+        found: dict[Node, str] = {}
+        for size, name in self.reading.graph.size_names.items():
+            free = name not in values and name not in printer.taken and name not in found.values()
+            if size.args[0].op == "input" and free and not name.startswith("_"):
+                found[size] = name
+        printer.names |= found
+        printer.taken |= set(found.values())
+        return found
 
     def _setup(self) -> list[str]:
         lines = []
@@ -256,6 +270,23 @@ class Text:
         if self.extra:
             call += "[0]" if self.reading.single else f"[:{len(self.reading.outputs)}]"
         return [*lines, f"    return {call}"]
+
+
+def _unpacked(sizes: dict[Node, str], text: str) -> list[str]:
+    """`b, c, h, w = x.shape`, or `n = x.shape[-1]` where the source asks for it so, for the sizes that the text uses."""
+    words = set(_WORD.findall(text))
+    used = {size: name for size, name in sizes.items() if name in words}
+    lines = []
+    for tensor in dict.fromkeys(size.args[0] for size in used):
+        rank = len(tensor.dims)
+        own = {size: name for size, name in used.items() if size.args[0] is tensor}
+        unpacked = {size.args[1]: name for size, name in own.items() if size not in size.graph.counted}
+        if unpacked:
+            lines.append(f"{', '.join(unpacked.get(i, '_') for i in range(rank))} = {tensor.name}.shape")
+        for size, name in own.items():
+            if size in size.graph.counted:
+                lines.append(f"{name} = {tensor.name}.shape[{counted(size, size.args[1], rank)}]")
+    return lines
 
 
 def _without_aliases(statements: list[Statement], final: dict[Node, str]) -> tuple[list[Statement], dict[Node, str]]:

@@ -91,6 +91,7 @@ _SILENT = {
     "stable": False,
 }
 _SILENT |= {"memory_format": None, "training": True, "layout": None, "pin_memory": False, "requires_grad": False}
+_SILENT |= {"return_indices": False}
 _DTYPES = {"float": torch.float32, "double": torch.float64, "half": torch.float16, "bfloat16": torch.bfloat16}
 _DTYPES |= {"long": torch.int64, "int": torch.int32, "bool": torch.bool}
 _SPREAD = (
@@ -109,13 +110,14 @@ _SPREAD = (
 
 def bound(graph: Graph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, tuple[Any, ...]]:
     """(operation of the table, its full arguments); refused where an argument has no rule."""
+    called = spoken(name)
     name = name.removeprefix("linalg_").removeprefix("special_").removeprefix("_").removesuffix("_")
     name, args, kwargs = _rewritten(graph, name, args, dict(kwargs))
     name = _SAME.get(name, name)
     operation = graph.operations.get(name)
     if operation is None:
         raise Refused(
-            f"`{name}` has no derivative rule.", "Derive the parts around it, or write it with other operations."
+            f"`{called}` has no derivative rule.", "Derive the parts around it, or write it with other operations."
         )
     if name in _SPREAD and len(args) > 1 and not isinstance(args[1], (tuple, list)) and not _is_shape(args[1]):
         args = (args[0], tuple(args[1:]))
@@ -139,11 +141,23 @@ def bound(graph: Graph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
     return name, tuple(_frozen(given[p]) for p in operation.params)
 
 
+def spoken(name: str) -> str:
+    """The name of an operation as the source has it.
+
+    >>> spoken("fft_fft")
+    'torch.fft.fft'
+    """
+    owner, _, rest = name.partition("_")
+    return f"torch.{owner}.{rest}" if owner in ("fft", "linalg", "special") and rest else name
+
+
 def _rewritten(
     graph: Graph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[str, Any, dict[str, Any]]:
     """Spellings whose arguments differ from the table's."""
     first: Any = args[0] if args else None
+    if name == "where" and len(args) == 1 and not kwargs:
+        return "nonzero", args, {"as_tuple": True}
     if name in ("add", "sub", "subtract") and "alpha" in kwargs:
         alpha = kwargs.pop("alpha")
         first = kwargs.pop("input") if "input" in kwargs else first

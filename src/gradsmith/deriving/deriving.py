@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,13 +13,22 @@ import torch
 
 from gradsmith.deriving.assembling import Text
 from gradsmith.deriving.guarding import conditions
+from gradsmith.deriving.naming import unique
 from gradsmith.deriving.node import Node
 from gradsmith.deriving.printing import NotAtHand
 from gradsmith.deriving.reading import Reading, read
 from gradsmith.deriving.refusal import LoopRefused, Refused
 from gradsmith.deriving.saving import Plan, planned
 from gradsmith.deriving.sweep import swept
-from gradsmith.deriving.trying import DERIVED, compared, other_numbers, single_agrees, variations, without_gradient
+from gradsmith.deriving.trying import (
+    DERIVED,
+    compared,
+    kept_by_autograd,
+    other_numbers,
+    single_agrees,
+    variations,
+    without_gradient,
+)
 
 _numbers = count()
 SINGLE = "float32 inputs"
@@ -39,6 +49,15 @@ class Derived:
 
 
 def derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, fast: bool = False) -> Derived:
+    """What is derived of `fn` at the example; a refusal that has no line of its own has that of `def`."""
+    try:
+        return _derived(fn, args, kwargs, fast=fast)
+    except Refused as refusal:
+        code = getattr(inspect.unwrap(fn) if callable(fn) else fn, "__code__", None)
+        raise refusal.at(code.co_firstlineno if code is not None else None) from None
+
+
+def _derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, fast: bool) -> Derived:
     """The first of: exact for every broadcast; sizes of the example tested in forward; ranks, too; every shape."""
     inner: Derived | None = None
     partial: tuple[int, Derived] | None = None  # right wherever it runs, but raises so often where forward runs
@@ -124,16 +143,19 @@ def gradients_of(
     literal: bool = False,
     unrolled: bool = True,
     fixed: frozenset[str] = frozenset(),
+    fast: bool = False,
 ) -> Swept:
     """The derivative as a graph, before anything is saved or printed."""
     reading = read(
         fn, args, kwargs, trusting=trusting, pinned=pinned, literal_dtypes=literal, unrolled=unrolled, fixed=fixed
     )
     graph = reading.graph
+    graph.fast = fast
     grads: dict[Node, Node] = {}
     for i, out in enumerate(reading.outputs):
         if out.needs_grad and out not in grads:
             name = "grad_output" if reading.single else f"grad_{out.name or f'output{i}'}"
+            name = unique(name, set(reading.inputs), "grad_result")  # an input may be called so
             grads[out] = leaf = graph.leaf("grad", (name, i), torch.randn_like(out.value))
             leaf.name, leaf.back, leaf.dims = name, True, out.dims
     if len(grads) < sum(o.needs_grad for o in reading.outputs):
@@ -156,15 +178,24 @@ def _once(
     fixed: frozenset[str] = frozenset(),
 ) -> Derived:
     found = gradients_of(
-        fn, args, kwargs, trusting=trusting, pinned=level == 3, literal=literal, unrolled=unrolled, fixed=fixed
+        fn,
+        args,
+        kwargs,
+        trusting=trusting,
+        pinned=level == 3,
+        literal=literal,
+        unrolled=unrolled,
+        fixed=fixed,
+        fast=fast,
     )
     reading, gradients, grads = found.reading, found.gradients, found.grads
     inputs = [n for n in reading.tensors if n.needs_grad]
     example = _example(reading, args, kwargs)
     frozen = without_gradient(reading.fn, example, {str(n.name) for n in reading.tensors if not n.needs_grad})
     also: frozenset[Node] = frozenset()
+    most = kept_by_autograd(reading.fn, example, {str(n.name) for n in inputs})
     while True:
-        plan = planned(list(gradients.values()), reading.outputs, fast=fast, also=also)
+        plan = planned(list(gradients.values()), reading.outputs, fast=fast, also=also, most=most)
         text = Text(reading, plan, gradients, grads, conditions(reading, level, ranks), frozen)
         try:
             source = text.source()

@@ -364,6 +364,12 @@ def _part(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
     return (*dims[:dim], piece, *dims[dim + 1 :])
 
 
+def _index_select(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
+    x, dim, index = node.args
+    at = int(value_of(dim)) % len(x.dims)
+    return (*x.dims[:at], *index.dims, *x.dims[at + 1 :]) if len(index.dims) == 1 else None
+
+
 _SHAPES: dict[str, Any] = {
     "item": _part,
     "matmul": _matmul,
@@ -394,6 +400,8 @@ _SHAPES: dict[str, Any] = {
     "index_add": _first,
     "index_put": _first,
     "index_fill": _first,
+    "index_select": _index_select,
+    "scatter_reduce": _first,
     "select_scatter": _first,
     "slice_scatter": _first,
     "masked_scatter": _first,

@@ -29,6 +29,24 @@ _OUTSIDE: dict[str, Callable[..., Any]] = {
 }
 
 
+# Operations of one tensor that are linear in it.
+_LINEAR: tuple[str, ...] = ("sum", "mean", "sum_to_size", "cumsum", "flip", "roll", "triu", "tril")
+_LINEAR += (
+    "mT",
+    "transpose",
+    "permute",
+    "movedim",
+    "reshape",
+    "flatten",
+    "unflatten",
+    "expand",
+    "unsqueeze",
+    "squeeze",
+    "getitem",
+    "narrow",
+)
+
+
 class Graph(Algebra):
     """`backward` is set while the sweep builds, `trusting` where equal sizes of the example are taken to be equal always,
     `pinned` where every size is taken to be that of the example."""
@@ -41,6 +59,8 @@ class Graph(Algebra):
         self.conditions: dict[Node, bool] = {}  # comparisons of numbers that decided a branch
         self.trusted: list[tuple[Any, ...]] = []  # sizes that were taken to be equal
         self.counted: dict[Node, int] = {}  # sizes that the user's source asks for, and how it counts: -2 or 1
+        self.size_names: dict[Node, str] = {}  # what the user's source calls them
+        self.fast = False  # may derivatives be kernels of autograd?
         self.once = False  # will backward never be differentiated?
         self.rather_trusting = False  # would it read better if sizes were trusted?
         self.open_loops: list[Any] = []  # whose body is being read
@@ -74,6 +94,8 @@ class Graph(Algebra):
             known = simpler(self, op, args)
             if known is not None:
                 return known
+        if self.backward and self._signs_pass(op, args):
+            return self.neg(self.make(op, args[0].args[0], *args[1:]))
         if op == "squeeze" and self.backward and _undone(*args):
             return args[0].args[0]
         if op in ("dtype", "device"):
@@ -91,6 +113,13 @@ class Graph(Algebra):
             node.dims = dims_of(self, node)
         return node
 
+    def _signs_pass(self, op: str, args: tuple[Any, ...]) -> bool:
+        """Is this -x, and is the operation of -x minus that of x? The sign is written outside."""
+        first = args[0] if args else None
+        if not isinstance(first, Node) or first.op != "neg" or not first.back or first.grad_of is not None:
+            return False
+        return op in _LINEAR
+
     @contextmanager
     def of_forward(self) -> Iterator[None]:
         """What is made inside belongs to forward: it is not rewritten, has a name, and may be kept."""
@@ -106,6 +135,12 @@ class Graph(Algebra):
         reached = any(n.needs_grad for n in node.operands) and (op == "item" or op not in _OUTSIDE)
         floating = isinstance(node.value, Tensor) and (node.value.is_floating_point() or node.value.is_complex())
         return reached and (floating or node.is_parts) and not (operation is not None and operation.zero)
+
+    def alone(self, op: str, args: tuple[Any, ...], value: Any) -> Node:
+        """A Node that no other is built on: another way to write a value."""
+        made = self._node(op, args, value)
+        made.inside = frozenset().union(*(n.inside for n in made.operands))
+        return made
 
     def _node(self, op: str, args: tuple[Any, ...], value: Any) -> Node:
         self._count += 1
@@ -123,7 +158,9 @@ class Graph(Algebra):
                 return _pulled_back(args[0], args[1], value_of(args[2]))
             return self.computed(op, [value_of(a) for a in args])
         except Exception as error:
-            raise Refused(f"`{op}` could not be computed on the example: {error}.") from None
+            raise Refused(
+                f"`{op}` could not be computed on the example: {error}.", "Give inputs on which it runs."
+            ) from None
 
     def computed(self, op: str, values: list[Any]) -> Any:
         """The operation on real values."""

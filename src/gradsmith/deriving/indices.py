@@ -73,10 +73,18 @@ def apart(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
 
 
 def _disjoint(p: Any, q: Any) -> bool:
+    if _strided(p) and _strided(q) and p.step == q.step:
+        return bool(((p.start or 0) - (q.start or 0)) % p.step)
     (low, high), (start, stop) = _span(p), _span(q)
     if low is None or start is None:
         return False
     return (high is not None and high <= start) or (stop is not None and stop <= low)
+
+
+def _strided(part: Any) -> bool:
+    """`1::2` and its like, in numbers of the source."""
+    plain = isinstance(part, slice) and isinstance(part.step, int) and part.step > 1
+    return plain and not isinstance(part.start, Node) and (part.start or 0) >= 0
 
 
 def _span(part: Any) -> tuple[int | None, int | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from gradsmith.deriving.algebra import from_output
 from gradsmith.deriving.node import Node, is_number
 
 _WORDS = {
@@ -15,7 +16,6 @@ _WORDS = {
     "matmul": "product",
     "getitem": "part",
     "sum": "total",
-    "create": "constant",
     "reshape": "reshaped",
     "mT": "transposed",
     "where": "chosen",
@@ -43,6 +43,24 @@ def label(node: Node) -> str:
     """A name that says what the value is."""
     if node.name:
         return node.name
+    if node.back and node.near is not None and node.near is not node:
+        return f"grad_{label(node.near)}"
+    if node.back and node.is_tensor and node.op not in ("eq", *_MASKS) and not from_output(node):
+        return "slope" if _multiplies_a_gradient(node) else _by_operation(node)
+    if node.back and node.terms_of is not None:
+        return f"grad_{label(node.terms_of)}_terms"
+    return _by_operation(node)
+
+
+def _multiplies_a_gradient(node: Node) -> bool:
+    """Is there `g * node`, with a g that is made of grad_output?"""
+    users = (n for n in node.graph.pool.values() if n.op == "mul" and n.back and any(a is node for a in n.args))
+    return any(from_output(other) for n in users for other in n.args if other is not node)
+
+
+def _by_operation(node: Node) -> str:
+    if node.op == "create":
+        return str(node.args[0]).rpartition(".")[2]
     if node.op in ("assign", "placed"):
         return label(node.args[0])
     if node.op in _MASKS or node.op == "invert":

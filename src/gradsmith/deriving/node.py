@@ -28,7 +28,13 @@ class Node:
         self.line: int | None = None
         self.back = graph.backward  # made by the sweep, so that it may be rewritten
         self.grad_of: Node | None = None  # a gradient that is kept in one piece, and whose
+        self.near: Node | None = None  # the value whose gradient it is, though it may be rewritten: for its name alone
+        self.terms_of: Node | None = None  # the value of whose gradient it is a part, up to sign and summing
         self.inside: frozenset[Any] = frozenset()  # the loops in whose turns it differs
+        self.share: float | None = None  # of its bytes here, what it takes where reductions are long
+        self.call: Node | None = (
+            None  # the one call of torch that computes it, where the rules see what that is made of
+        )
 
     @property
     def is_tensor(self) -> bool:

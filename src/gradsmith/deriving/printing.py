@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from gradsmith.deriving.indices import as_tuple
+from gradsmith.deriving.indices import apart, as_tuple
 from gradsmith.deriving.loops.printing import backward_block, forward_block
 from gradsmith.deriving.memory import is_all
 from gradsmith.deriving.naming import label, unique
@@ -24,7 +24,12 @@ _LINE = 108  # of a statement in backward, before it is indented
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _POSITIONAL = ("dim", "dims", "diagonal", "start_dim", "ord", "approximate")
 _SPREAD = ("reshape", "permute", "expand", "repeat", "tile", "new_zeros", "new_ones", "flip")
+_TO_SHAPE = ("reshape", "expand", "new_zeros", "new_ones")
 _ATOM = 12
+ACCUMULATE = "torch.ops.aten.index_put"  # as a method it takes no slices among the indices
+_ADDING = ("index_put", "index_add", "scatter_add", "scatter")
+_FRESH = ("new_zeros", "zeros_like", "ones_like", "new_full", "full_like", "empty_like", "new_empty")
+_CHEAP = ("add", "sub", "mul", "neg")
 
 
 class NotAtHand(Refused):
@@ -73,7 +78,9 @@ class Printer:
     taken: set[str] = field(default_factory=set)
     numbers: set[Node] = field(default_factory=set)  # inputs that are numbers, as far as they were printed
     counts: dict[Node, int] = field(default_factory=dict)  # how often a value is read, in what is printed
+    final: set[Node] = field(default_factory=set)  # values that whoever asks for statements goes on with
     stacks: dict[Node, str] = field(default_factory=dict)  # of what a loop keeps: its text
+    apart: set[Node] = field(default_factory=set)  # calls that are written as the operations they are made of
 
     def inner(self, names: dict[Node, str]) -> Printer:
         """A printer for the body of a loop."""
@@ -96,6 +103,8 @@ class Printer:
             return "..."
         if isinstance(value, float) and not math.isfinite(value):
             return f'float("{value}")'
+        if isinstance(value, float) and value == math.pi:
+            return "math.pi"
         if isinstance(value, str):
             return '"' + value.replace('"', '\\"') + '"'
         if isinstance(value, torch.device):
@@ -103,6 +112,8 @@ class Printer:
         return f"({value!r})" if is_number(value) and value < 0 and level > 8 else repr(value)
 
     def _node(self, node: Node) -> tuple[str, int]:
+        if node.call is not None and node not in self.apart:
+            return self._node(node.call)
         op, args = node.op, node.args
         if op == "literal":
             return args[0], _ATOM
@@ -123,7 +134,8 @@ class Printer:
             return self.stacks[node], _ATOM
         if op == "create":
             shown = [self.text(a) for a in args[1]] + [f"{k}={self.text(v)}" for k, v in args[2]]
-            return f"{args[0]}({', '.join(shown)})", _ATOM
+            name = f"{args[0]}_" if args[0] == ACCUMULATE and self._own(args[1][0]) else args[0]
+            return f"{name}({', '.join(shown)})", _ATOM
         if op == "neg" and args[0].op == "neg" and args[0] not in self.names:
             return (
                 self._node(args[0].args[0])
@@ -152,7 +164,8 @@ class Printer:
         given = ", ".join(self.text(n) for n in operands)
         call = f"tuple({inner.text(y, whole=True)})" if y.is_parts else inner.text(y, whole=True)
         given = f"({given},)" if len(operands) == 1 else f"({given})"
-        function = f"lambda {', '.join(params)}: {call}"
+        known = re.fullmatch(rf"([\w.]+)\({re.escape(', '.join(params))}\)", call)
+        function = known[1] if known else f"lambda {', '.join(params)}: {call}"
         once = "" if node.graph.once else ", create_graph=torch.is_grad_enabled()"
         return f"torch.autograd.functional.vjp({function}, {given}, {self.text(g)}{once})[1]"
 
@@ -163,6 +176,8 @@ class Printer:
             base, power = self.text(a, level + 1), self.text(b, level)
             simple = all(c.isalnum() or c in "._" for c in base + power.lstrip("-"))
             return f"{base}{'**' if simple else ' ** '}{power}", level
+        if node.op == "mul" and is_number(b) and isinstance(a, Node) and (a in self.names or self._node(a)[1] != level):
+            return f"{self.text(b)} {sign} {self.text(a, level + 1)}", level  # `2 * x`, which torch tells as `x * 2`
         # What the sweep has made may be regrouped; what the user wrote is computed in the user's order.
         regrouped = {"add": ("add", "sub"), "mul": ("mul", "div")}.get(node.op, ())
         loose = node.back and isinstance(b, Node) and b.op in regrouped
@@ -194,12 +209,35 @@ class Printer:
             named = skipped or param in operation.keyword or (param in operation.defaults and param not in _POSITIONAL)
             skipped = named
             if method and i == 1 and operation.name in _SPREAD and isinstance(value, tuple) and value:
+                like = self._shaped_like(value) if operation.name in _TO_SHAPE else None
+                if like is not None:
+                    shown.append(f"{like}.shape")
+                    continue
                 shown += [self.text(v) for v in value]
                 continue
             shown.append((f"{param}=" if named and i else "") + self.text(value, _ATOM if method and not i else 0))
         if method:
-            return f"{shown[0]}.{operation.name}({', '.join(shown[1:])})"
+            name = f"{operation.name}_" if operation.name in _ADDING and self._own(args[0]) else operation.name
+            return f"{shown[0]}.{name}({', '.join(shown[1:])})"
         return f"{operation.style}.{operation.name}({', '.join(shown)})"
+
+    def _shaped_like(self, sizes: tuple[Any, ...]) -> str | None:
+        """The name of a tensor at hand that has all these sizes, where they are more than one."""
+        if len(sizes) < 2 or sum(isinstance(d, Node) for d in sizes) < 2:
+            return None
+        for other, name in self.names.items():
+            dims = other.dims if other.is_tensor else ()
+            if len(dims) == len(sizes) and all(other.graph.same(p, q) for p, q in zip(dims, sizes)):
+                return name
+        return None
+
+    def _own(self, value: Any) -> bool:
+        """Is this memory that backward has made in this very expression? Then it may be written to."""
+        if not isinstance(value, Node) or not value.back or self.counts.get(value, 0) > 1 or value in self.final:
+            return False
+        if value.op == "create" and value.args[0] == ACCUMULATE:
+            return True
+        return value.op in _FRESH or (value.op in _ADDING and self._own(value.args[0]))
 
     # ---- sizes and dtypes: of whatever is at hand and has the same
 
@@ -240,9 +278,9 @@ class Printer:
                 continue
             for i, d in enumerate(other.dims):
                 if d is node or (not isinstance(d, frozenset) and node.graph.same(d, node)):
-                    return f"{name}.shape[{_counted(node, i, len(other.dims))}]"
+                    return f"{name}.shape[{counted(node, i, len(other.dims))}]"
         if x.op == "input":
-            return self._of_input(x, "shape") + f"[{_counted(node, dim, len(x.dims))}]"
+            return self._of_input(x, "shape") + f"[{counted(node, dim, len(x.dims))}]"
         if x.op in x.graph.operations and x.graph.operations[x.op].kind == "v":  # moves elements: cheap to do again
             return f"{self.text(x, _ATOM)}.shape[{dim}]"
         raise Refused(f"the size of a value in line {x.line} cannot be written down.")
@@ -259,10 +297,11 @@ class Printer:
 
         `also` can be written down afterwards, but has no name of its own.
         """
+        self._take_apart([*targets, *also])
         needed, counts = self._reach([*targets, *also])
         for node in also:
             counts[node] = counts.get(node, 0) + 1
-        self.counts = counts
+        self.counts, self.final = counts, set(targets)
         self.taken |= set(targets.values())
         made: list[Statement] = []
         begun = {
@@ -333,15 +372,14 @@ class Printer:
         first = self.text(base) if inlined else f"{self.text(base, _ATOM)}.clone()"
         lines = [f"{name} = {first}"]
         for i, (index, value, sign) in enumerate(places):
-            sign = sign if i or base.op != "new_zeros" else "="
+            alone = base.op == "new_zeros" and all(apart(index, before) for before, _, _ in places[:i])
+            sign = "=" if alone else sign
             lines.append(f"{name}[{self.index(index)}] {sign} {self.text(value)}")
         self.names[node] = name
         return [Statement(name, "\n".join(lines), node, tuple(lines))]
 
     def _plain_name(self, node: Node) -> str:
-        if node.grad_of is not None:
-            return unique(f"grad_{label(node.grad_of)}", self.taken)
-        return unique(label(node), self.taken)
+        return unique(f"grad_{label(node.grad_of)}" if node.grad_of is not None else label(node), self.taken)
 
     def index(self, index: Any) -> str:
         """What stands between the brackets."""
@@ -371,11 +409,20 @@ class Printer:
         if (
             users
             or len(items) < len(node.value)
-            or not any(n.name or n.grad_of is not None for n in items.values())
-            or set(items.values()) & set(targets)
+            or not any(n.name or n.grad_of is not None or n.near is not None or n in targets for n in items.values())
         ):
             return {}
-        return {items[i]: self._plain_name(items[i]) for i in sorted(items)}
+        return {items[i]: targets.get(items[i]) or self._plain_name(items[i]) for i in sorted(items)}
+
+    def _take_apart(self, targets: list[Node]) -> None:
+        """A call of which a part that costs something is needed by itself, or is at hand, is written as what it is made of."""
+        while True:
+            needed = self._reach(targets)[0]
+            calls = [n for n in needed if n.call is not None and n not in self.apart]
+            found = {n for n in calls if any(p in needed or p in self.names for p in _parts_of(n))}
+            if not found:
+                return
+            self.apart |= found
 
     def _reach(self, targets: list[Node]) -> tuple[set[Node], dict[Node, int]]:
         seen: set[Node] = set()
@@ -388,7 +435,8 @@ class Printer:
             seen.add(node)
             if node.op in OUTSIDE:
                 continue
-            for inner in read_by(node) if node.op in ("vjp", "kept") else nodes_in(node.args):
+            whole = node.call if node not in self.apart else None
+            for inner in read_by(node) if node.op in ("vjp", "kept") else nodes_in((whole or node).args):
                 counts[inner] = counts.get(inner, 0) + 1
                 todo.append(inner)
             for inner in _read_every_turn(node):
@@ -415,7 +463,21 @@ class Printer:
         return None
 
 
-def _counted(size: Node, dim: int, rank: int) -> int:
+def _parts_of(node: Node) -> set[Node]:
+    """The tensors between a call and what it is given."""
+    assert node.call is not None
+    given = set(node.call.operands)
+    found: set[Node] = set()
+    todo = node.operands
+    while todo:
+        part = todo.pop()
+        if part not in found and part not in given and part.is_tensor and part.op not in ("input", *OUTSIDE):
+            found.add(part)
+            todo += part.operands
+    return {part for part in found if part.op not in _CHEAP}
+
+
+def counted(size: Node, dim: int, rank: int) -> int:
     """The number of a dimension, counted as the user's source counts it; the last is -1."""
     asked = size.graph.counted.get(size)
     if asked is None:
@@ -431,16 +493,7 @@ def _read_every_turn(node: Node) -> tuple[Node, ...]:
 
 def _fresh(node: Node) -> bool:
     """Does it make memory of its own, that nothing else can see?"""
-    return node.op in (
-        "new_zeros",
-        "zeros_like",
-        "ones_like",
-        "new_full",
-        "full_like",
-        "create",
-        "empty_like",
-        "new_empty",
-    )
+    return node.op in (*_FRESH, "create")
 
 
 def written_into(node: Node, needed: set[Node], targets: Mapping[Node, str]) -> tuple[Node, list[tuple[Any, Any, str]]]:

@@ -6,6 +6,7 @@ here has made is refused: nothing is ever taken for a constant.
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections.abc import Callable
 from typing import Any
@@ -15,27 +16,32 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from gradsmith.deriving import composites
+from gradsmith.deriving.calls import spoken
 from gradsmith.deriving.graph import Graph
 from gradsmith.deriving.loops.turns import Appended, Unbound
 from gradsmith.deriving.memory import Memory, is_all, scattered
 from gradsmith.deriving.node import Node, value_of
-from gradsmith.deriving.raising import only_raises
+from gradsmith.deriving.raising import ends_a_loop, only_raises
 from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.running import asked_of, user_frame, user_line
 from gradsmith.deriving.scalars import Real, Whole, number, plain
 from gradsmith.deriving.structured.idioms import stays_whole
 
+_PLACES = (("F", torch.nn.functional), ("torch", torch))
+_KEEP = "Keep it a tensor, or pass the number as an argument."
+_TORCH = "Use the function of torch."
+# What leaves the graph: how the source writes it, what it does, and what to do instead.
 _LEAVES = {
-    "item": "takes a number out of the tensor",
-    "tolist": "takes numbers out of the tensor",
-    "numpy": "leaves PyTorch for NumPy",
-    "__array__": "leaves PyTorch for NumPy",
-    "__float__": "takes a number out of the tensor",
-    "__int__": "takes a number out of the tensor",
-    "__index__": "takes a number out of the tensor",
-    "backward": "runs backward inside forward",
-    "register_hook": "registers a hook",
-    "data_ptr": "passes a raw pointer",
+    "item": ("`.item()` takes a number out of the tensor", _KEEP),
+    "tolist": ("`.tolist()` takes numbers out of the tensor", _KEEP),
+    "numpy": ("`.numpy()` leaves PyTorch for NumPy", _TORCH),
+    "__array__": ("a function of NumPy is called with the tensor", _TORCH),
+    "__float__": ("`float(...)` takes a number out of the tensor", _KEEP),
+    "__int__": ("`int(...)` takes a number out of the tensor", _KEEP),
+    "__index__": ("a tensor is used as a Python index", _KEEP),
+    "backward": ("`.backward()` runs backward inside forward", "Return the value, and call backward outside."),
+    "register_hook": ("`.register_hook()` registers a hook", "Register it on what forward returns."),
+    "data_ptr": ("`.data_ptr()` passes a raw pointer", "Derive the parts around that call."),
 }
 _HIDDEN = (
     "grad_fn",
@@ -140,7 +146,8 @@ class Reader(TorchFunctionMode):
                 "forward uses a tensor from outside that requires grad.",
                 "Make it an argument: as it is, it gets no gradient.",
             )
-        raise Refused("forward uses a tensor from outside.", "Make it an argument, or build it inside forward.")
+        told = "forward uses a tensor from outside."
+        raise Refused(told, "Make it an argument, or build it inside forward by torch.tensor (not torch.Tensor).")
 
     # ---- one call
 
@@ -157,14 +164,16 @@ class Reader(TorchFunctionMode):
         if name in _PLAIN:
             return func(*args, **kwargs)
         if name in _LEAVES:
-            raise Refused(
-                f"`.{name.strip('_')}()` {_LEAVES[name]}.", "Keep it a tensor, or pass the number as an argument."
-            )
+            reason, remedy = _LEAVES[name]
+            raise Refused(f"{reason}.", remedy)
         if name == "__bool__" and only_raises(user_frame()):
             node = self._one(args[0])
             self.graph.conditions.setdefault(node, bool(node.value))
             return bool(node.value)
         if name in ("__bool__", "is_nonzero", "equal", "allclose", "__contains__"):
+            if ends_a_loop(user_frame()):
+                told = "a loop ends when the value of a tensor says so."
+                raise Refused(told, "Fix the number of turns, or derive the body of the loop alone.")
             raise Refused(
                 "a branch depends on the value of a tensor.",
                 "Use torch.where, or derive each side of the branch alone.",
@@ -237,7 +246,7 @@ class Reader(TorchFunctionMode):
         if stays_whole(name, args, kwargs):
             replacement = None
         if replacement is not None and getattr(replacement, "__module__", "") == composites.__name__:
-            return self._inlined(replacement, args, kwargs)
+            return self._whole(func, self._inlined(replacement, args, kwargs), args, kwargs)
         if name in ("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__") or (
             name.endswith("_") and not name.endswith("__")
         ):
@@ -258,10 +267,10 @@ class Reader(TorchFunctionMode):
             body = _python_body(func)
             if body is None:
                 raise Refused(
-                    f"`{name}` has no derivative rule.",
+                    f"`{spoken(name)}` has no derivative rule.",
                     "Derive the parts around it, or write it with other operations.",
                 )
-            return self._inlined(body, args, kwargs)
+            return self._whole(func, self._inlined(body, args, kwargs), args, kwargs)
         given = self._given(node, args[0] if args and isinstance(args[0], Tensor) else None)
         if name == "unbind" and isinstance(node, Node) and node.op == "unbind":
             return Unbound.of(given, args[0], int(value_of(node.args[1])))
@@ -323,6 +332,23 @@ class Reader(TorchFunctionMode):
         finally:
             self.quiet -= 1
 
+    def _whole(self, func: Any, result: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        """What a composite returned, remembered as the one call that the source has."""
+        name = getattr(func, "__name__", "")
+        owner = next((prefix for prefix, place in _PLACES if getattr(place, name, None) is func), None)
+        node = self.known(result) if isinstance(result, Tensor) else None
+        if owner is None or node is None or node.call is not None or not node.operands or self.quiet:
+            return result
+        defaults = {k: p.default for k, p in inspect.signature(func).parameters.items()}
+        given = {
+            k: v for k, v in kwargs.items() if k != "_stacklevel" and v is not defaults.get(k, inspect.Parameter.empty)
+        }
+        named = tuple((k, self.nodes(v)) for k, v in given.items())
+        call = self.graph.alone("create", (f"{owner}.{name}", self.nodes(tuple(args)), named), node.value)
+        if not any(n.serial >= node.serial for n in call.operands):
+            node.call = call
+        return result
+
     def _created(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
         if name == "as_tensor" and args and isinstance(args[0], Tensor):
             return args[0]
@@ -333,6 +359,9 @@ class Reader(TorchFunctionMode):
             raise Refused("forward creates a tensor that requires grad.", "Make it an argument.")
         with torch.no_grad():
             value = func(*args, **kwargs)
+        inputs = self.memory.inputs()
+        if inputs and name != "empty" and value.device == inputs[0].value.device:
+            named.setdefault("device", value.device)  # of the inputs: else it is right on the CPU alone
         pairs = tuple((k, self._like(k, v)) for k, v in named.items())
         node = self.graph.make("create", f"torch.{name}", self.nodes(tuple(args)), pairs, value=value)
         if node.line is None:
@@ -475,11 +504,11 @@ def _mirrored(name: str, args: Any) -> tuple[str, Any]:
         plain_name = {"div": "div", "truediv": "div", "floordiv": "floor_divide", "mod": "remainder"}
         bare = name.strip("_")[1:]
         return plain_name.get(bare, bare), (args[1], args[0])
+    if name in ("__radd__", "__rmul__"):
+        return name.strip("_")[1:], (args[1], args[0])
     if name.startswith("__") and name.endswith("__"):
         bare = name.strip("_")
-        return {"floordiv": "floor_divide", "mod": "remainder", "truediv": "div", "radd": "add", "rmul": "mul"}.get(
-            bare, bare
-        ), args
+        return {"floordiv": "floor_divide", "mod": "remainder", "truediv": "div"}.get(bare, bare), args
     return name, args
 
 

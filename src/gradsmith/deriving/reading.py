@@ -308,6 +308,8 @@ class Namer:
         for name, value in list(frame.f_locals.items()):
             if isinstance(value, (Tensor, Whole, Real)):
                 node = self.reader.memory.seen(value) if isinstance(value, Tensor) else value.node
+                if node is not None and node.op == "size" and frame.f_code is self.code and isinstance(value, Whole):
+                    self.reader.graph.size_names.setdefault(node, name)
                 if (
                     node is not None
                     and node.name is None

@@ -9,6 +9,28 @@ from gradsmith.deriving.refusal import Refused
 from gradsmith.recurrent.mincut import cheapest_to_keep
 
 _NEVER = 1 << 50
+_TERMS = 64  # of a reduction, where it counts: an example is small
+_ALIVE = 0.75  # of its bytes an input or output costs: somebody else may hold it
+_LEAST, _FAST = 40, 1  # so many passes over a value are worth keeping it
+_SECOND_ORDER = 1.1  # so much more may it cost to be differentiable twice
+_ARITHMETIC = (
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "neg",
+    "to",
+    "where",
+    "masked_fill",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "eq",
+    "ne",
+    "and",
+    "or",
+)
 
 
 @dataclass(frozen=True)
@@ -24,29 +46,83 @@ class Plan:
         return sum(n.nbytes for n in self.saved)
 
 
-def planned(gradients: list[Node], outputs: list[Node], *, fast: bool, also: frozenset[Node] = frozenset()) -> Plan:
-    """The plan of least bytes; at equal bytes the one that can be differentiated again."""
+def planned(
+    gradients: list[Node], outputs: list[Node], *, fast: bool, most: int, also: frozenset[Node] = frozenset()
+) -> Plan:
+    """The plan of least cost; at equal cost the one that can be differentiated again. `most` is what autograd keeps."""
     needed = _needed(gradients) | also
+    worth = _FAST if fast else _LEAST
+    plan = _cheapest(needed, outputs, worth)
+    while plan.nbytes > most and worth < _LEAST:
+        worth *= 2
+        plan = _cheapest(needed, outputs, worth)
+    return plan
+
+
+def _cheapest(needed: set[Node], outputs: list[Node], worth: float) -> Plan:
     plans = []
     for twice in (True, False):
         try:
-            plans.append(_plan(needed, outputs, twice=twice, fast=fast))
+            plans.append(_plan(needed, outputs, twice=twice, worth=worth))
         except Refused:
             if not twice:
                 raise
-    careful = plans[0]
-    cheapest = plans[-1]
-    if fast:
-        return careful if _work(careful) <= _work(cheapest) else cheapest
-    if careful.twice and not _costly(careful) and careful.nbytes <= cheapest.nbytes:
+    careful, cheapest = plans[0], plans[-1]
+    if (
+        careful.twice
+        and not _costly(careful)
+        and _price(careful, outputs, worth) <= _price(cheapest, outputs, worth) * _SECOND_ORDER
+    ):
         return careful
     return cheapest
 
 
-def _work(plan: Plan) -> int:
-    """Bytes that backward computes again; views cost nothing."""
-    operations = plan.again[0].graph.operations if plan.again else {}
-    return sum(n.nbytes for n in plan.again if n.op not in operations or operations[n.op].kind != "v")
+def _price(plan: Plan, outputs: list[Node], worth: float) -> float:
+    return sum(_to_keep(n, outputs) for n in plan.saved) + sum(_to_repeat(n, worth) for n in plan.again)
+
+
+def _to_keep(node: Node, outputs: list[Node]) -> float:
+    """Bytes at a size where dimensions differ from ones; what is alive anyway costs less."""
+    given = node.op == "input" or node in outputs
+    return _bytes(node) * (_ALIVE if given else 1)
+
+
+def _to_repeat(node: Node, worth: float) -> float:
+    """The time of computing it again, in bytes."""
+    return _passes(node) * max((_bytes(n) for n in (node, *node.operands)), default=0) / worth
+
+
+def _passes(node: Node) -> float:
+    """How many times as long as an addition it takes, by kind."""
+    operation = node.graph.operations.get(node.op)
+    if operation is None:
+        return 0 if node.op in ("item", *OUTSIDE) else 1
+    if node.op in ("var", "std"):
+        return 8
+    by_kind = {"v": 0, "r": 1, "s": 4, "o": 16, "x": 64, "e": 1 if node.op in _ARITHMETIC else 4}
+    return by_kind[operation.kind]
+
+
+def _bytes(node: Node) -> float:
+    """What it takes on the example, if a reduction there had as many terms as it has where memory counts."""
+    return node.nbytes * _share(node)
+
+
+def _share(node: Node) -> float:
+    if node.share is None:
+        node.share = _computed_share(node)
+    return node.share
+
+
+def _computed_share(node: Node) -> float:
+    operation = node.graph.operations.get(node.op)
+    inner = [n for n in node.operands if n.is_tensor or n.is_parts] if node.op not in OUTSIDE else []
+    if operation is None or not inner or not node.nbytes:
+        return 1
+    if operation.kind == "r":
+        return min(1.0, _bytes(inner[0]) / _TERMS / node.nbytes)
+    alike = [n for n in inner if n.nbytes == node.nbytes] if operation.kind == "e" else []
+    return max(_share(n) for n in alike or inner)
 
 
 def _needed(gradients: list[Node]) -> set[Node]:
@@ -75,8 +151,9 @@ def read_by(node: Node) -> list[Node]:
     return node.operands
 
 
-def _plan(needed: set[Node], outputs: list[Node], *, twice: bool, fast: bool) -> Plan:
+def _plan(needed: set[Node], outputs: list[Node], *, twice: bool, worth: float) -> Plan:
     cost: dict[Node, int] = {}
+    again: dict[Node, int] = {}
     operands: dict[Node, list[Node]] = {}
     given: list[Node] = []
     todo = list(needed)
@@ -85,7 +162,8 @@ def _plan(needed: set[Node], outputs: list[Node], *, twice: bool, fast: bool) ->
         node = todo.pop()
         if node in cost:
             continue
-        cost[node] = node.nbytes * 16 + (2 if node.op == "input" else 3 if node in outputs else 4)
+        cost[node] = round(_to_keep(node, outputs) * 16) + (2 if node.op == "input" else 3 if node in outputs else 4)
+        again[node] = round(_to_repeat(node, worth) * 16)
         allowed = (
             node.op in ("input", *(("kept",) if not twice else ()))
             or node in outputs
@@ -95,21 +173,21 @@ def _plan(needed: set[Node], outputs: list[Node], *, twice: bool, fast: bool) ->
             cost[node] = _NEVER
         inner = [] if node.op in (*OUTSIDE, "kept") else [n for n in node.operands if n.is_tensor or n.is_parts]
         operands[node] = inner
-        if node.op == "input" or _kept(node, inner, twice=twice, fast=fast):
+        if node.op == "input" or _kept(node, twice=twice):
             given.append(node)
         todo += inner
-    saved = cheapest_to_keep(cost, operands, given, needed)
+    saved = cheapest_to_keep(cost, operands, given, needed, again)
     if any(cost[n] >= _NEVER for n in saved):
         raise Refused("backward needs a value that only forward knows.")
-    again: set[Node] = set()
+    repeated: set[Node] = set()
     todo = [n for n in needed if n not in saved]
     while todo:
         node = todo.pop()
-        if node not in again and node not in saved:
-            again.add(node)
+        if node not in repeated and node not in saved:
+            repeated.add(node)
             todo += operands[node]
     order = lambda nodes: tuple(sorted(nodes, key=lambda n: n.serial))  # noqa: E731
-    return Plan(order(saved), order(again), twice)
+    return Plan(order(saved), order(repeated), twice)
 
 
 def _memory_of_inputs(needed: set[Node]) -> set[int]:
@@ -124,8 +202,8 @@ def _memory(node: Node) -> int:
     return int(node.value.untyped_storage().data_ptr()) if node.is_tensor else 0
 
 
-def _kept(node: Node, inner: list[Node], *, twice: bool, fast: bool) -> bool:
-    """Must this be kept rather than computed again? Draws always; what is expensive or small, if intermediates may be kept."""
+def _kept(node: Node, *, twice: bool) -> bool:
+    """Must this be kept rather than computed again? Draws always; what is expensive, if intermediates may be kept."""
     if draws(node) or node.op == "kept":
         return True
     if node.op == "loop":
@@ -133,9 +211,7 @@ def _kept(node: Node, inner: list[Node], *, twice: bool, fast: bool) -> bool:
     operation = node.graph.operations.get(node.op)
     if twice or operation is None:
         return False
-    if fast:
-        return operation.kind in "xsro" or (operation.kind == "e" and node.op not in ("neg", "add", "sub", "to", "mul"))
-    return operation.kind == "x" or (operation.kind == "r" and bool(inner) and node.nbytes * 8 <= inner[0].nbytes)
+    return operation.kind == "x"
 
 
 def draws(node: Node) -> bool:

@@ -13,9 +13,9 @@ from gradsmith.deriving.dims import members
 from gradsmith.deriving.graph import Graph
 from gradsmith.deriving.indices import consecutive
 from gradsmith.deriving.loops.back import pulled
-from gradsmith.deriving.node import Node, value_of
+from gradsmith.deriving.node import Node, is_number, value_of
 from gradsmith.deriving.refusal import LoopRefused, Refused
-from gradsmith.deriving.structured import idioms
+from gradsmith.deriving.structured import fused, idioms
 from gradsmith.deriving.table import Operation, compiled
 
 
@@ -24,7 +24,13 @@ def swept(graph: Graph, outputs: list[Node], gradients: dict[Node, Node], inputs
     graph.backward = True
     contributions: dict[Node, list[Any]] = {out: [g] for out, g in gradients.items()}
     _sweep(graph, sorted(_ancestors(outputs), key=lambda n: -n.serial), contributions)
-    return {node: fitted(node, total(node, contributions[node])) for node in inputs if node in contributions}
+    found = {}
+    for node in inputs:
+        if node in contributions:
+            whole = total(node, contributions[node])
+            _told(whole, node)
+            found[node] = fitted(node, whole)
+    return found
 
 
 def _sweep(graph: Graph, nodes: list[Node], contributions: dict[Node, list[Any]]) -> None:
@@ -40,18 +46,31 @@ def _sweep(graph: Graph, nodes: list[Node], contributions: dict[Node, list[Any]]
             operation = graph.operations.get(node.op)
             if not _takes_any_shape(node, operation, g) and not idioms.spreads(node):
                 g = fitted(node, g)
-            if g.op not in ("grad", "carried") and g.back and g.grad_of is None and _worth_a_name(node, operation):
-                g.grad_of = node
+            if g.op not in ("grad", "carried") and g.back:
+                if g.grad_of is None and _worth_a_name(node, operation):
+                    g.grad_of = node
+                if g.near is None or (node.name and not g.near.name):
+                    g.near = node
             if node.op == "item":
                 parts.setdefault(node.args[0], {})[value_of(node.args[1])] = g
                 continue
-            pairs = idioms.whole(node, g, fitted) or _pairs(node, operation, g)
+            kernel = fused.fused(node, g) if graph.fast else None
+            pairs = kernel or idioms.whole(node, g, fitted) or _pairs(node, operation, g)
         try:
             for operand, contribution in pairs:
                 if isinstance(operand, Node) and operand.needs_grad:
+                    _told(contribution, operand)
                     contributions.setdefault(operand, []).append(summed(operand, contribution))
         except Refused as refusal:
             raise refusal.at(node.line) from None
+
+
+def _told(contribution: Any, operand: Node) -> None:
+    """For its name, should it get one: of whose gradient it is a part."""
+    while isinstance(contribution, Node) and contribution.op == "neg":
+        contribution = contribution.args[0]
+    if isinstance(contribution, Node) and contribution.back and contribution.terms_of is None:
+        contribution.terms_of = operand
 
 
 def _of_parts(graph: Graph, node: Node, parts: dict[int, Any]) -> Iterator[tuple[Any, Any]]:
@@ -95,7 +114,7 @@ def _takes_any_shape(node: Node, operation: Operation | None, g: Node) -> bool:
 
 def _pairs(node: Node, operation: Operation | None, g: Node) -> Iterator[tuple[Any, Any]]:
     if operation is None:
-        raise Refused(f"`{node.op}` has no derivative rule.")
+        raise Refused(f"`{node.op}` has no derivative rule.", "Write it with other operations.")
     if operation.structured is not None:
         yield from structured.RULES[operation.structured](node, g)
         return
@@ -115,7 +134,10 @@ def _pairs(node: Node, operation: Operation | None, g: Node) -> Iterator[tuple[A
             continue
         rule = operation.rules.get(param)
         if rule is None:
-            raise Refused(f"`{operation.name}` has no derivative rule for its argument {param}.")
+            raise Refused(
+                f"`{operation.name}` has no derivative rule for its argument {param}.",
+                "Write it with other operations.",
+            )
         if rule.startswith("@"):
             yield from (pair for pair in structured.RULES[rule[1:]](node, g) if pair[0] is argument)
         else:
@@ -156,7 +178,7 @@ def total(node: Node, contributions: list[Any]) -> Any:
         if len(contributions) > 1:
             raise LoopRefused("a list that a loop has filled is used twice.", "Stack it once.")
         return contributions[0]
-    contributions = [_tiled(node, c) for c in contributions]
+    contributions = _accumulated(node, [_tiled(node, c) for c in contributions])
     placed = [c for c in contributions if is_placed(c)]
     if len(placed) > 1 and not node.inside:
         joined = joined_of(placed) if len(placed) == len(contributions) else None
@@ -165,17 +187,63 @@ def total(node: Node, contributions: list[Any]) -> Any:
             return joined
         rest = [c for c in contributions if not is_placed(c)]
         base = placed[0].args[0] if not rest else fitted(node, total(node, rest))
-        made: Node = graph.make("placed", base, tuple(place for c in placed for place in c.args[1]))
+        made: Node = graph.make("placed", base, tuple(place for c in reversed(placed) for place in c.args[1]))
         made.dims = node.dims
         return made
     if len({tuple(map(_identity, c.dims)) for c in contributions}) > 1:
         contributions = [summed(node, c, force=True) for c in contributions]
     result: Any = None
-    for c in dict.fromkeys(contributions):  # `x * x` hands the same on twice
-        times = contributions.count(c)
-        c = graph.arith("mul", times, c) if times > 1 else c
+    for c in _like_terms(graph, contributions):
         result = c if result is None else graph.arith("add", result, c)
     return result
+
+
+def _like_terms(graph: Graph, contributions: list[Any]) -> list[Any]:
+    """`x * x` hands the same on twice; g - 2 * g is -g."""
+    if len({_term(c)[1] for c in contributions}) == len(contributions):
+        return contributions
+    times: dict[Any, Any] = {}
+    for c in contributions:
+        number, base = _term(c)
+        times[base] = times.get(base, 0) + number
+    return [graph.product([number, base], []) for base, number in times.items() if number] or [
+        graph.product([0, contributions[0]], [])
+    ]
+
+
+def _term(c: Any) -> tuple[Any, Any]:
+    """2 * g as (2, g)."""
+    if isinstance(c, Node) and c.back and c.grad_of is None:
+        if c.op == "neg":
+            number, base = _term(c.args[0])
+            return -number, base
+        if c.op == "mul" and is_number(c.args[0]):
+            return c.args[0], c.args[1]
+    return 1, c
+
+
+def _accumulated(node: Node, contributions: list[Any]) -> list[Any]:
+    """Gradients that are added up by index, each into zeros of its own, added up into the same zeros."""
+    into = [c for c in contributions if adds_into_zeros(c)]
+    if len(into) < 2:
+        return contributions
+    made = into[0]
+    for c in into[1:]:
+        dims, made.near = made.dims, node
+        args = ((made, *c.args[1][1:]), c.args[2]) if c.op == "create" else (made, *c.args[1:])
+        made = c.graph.make(c.op, c.args[0], *args) if c.op == "create" else c.graph.make(c.op, *args)
+        made.dims = dims
+    return [c for c in contributions if c not in into] + [made]
+
+
+def adds_into_zeros(c: Any) -> bool:
+    """`zeros.index_put(indices, values, accumulate=True)` and its like."""
+    if not isinstance(c, Node) or not c.back or c.grad_of is not None:
+        return False
+    if c.op == "create":
+        return bool(c.args[0] == "torch.ops.aten.index_put" and c.args[1][0].op == "new_zeros")
+    adds = c.op in ("index_add", "scatter_add") or (c.op == "index_put" and c.args[3] is True)
+    return bool(adds and c.args[0].op == "new_zeros")
 
 
 def joined_of(placed: list[Node]) -> Any:

@@ -114,6 +114,30 @@ def without_gradient(fn: Callable[..., Any], example: Arguments, names: set[str]
     return tuple(n for n, g in zip(floating, grads) if g is not None)
 
 
+def kept_by_autograd(fn: Callable[..., Any], example: Arguments, wanted: set[str]) -> int:
+    """The bytes of every storage that autograd keeps for backward of the user's forward."""
+    found: dict[int, int] = {}
+    alive = []
+
+    def pack(tensor: Tensor) -> Tensor:
+        alive.append(tensor)
+        found[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    fresh = {
+        n: v.detach().clone().requires_grad_(n in wanted) if isinstance(v, Tensor) else v for n, v in example.items()
+    }
+    state = torch.get_rng_state()
+    try:
+        with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            fn(**{n: v.view_as(v) if isinstance(v, Tensor) else v for n, v in fresh.items()})
+    except Exception:  # of the user's forward; the comparison will tell
+        return 1 << 60
+    finally:
+        torch.set_rng_state(state)
+    return sum(found.values())
+
+
 def _is_own(error: BaseException) -> bool:
     """Was it raised in the text that was derived, and not in something that this calls?"""
     trace = error.__traceback__

@@ -1,7 +1,7 @@
 """What kind of wrong? One file per cause: does the claimed gradient fit this mistake?
 
-Each cause has a page (its docstring), `RANK` (more specific causes first), `BAD`, and `fits(case)`. Like rules, a cause
-is one new file and no registration. `gradsmith explain wrong-gradient/transposed` shows its page.
+Each cause has a page (its docstring), `RANK` (more specific causes first), `BAD`, and `fits(case)`. One that says where or how
+the gradient is wrong, and not by which mistake, has `NAMES_A_MISTAKE = False`. Like rules, a cause is one new file and no registration. `gradsmith explain wrong-gradient/transposed` shows its page.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class Cause:
     page: str
     bad: str
     fits: Callable[[Case], Fit | None]
+    names_a_mistake: bool = True  # what was written instead of the derivative
 
 
 @functools.cache
@@ -42,7 +43,8 @@ def causes() -> Mapping[str, Cause]:
         module = importlib.import_module(f"{__name__}.{item.name}")
         title, _, page = (module.__doc__ or "").strip().partition("\n")
         name = item.name.replace("_", "-")
-        found.append(Cause(name, module.RANK, title.rstrip("."), page.strip(), module.BAD, module.fits))
+        names = getattr(module, "NAMES_A_MISTAKE", True)
+        found.append(Cause(name, module.RANK, title.rstrip("."), page.strip(), module.BAD, module.fits, names))
     return {cause.name: cause for cause in sorted(found, key=lambda c: c.rank)}
 
 

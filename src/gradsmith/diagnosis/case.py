@@ -29,6 +29,8 @@ class Fit:
     cause: str = ""
     line: int | None = None
     path: str | None = None  # where the line is not one of the subject's own file
+    partly_right: bool = False  # right at elements where it is not 0, so that the derivative is meant
+    leaves_out: bool = False  # right without something that its author wrote, which is seldom a slip
 
     def named(self, cause: str) -> Fit:
         return replace(self, cause=self.cause or cause)

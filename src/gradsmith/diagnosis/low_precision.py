@@ -11,6 +11,7 @@ import torch
 from gradsmith.diagnosis.case import Case, Fit
 
 RANK = 80
+NAMES_A_MISTAKE = False
 BAD = """
 import torch
 

@@ -14,6 +14,7 @@ from gradsmith.diagnosis.case import Case, Fit
 from gradsmith.lab.explore.coverage.choices import choices
 
 RANK = 90
+NAMES_A_MISTAKE = False
 _BY_CHANCE = 100  # ways to draw; four comparisons are made for every input
 BAD = """
 import torch
@@ -43,8 +44,16 @@ def fits(case: Case) -> Fit | None:
         return None
     single, words = found
     if single:
-        return Fit(words, "Look at what is special about this element.")
-    return Fit(words, "Check the mask or comparison in backward against the one in forward.")
+        return Fit(words, "Look at what is special about this element.", partly_right=is_partly_right(case))
+    advice = "Check the mask or comparison in backward against the one in forward."
+    return Fit(words, advice, partly_right=is_partly_right(case))
+
+
+def is_partly_right(case: Case) -> bool:
+    """Whether the gradient is right where it is not 0: that is no accident, so the derivative is meant."""
+    off = (case.claimed - case.truth).abs()
+    floor = case.rtol * case.scale
+    return bool(((off <= floor) & (case.truth.abs() > floor) & case.known).any())
 
 
 def partly(case: Case) -> tuple[bool, str] | None:

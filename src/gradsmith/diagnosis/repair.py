@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from gradsmith.source.loaded import definition_of, file_of
 
 # A failing check may take a little longer to say what to write. The limits are work, not time on the clock: a report does
 # not depend on what else the machine is doing, nor on the number of jobs.
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _MOST_LINES = 20_000  # of one candidate: a loop whose condition was changed may never end
 _MOST = 1500
 _ELEMENTS = 30_000_000  # of inputs and outputs, over all candidates
@@ -85,7 +87,17 @@ def _fit(repair: Repair) -> Fit:
         f"Write `{after}` instead of `{before}` in line {repair.line}.",
         line=repair.line,
         path=repair.path,
+        leaves_out=leaves_out(before, after),
     )
+
+
+def leaves_out(before: str, after: str) -> bool:
+    """Whether a change takes names away and brings none: what it takes away, somebody wrote on purpose.
+
+    >>> leaves_out("x / (1 + norm(x))", "x"), leaves_out("x + y", "x - y"), leaves_out("2 * x", "x")
+    (True, False, False)
+    """
+    return set(_NAME.findall(after)) < set(_NAME.findall(before))
 
 
 @once
@@ -125,7 +137,8 @@ def _search(case: Case) -> Repair | None:
         function = _compiled(candidate.tree, original)
         if function is None or not _gives(case, run, function, case.v, case.truth):
             continue
-        if (wanted is None or _gives(case, run, function, second, wanted)) and _holds_elsewhere(case, function):
+        right_again = wanted is None or _gives(case, run, function, second, wanted)
+        if right_again and _is_linear(case, run, function) and _holds_elsewhere(case, function):
             edit = _edit(candidate, original)
             if edit is not None and not _stands(case, edit):
                 continue
@@ -192,6 +205,11 @@ def _in_kernel(
                 path = kernel.__code__.co_filename
                 return Repair(candidate.kind, candidate.before, candidate.after, candidate.line, path=path)
     return None
+
+
+def _is_linear(case: Case, run: Run, function: Callable[..., Any]) -> bool:
+    """Is the change right for a grad_output of another size, too? A comparison of grad_output may fit at one of them."""
+    return all(_gives(case, run, function, times * case.v, times * case.truth) for times in (-1e3, 1e3, 1e-3))
 
 
 def _holds_elsewhere(case: Case, function: Callable[..., Any]) -> bool:

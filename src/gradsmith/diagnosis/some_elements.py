@@ -7,9 +7,10 @@ out, one of several parts of the input gets the gradient of another, or a dimens
 from __future__ import annotations
 
 from gradsmith.diagnosis.case import Case, Fit
-from gradsmith.diagnosis.mask import partly
+from gradsmith.diagnosis.mask import is_partly_right, partly
 
 RANK = 91
+NAMES_A_MISTAKE = False
 BAD = """
 import torch
 
@@ -34,4 +35,5 @@ def fits(case: Case) -> Fit | None:
     found = partly(case)
     if found is None:
         return None
-    return Fit(found[1], f"Look at the step of backward that computes these elements of the gradient of '{case.name}'.")
+    advice = f"Look at the step of backward that computes these elements of the gradient of '{case.name}'."
+    return Fit(found[1], advice, partly_right=is_partly_right(case))

@@ -34,7 +34,10 @@ def supply(target: Target, wish: Wish | None = None) -> Supply:
     'guessed'
     """
     wish = wish or Wish()
-    home = wish.module or sys.modules.get(getattr(target.function or target.original, "__module__", ""))
+    written = target.function or getattr(
+        target.original, "_init_fn", target.original
+    )  # of a custom operator, its function
+    home = wish.module or sys.modules.get(getattr(written, "__module__", ""))
     builders = declared(target.function or target.original, home, target.name)
     if builders:
         return _declared(target, builders, wish)

@@ -30,7 +30,7 @@ from gradsmith.lab.subject.binding import functional
 from gradsmith.lab.subject.foreign import leaves_torch, runs_kernels
 from gradsmith.lab.subject.target import Target, functions_behind, resolve
 from gradsmith.source.loaded import line_of, model_of
-from gradsmith.source.places import Part, line_of_gradient, line_of_part
+from gradsmith.source.places import Part, cut, line_of_gradient, line_of_part, name_of_output
 
 LARGE = 64 << 20  # bytes of inputs
 _ALONE = 16  # runs for whether forward and backward run at all, where the gradient alone is judged
@@ -186,7 +186,7 @@ class Lab:
         if kinds <= {torch.float64} or runs_kernels(self.target) or self.large:
             return self.target, self.arguments
         try:
-            target, arguments = _cast_target(self.target, torch.float64), self.arguments.cast(torch.float64)
+            target, arguments = cast_target(self.target, torch.float64), self.arguments.cast(torch.float64)
             run = forward(target, arguments, seed=self.settings.seed)
             run.gradients(run.ones())
             if leaves_torch(self.target) and not self._honest(target, arguments):
@@ -299,7 +299,7 @@ class Lab:
         """
         own = function is None or function == self.target.name
         line = line or (self.line_among(_frames(raised)) if raised is not None else None)
-        line = line or (self._line_of_part(at, argument) if at is not None and own else None)
+        line = line or (self.line_of_part(at, argument) if at is not None and own else None)
         text = line_of(self.target.path, line)
         return Finding(
             message=message,
@@ -320,7 +320,21 @@ class Lab:
         model = model_of(self.target.function) if self.target.function is not None and argument is not None else None
         return line_of_gradient(model, argument) if model is not None and argument is not None else None
 
-    def _line_of_part(self, part: Part, argument: str | None) -> int | None:
+    @property
+    def cut(self) -> tuple[int, str] | None:
+        """The line of backward whose result autograd takes for a constant, as far as the source says, and what to write instead."""
+        model = model_of(self.target.function) if self.target.function is not None else None
+        found = cut(model) if model is not None else None
+        return (getattr(found[0], "lineno", 0), found[1]) if found is not None else None
+
+    def shown_output(self, index: int, name: str) -> str:
+        """`output[1] ('mask')` where the source has a name for it."""
+        model = model_of(self.target.function) if self.target.function is not None else None
+        called = name_of_output(model, index) if model is not None and name == f"output[{index}]" else None
+        return f"{name} ('{called}')" if called else name
+
+    def line_of_part(self, part: Part, argument: str | None) -> int | None:
+        """The line of a part of the Function; see `source/places.py`."""
         model = model_of(self.target.function) if self.target.function is not None else None
         return line_of_part(model, part, argument) if model is not None else None
 
@@ -372,7 +386,8 @@ def forward_noise(target: Target, arguments: Arguments, settings: Settings) -> f
         return 0.0
 
 
-def _cast_target(target: Target, dtype: torch.dtype) -> Target:
+def cast_target(target: Target, dtype: torch.dtype) -> Target:
+    """A module in another precision; every other subject as it is."""
     if target.module is None:
         return target
     return functional(resolve(copy.deepcopy(target.module).to(dtype)))

@@ -6,10 +6,10 @@ a fork) or has threads itself. A fork costs 10 ms here and a share of the torch 
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Generic, Protocol, TypeVar
@@ -20,7 +20,7 @@ MOST = 8
 
 def processors() -> int:
     """How many processes may run at once; 1 where forking would break something."""
-    if not hasattr(os, "fork") or "torch" in sys.modules or threading.active_count() != 1:
+    if not hasattr(os, "fork") or "torch" in sys.modules or _thread._count() > 0:
         return 1
     try:
         return min(len(os.sched_getaffinity(0)), MOST)

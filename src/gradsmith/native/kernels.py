@@ -11,8 +11,9 @@ from torch import Tensor
 
 from .c_prelude import prelude
 from .compile import load
+from .memory import reuse_freed_pages
 from .refused import Refused
-from .threads import run_shares, shares
+from .threads import call_shares, shares
 
 
 class Kernels:
@@ -28,6 +29,7 @@ class Kernels:
         self._functions: dict[tuple[str, torch.dtype, int, int, int], object] = {}
 
     def _library(self, dtype: torch.dtype) -> ctypes.CDLL | Refused:
+        reuse_freed_pages()
         try:
             return load(prelude(dtype) + self.source)
         except Refused as why:
@@ -63,7 +65,4 @@ class Kernels:
             self._functions[key] = function
         pointers = [None if t is None else t.data_ptr() for t in tensors]
         if rows:
-            run_shares(
-                lambda thread, low, high: function(*pointers, *reals, *wholes, thread, low, high),  # type: ignore[operator]
-                shares(rows, work),
-            )
+            call_shares(function, lambda *share: (*pointers, *reals, *wholes, *share), shares(rows, work))

@@ -32,10 +32,10 @@ def reuse_freed_pages() -> None:
 def room(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """`torch.empty` on the CPU. What is too large for glibc to keep comes in pages of 2 MB: 3 ms per 64 MB instead of 19."""
     made = torch.empty(tuple(shape), dtype=dtype)
-    size = made.nbytes
-    if size > _LARGEST and type(made) is Tensor and (advise := _madvise()) is not None:
+    # A fake tensor has no memory, and its size may be a symbol.
+    if type(made) is Tensor and made.nbytes > _LARGEST and (advise := _madvise()) is not None:
         start = -(-made.data_ptr() // _HUGE_PAGE) * _HUGE_PAGE
-        advise(start, (made.data_ptr() + size - start) // _HUGE_PAGE * _HUGE_PAGE, _MADV_HUGEPAGE)
+        advise(start, (made.data_ptr() + made.nbytes - start) // _HUGE_PAGE * _HUGE_PAGE, _MADV_HUGEPAGE)
     return made
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gradsmith.native.kernels import Kernels
+from gradsmith.native.memory import room
 from gradsmith.ops.route import in_memory
 
 _BYTES = 512  # per block of rows that a thread takes
@@ -80,7 +81,7 @@ def select(x: Tensor, bits: Tensor, scale: float = 1.0) -> Tensor:
     tensor([2., 0., 2.])
     """
     if not torch.is_grad_enabled() and in_memory(x) and KERNELS.ready(x.dtype):
-        y, n = torch.empty_like(x, memory_format=torch.contiguous_format), x.numel()
+        y, n = room(x.shape, x.dtype), x.numel()
         KERNELS.run("bits_select", [x.contiguous(), bits, y], [scale], [n], -(-bits.numel() // _BYTES), n)
         return y
     return torch.where(unpack(bits, x.shape), x * scale if scale != 1.0 else x, 0)

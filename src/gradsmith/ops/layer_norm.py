@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gradsmith.native.kernels import Kernels
+from gradsmith.native.memory import room
 from gradsmith.ops.asked import floating, normalised
 from gradsmith.ops.route import autocast_dtype, in_memory, transformed, without_data
 
@@ -109,7 +110,7 @@ class _LayerNorm(torch.autograd.Function):
 def _in_c(y: Tensor, weight: Any, bias: Any, scale: Tensor, grad: Any, dims: int, needed: Any) -> tuple[Any, Any, Any]:
     width, rows = y.shape[y.dim() - dims :].numel(), scale.numel()
     shares = KERNELS.threads(rows, y.numel())
-    dx = torch.empty_like(y, memory_format=torch.contiguous_format)
+    dx = room(y.shape, y.dtype)
     dw, db = (y.new_zeros(shares, *p.shape) if p is not None and asked else None for p, asked in zip((weight, bias), needed[1:]))  # fmt: skip
     w, b = (None if p is None else p.contiguous() for p in (weight, bias))
     tensors = [y.contiguous(), w, b, scale, grad.contiguous(), dx, dw, db]

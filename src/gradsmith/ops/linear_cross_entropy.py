@@ -17,9 +17,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from gradsmith.native.products import add_matmul, matmul
 from gradsmith.ops.asked import linear
 from gradsmith.ops.cross_entropy_rows import Terms, rows
-from gradsmith.ops.route import has_memory, is_compiling, transformed, without_autocast
+from gradsmith.ops.route import has_memory, in_memory, is_compiling, transformed, without_autocast
 
 _CHUNK_ELEMENTS = (
     1 << 24
@@ -95,12 +96,13 @@ def _passes(
     dx, dw, db = gradients
     kinds = None if classes is None else classes.to(wide).contiguous()
     scale = None if scale is None else scale.to(wide).contiguous()
+    # Products of half precision, of other devices and those that a mode should see are torch's own.
+    product, add_product = (matmul, add_matmul) if in_memory(x, weight, small=True) else (_mm, Tensor.addmm_)
     losses, room = [], x.new_empty(min(options.chunk, x.shape[0]), weight.shape[0])
     for first in range(0, x.shape[0], options.chunk):
         part = x[first : first + options.chunk]
         place = room[: part.shape[0]]
-        torch.mm(part, weight.t(), out=place)
-        z = place.to(wide) if wide != place.dtype else place
+        z = product(part, weight.t(), place).to(wide)
         if bias is not None:
             z.add_(bias)
         here = slice(first, first + options.chunk)
@@ -112,9 +114,9 @@ def _passes(
             continue
         dz = z.to(x.dtype)
         if dx is not None:
-            torch.mm(dz, weight, out=dx[here])
+            product(dz, weight, dx[here])
         if dw is not None and wide == x.dtype:
-            dw.addmm_(dz.t(), part)
+            add_product(dw, dz.t(), part)
         elif dw is not None:
             dw.add_(dz.t() @ part)
         if db is not None:
@@ -124,6 +126,10 @@ def _passes(
     if mean and not divisor:
         total = total + float("nan")
     return total, [None if g is None else g.to(x.dtype) for g in gradients]
+
+
+def _mm(a: Tensor, b: Tensor, out: Tensor) -> Tensor:
+    return torch.mm(a, b, out=out)
 
 
 _library = torch.library.Library("gradsmith_ops", "FRAGMENT")

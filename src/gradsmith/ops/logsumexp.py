@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.native.kernels import Kernels
+from gradsmith.native.memory import room
 from gradsmith.ops.asked import floating
 from gradsmith.ops.route import has_memory, in_memory, transformed
 
@@ -61,7 +62,7 @@ class _LogSumExp(torch.autograd.Function):
         y: Tensor
         x, y = ctx.saved_tensors
         if not torch.is_grad_enabled() and in_memory(x, grad) and KERNELS.ready(x.dtype):
-            dx = torch.empty_like(x, memory_format=torch.contiguous_format)
+            dx = room(x.shape, x.dtype)
             KERNELS.run(
                 "lse_backward", [x.contiguous(), y, grad.contiguous(), dx], [], [x.shape[-1]], y.numel(), x.numel()
             )

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gradsmith.native.kernels import Kernels
+from gradsmith.native.memory import room
 from gradsmith.ops.asked import floating, normalised
 from gradsmith.ops.route import in_memory, transformed
 
@@ -75,7 +76,7 @@ class _RMSNorm(torch.autograd.Function):
         rows = x.numel() // width if width else 0
         if in_memory(x, weight) and KERNELS.ready(x.dtype):
             ready, w = x.contiguous(), None if weight is None else weight.contiguous()
-            y, scale = torch.empty_like(ready), ready.new_empty(rows)
+            y, scale = room(ready.shape, ready.dtype), ready.new_empty(rows)
             KERNELS.run("rms_forward", [ready, w, y, scale], [eps], [width], rows, x.numel())
         else:
             wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
@@ -94,7 +95,7 @@ class _RMSNorm(torch.autograd.Function):
         if torch.is_grad_enabled():
             return *_differentiable(x, weight, ctx.dims, ctx.eps, grad), None, None
         if in_memory(x, weight, grad) and KERNELS.ready(x.dtype):
-            dx = torch.empty_like(x, memory_format=torch.contiguous_format)
+            dx = room(x.shape, x.dtype)
             shares = KERNELS.threads(rows, x.numel())
             dw = x.new_zeros(shares, *weight.shape) if wants_weight else None
             w = None if weight is None else weight.contiguous()

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gradsmith.native.kernels import Kernels
+from gradsmith.native.memory import room
 from gradsmith.ops.asked import floating
 from gradsmith.ops.route import in_memory, transformed, wide
 
@@ -38,7 +39,7 @@ class _SwiGLU(torch.autograd.Function):
         ctx.save_for_backward(gate, up)
         if in_memory(gate, up) and KERNELS.ready(gate.dtype):
             a, b, n = gate.contiguous(), up.contiguous(), gate.numel()
-            y = torch.empty_like(a)
+            y = room(a.shape, a.dtype)
             KERNELS.run("glu_forward", [a, b, y], [], [n], -(-n // _BLOCK), n)
             return y
         a, b = wide(gate, up)
@@ -49,7 +50,7 @@ class _SwiGLU(torch.autograd.Function):
         gate, up = ctx.saved_tensors
         if not torch.is_grad_enabled() and in_memory(gate, up, grad) and KERNELS.ready(gate.dtype):
             a, b, n = gate.contiguous(), up.contiguous(), gate.numel()
-            da, db = torch.empty_like(a), torch.empty_like(b)
+            da, db = room(a.shape, a.dtype), room(b.shape, b.dtype)
             KERNELS.run("glu_backward", [a, b, grad.contiguous(), da, db], [], [n], -(-n // _BLOCK), n)
             return da, db
         a, b, g = wide(gate, up, grad)

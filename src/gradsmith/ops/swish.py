@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from gradsmith.native.kernels import Kernels
+from gradsmith.native.memory import room
 from gradsmith.ops.asked import floating
 from gradsmith.ops.route import in_memory, transformed, wide
 
@@ -52,7 +53,7 @@ class _Swish(torch.autograd.Function):
         ctx.save_for_backward(x, beta)
         if in_memory(x, beta) and beta.numel() == 1 and KERNELS.ready(x.dtype):
             ready = x.contiguous()
-            y = torch.empty_like(ready)
+            y = room(ready.shape, ready.dtype)
             KERNELS.run("swish_forward", [ready, beta, y], [], [x.numel()], -(-x.numel() // _BLOCK), x.numel())
             return y
         if x.dtype in (torch.float32, torch.float64):
@@ -64,7 +65,7 @@ class _Swish(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, beta = ctx.saved_tensors
         if in_memory(x, beta, grad) and beta.numel() == 1 and not torch.is_grad_enabled() and KERNELS.ready(x.dtype):
-            dx = torch.empty_like(x, memory_format=torch.contiguous_format)
+            dx = room(x.shape, x.dtype)
             blocks = -(-x.numel() // _BLOCK)
             db = x.new_zeros(KERNELS.threads(blocks, x.numel()))
             tensors = [x.contiguous(), beta, grad.contiguous(), dx, db]

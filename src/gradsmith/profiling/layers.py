@@ -99,26 +99,20 @@ def engine_ways(bench: Bench) -> list[Way]:
     if module is None:
         return []
     from gradsmith.recurrent import Recurrent
+    from gradsmith.recurrent.carrying import matching
 
     call = bench.call()
     try:
-        layer = Recurrent.from_module(module, *call.args)
+        found = matching(module, call.args, Recurrent)
     except Exception:  # whatever the module does with other inputs: it has no cell that we can run
         return []
-    name = next((name for name, part in module.named_modules() if part is layer.cell), "")
+    layer, names = found.layer, {part: name for name, part in module.named_modules()}
+    name = names.get(layer.cell, "")
     cell = f"self.{name}" if name else f"nn.{type(layer.cell).__name__}(...)"
     first = ", batch_first=True" if layer.batch_first else ""
-
-    def steps(*args: Any) -> Any:
-        return layer(*args)[0]
-
-    def last(*args: Any) -> Any:
-        y = layer(*args)[0]
-        return y[:, -1] if layer.batch_first else y[-1]
-
-    with torch.no_grad():
-        whole = layer(*call.args)[0].shape == pytree.tree_leaves(module(*call.args))[0].shape
-    return [(f"gs.Recurrent({cell}{first})" + ("" if whole else ", last step"), steps if whole else last)]
+    last = ", last step" if found.last else ""
+    readout = "" if found.readout is None else f", then self.{names[found.readout]}"
+    return [(f"gs.Recurrent({cell}{first}){last}{readout}", found)]
 
 
 def slower_than_layer(bench: Bench, way: Callable[..., Any], budget: float = 0.4) -> Ratio:

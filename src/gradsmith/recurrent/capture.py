@@ -152,7 +152,7 @@ def capture(
         raise Refused("the step changes a tensor it does not own in place (a buffer, a running statistic)")
     _refuse_random(graph)
     constants = {str(n.target): _constant(traced, str(n.target)) for n in graph.nodes if n.op == "get_attr"}
-    return _joint(simplify(graph), constants, joint, len(x), len(state), len(params), len(y_like), rows)
+    return _joint(simplify(graph, rows), constants, joint, len(x), len(state), len(params), len(y_like), rows)
 
 
 class _JointStep:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -72,8 +73,33 @@ def _zeros(hidden: nn.Linear) -> Tensor:
     return torch.zeros(hidden.out_features, dtype=hidden.weight.dtype, device=hidden.weight.device)
 
 
-def matching(module: nn.Module, inputs: tuple[Any, ...], make: Any) -> Any:
-    """The first of `make(cell, batch_first=...)` that returns what `module` returns for `inputs`, as y or its last step."""
+@dataclass(frozen=True)
+class Carried:
+    """A layer that computes what a module does: all of it, or all but its readout."""
+
+    layer: Any
+    last: bool
+    """The module returns the last step alone."""
+    readout: nn.Module | None = None
+    """A part of the module through which the states go before they are returned."""
+
+    def __call__(self, *inputs: Any) -> Any:
+        return self.ending(self.layer(*inputs)[0])
+
+    def ending(self, y: Any) -> Any:
+        """What the module makes of the states."""
+        y = (y[:, -1] if self.layer.batch_first else y[-1]) if self.last else y
+        return y if self.readout is None else self.readout(y)
+
+
+def matching(module: nn.Module, inputs: tuple[Any, ...], make: Any) -> Carried:
+    """The first of `make(cell, batch_first=...)` that returns what `module` returns for `inputs`, as y or its last step.
+
+    The module may have one readout: a part of it that makes its result of the states, all steps at once or one by one.
+    """
+    if isinstance(module, nn.RNNBase):
+        first, options = arguments_of(module)
+        return Carried(make(first, **options), last=False)
     x, start = inputs[0], inputs[1:]
     with torch.no_grad():
         wanted = _tensor_in(module(*inputs))
@@ -82,10 +108,12 @@ def matching(module: nn.Module, inputs: tuple[Any, ...], make: Any) -> Any:
                 with contextlib.suppress(Exception):  # other arguments, other shapes: simply not this cell
                     layer = make(cell, batch_first=batch_first, backend="loop")
                     y, _ = layer(x, *start)
-                    last = y[:, -1] if batch_first else y[-1]
-                    if any(_close(found, wanted) for found in (y, last)):
-                        layer.backend = "auto"
-                        return layer
+                    for readout in (None, *(part for part in module.children() if part is not cell)):
+                        for last in (False, True):
+                            found = Carried(layer, last, readout)
+                            if _gives(found, y, wanted):
+                                layer.backend = "auto"
+                                return found
     raise ValueError(
         f"Recurrent.from_module: no part of {type(module).__name__} gives its results as a cell. Move the body of its loop "
         f"into a module with forward(x_t, state) -> (y_t, state), and pass that to gs.Recurrent."
@@ -94,6 +122,12 @@ def matching(module: nn.Module, inputs: tuple[Any, ...], make: Any) -> Any:
 
 def _tensor_in(result: Any) -> Tensor | None:
     return next((leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, Tensor)), None)
+
+
+def _gives(found: Carried, y: Any, wanted: Tensor | None) -> bool:
+    with contextlib.suppress(Exception):  # a part that does not take states
+        return _close(found.ending(y), wanted)
+    return False
 
 
 def _close(found: Any, wanted: Tensor | None) -> bool:

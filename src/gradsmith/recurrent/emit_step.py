@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -23,10 +23,10 @@ _MAX_STACK = 512 * 1024
 
 @dataclass(frozen=True)
 class Place:
-    """Where a value lies: `base` is a C pointer; `slot` the time slot of it, or a word for what has no time."""
+    """Where a value lies: `base` is a C pointer; `slot` names the first row of this step, or is a word for what has no time."""
 
     base: str
-    slot: str  # a C expression of t | "row" | "flat" | "work" | "local" | "chunk" (the steps of a chunk, in scratch memory)
+    slot: str  # a variable in C | "row" | "flat" | "work" | "local" | "chunk" (the steps of a chunk, in scratch memory)
     width: int
     kind: str
     adds: bool = False
@@ -39,8 +39,12 @@ class Place:
         if self.slot == "work":
             return f"{self.base} + (r - r0) * {self.width}"
         if self.slot == "chunk":
-            return f"{self.base} + (t % CHUNK * R + (r - r0)) * {self.width}"
-        return f"{self.base} + (({self.slot}) * B + r) * {self.width}"
+            return f"{self.base} + (spot + (r - r0)) * {self.width}"
+        return f"{self.base} + ({self.slot} + r) * {self.width}"
+
+    def at_chunk(self) -> str:
+        """The first row of this thread in the first step of the chunk."""
+        return self.base if self.slot == "chunk" else f"{self.base} + (since + r0) * {self.width}"
 
     def at_first_row(self) -> str:
         return self.at_row().replace("(r - r0)", "0").replace(" r ", " r0 ").replace("+ r)", "+ r0)")
@@ -56,8 +60,9 @@ class StepWriter:
         given: dict[fx.Node, Place],
         stores: list[tuple[fx.Node, Place]],
         rows: int,
+        backwards: bool,
     ) -> None:
-        self.rows, self.sums = rows, sums
+        self.rows, self.sums, self.backwards = rows, sums, backwards
         self.given = dict(given)
         self.stores: dict[fx.Node, list[Place]] = {}
         for node, place in stores:
@@ -108,7 +113,7 @@ class StepWriter:
 
     def _for_all_time(self, node: fx.Node) -> bool:
         """Whether the value is there for every time step before the loop starts."""
-        return node in self.given and self.given[node].slot == "t" and node not in self.stores
+        return node in self.given and self.given[node].slot == "now" and node not in self.stores
 
     def _new_work(self, node: fx.Node) -> Place:
         place = Place(f"W{len(self.work)}", "work", self._width(node), self._kind(node))
@@ -179,19 +184,20 @@ class StepWriter:
         number = self.weights.index(b)
         k, n = shape_of(b)
         factor = shape_of(a)[0] // self.rows
-        rows, place = f"R * {factor}", self.where[node]
+        place = self.where[node]
         if place.slot == "chunk":
-            return self._chunk(
-                f"{rows}, B * {factor}, {n}, {k}, {source.at_first_row()}, P{number}, {place.base}, {rows}"
-            )
-        if source.slot == place.slot == "t" and not any(user in self.where for user in node.users):
+            return self._chunk(self.backwards, factor, shape_of(b), source, number, place)
+        if source.slot == place.slot == "now" and not any(user in self.where for user in node.users):
             # Nobody in the loop reads the result, and the operand stays: several steps can be made up for at once.
-            target = f"{place.at_first_row()}, B * {factor}"
-            return self._chunk(f"{rows}, B * {factor}, {n}, {k}, {source.at_first_row()}, P{number}, {target}")
-        return f"product({rows}, {n}, {k}, {source.at_first_row()}, P{number}, {place.at_first_row()});"
+            return self._chunk(not self.backwards, factor, shape_of(b), source, number, place)
+        return f"product(L * {factor}, {n}, {k}, {source.at_first_row()}, P{number}, {place.at_first_row()});"
 
-    def _chunk(self, arguments: str) -> str:
-        return f"if (t % CHUNK == 0) product_over(T - t < CHUNK ? T - t : CHUNK, {arguments});"
+    def _chunk(self, last: bool, factor: int, shape: Sequence[int], source: Place, number: int, target: Place) -> str:
+        """The product of all steps of a chunk, at its first step in time or at its last."""
+        when, steps = ("closes", "t % CHUNK + 1") if last else ("opens", "T - t < CHUNK ? T - t : CHUNK")
+        k, n = shape
+        pointers = f"{source.at_chunk()}, P{number}, {target.at_chunk()}, {int(target.slot == 'chunk')}"
+        return f"if ({when}) product_over(first + (t - t % CHUNK), {steps}, r0, R, B, {factor}, {n}, {k}, {pointers});"
 
     def _phase(self, phase: int) -> list[str]:
         groups = self.schedule.groups(phase)
@@ -207,7 +213,7 @@ class StepWriter:
             raise Refused("a row of intermediate values does not fit the stack")
         head = [f"{p.kind} *restrict {name} = {p.at_row()};" for p, name in self.pointers.items()]
         head += [f"{p.kind} {p.base}[{p.width}] __attribute__((aligned(64)));" for p in self.locals.values()]
-        return ["for (long r = r0; r < r1; r++) {", *("  " + line for line in [*head, *loops]), "}"]
+        return ["for (long r = r0; r < r0 + L; r++) {", *("  " + line for line in [*head, *loops]), "}"]
 
     def _pointer(self, place: Place) -> str:
         if place.slot == "local":

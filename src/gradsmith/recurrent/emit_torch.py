@@ -15,11 +15,11 @@ Function = Callable[[int, Sequence[Tensor]], tuple[Tensor, ...]]
 
 def emit_function(
     nodes: Sequence[fx.Node], inputs: Sequence[fx.Node], outputs: Sequence[fx.Node], traced_rows: int,
-    instead: Mapping[Any, Callable[..., Tensor]] = _NOTHING,
+    instead: Mapping[Any, Callable[..., Tensor]] = _NOTHING, dtypes: Mapping[Any, Any] = _NOTHING,
 ) -> Function:  # fmt: skip
     """A function `f(rows, inputs) -> outputs` that runs `nodes`; twice as fast as walking the graph at every step.
 
-    `instead` has functions to call in place of torch's operations.
+    `instead` has functions to call in place of torch's operations, `dtypes` what to compute in instead of a dtype.
     """
     names = {node: f"a{i}" for i, node in enumerate(inputs)}
     constants: dict[str, Any] = {}
@@ -34,7 +34,7 @@ def emit_function(
         if isinstance(argument, bool | int | str | type(None)):
             return repr(argument)
         name = f"c{len(constants)}"
-        constants[name] = argument
+        constants[name] = dtypes.get(argument, argument) if isinstance(argument, torch.dtype) else argument
         return name
 
     unpacked = f"    {', '.join(names[n] for n in inputs)}, = inputs" if inputs else "    pass"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +14,13 @@ from torch import Tensor, fx
 from gradsmith.native.compile import load
 from gradsmith.native.memory import reuse_freed_pages, room
 from gradsmith.native.products import addresses, matmul
-from gradsmith.native.threads import run_shares, shares
+from gradsmith.native.threads import run_shares
 
 from .emit_c import Emitted, Kernel, shared_state
 from .emit_torch import emit_function
 from .nodes import dtype_of, shape_of
 from .rows import Layout, layout_of, per_row
+from .span import Span
 from .split import Split
 
 
@@ -58,68 +60,70 @@ class Engine:
         self.once = _Stage(parts.once, parts)
         self.hoist = _Stage(parts.hoisted, parts)
         self.after = _Stage(parts.after, parts)
+        self.read_after = set(self.after.inputs)
         self.row_params = [layout_of(node, joint.rows) is Layout.ROWS for node in joint.params]
         needed_late = _needed_once(parts)
         self.once_backward = _Stage([n for n in parts.once if n in needed_late], parts)
 
     # -- forward
 
-    def forward(self, x: list[Tensor], state: list[Tensor], params: list[Tensor], keep: bool) -> Kept:
+    def forward(
+        self, x: list[Tensor], state: list[Tensor], params: list[Tensor], keep: bool, uneven: Tensor | None = None
+    ) -> Kept:
+        """What one call leaves. x has time in front, or, with `uneven`, the rows that a `Span` describes."""
         joint = self.parts.joint
-        steps, batch = x[0].shape[:2]
+        span = Span.of(x, state, uneven)
         values: dict[fx.Node, Tensor] = dict(zip(joint.params, params))
-        self.once.run(values, batch)
+        self.once.run(values, span.batch)
         if self.parts.hoisted:
-            values.update({node: leaf.flatten(0, 1) for node, leaf in zip(joint.x, x)})
-            self.hoist.run(values, steps * batch)
+            values.update({node: span.flat(leaf) for node, leaf in zip(joint.x, x)})
+            self.hoist.run(values, span.rows)
         shared = {i for i in self.y_in_state if i is not None}
         states: list[Tensor] = []
-        masks: dict[int, int] = {}
+        wholes: dict[int, bool] = {}
         for i, (node, first) in enumerate(zip(joint.state, state)):
-            whole = i in shared or (keep and node in self.parts.kept_states)
-            masks[i] = -1 if whole else 1
-            buffer = room((steps + 1 if whole else 2, *first.shape), first.dtype)
-            buffer[0] = first
+            wholes[i] = i in shared or (keep and node in self.parts.kept_states)
+            buffer = room((*span.lead_of_states(wholes[i]), *first.shape[1:]), first.dtype)
+            span.put_first(buffer, first)
             states.append(buffer)
         outputs = [
-            self.empty_course(node, steps, batch) if s is None else None for node, s in zip(joint.y, self.y_in_state)
+            self.empty_course(node, span.lead) if s is None else None for node, s in zip(joint.y, self.y_in_state)
         ]
         saved = [
             values[node].contiguous()
             if node in self.hoisted_nodes
-            else self.empty_course(node, steps if keep else 1, batch)
+            else self.empty_course(node, span.lead if keep else (1, span.batch))
             for node in self.parts.saved
         ]
         kernel = self.emitted.forward
         buffers: list[Tensor] = []
-        mask: list[int] = []
+        whole: list[bool] = []
         for slot in kernel.slots:
-            flag = -1
+            flag = True
             if slot.role == "x":
                 tensor = x[slot.position].contiguous()
             elif slot.role == "state":
-                tensor, flag = states[slot.position], masks[slot.position]
+                tensor, flag = states[slot.position], wholes[slot.position]
             elif slot.role == "y":
                 found = outputs[slot.position]
                 assert found is not None
                 tensor = found
             elif slot.role == "saved":
-                tensor, flag = saved[self.parts.saved.index(slot.node)], -1 if keep else 0
+                tensor, flag = saved[self.parts.saved.index(slot.node)], keep
             else:
                 tensor = values[slot.node].contiguous()
             buffers.append(tensor)
-            mask.append(flag)
-        self._call(self.forward_loop, kernel, buffers, mask, steps, batch)
+            whole.append(flag)
+        self._call(self.forward_loop, kernel, buffers, whole, span, self._shares(kernel, span))
         return Kept(states, [o for o in outputs if o is not None], saved if keep else [])
 
-    def results(self, kept: Kept, steps: int) -> tuple[list[Tensor], list[Tensor]]:
-        """(y, last state) as views of what forward left."""
-        last = [buffer[steps] if buffer.shape[0] == steps + 1 else buffer[steps & 1] for buffer in kept.states]
-        return self._outputs(kept), last
+    def results(self, kept: Kept, span: Span) -> tuple[list[Tensor], list[Tensor]]:
+        """(y, last state); y, and the last state where all sequences are as long, as views of what forward left."""
+        return self._outputs(kept, span), [span.last(states) for states in kept.states]
 
-    def _outputs(self, kept: Kept) -> list[Tensor]:
+    def _outputs(self, kept: Kept, span: Span) -> list[Tensor]:
         given = iter(kept.outputs)
-        return [next(given) if s is None else kept.states[s][1:] for s in self.y_in_state]
+        return [next(given) if s is None else span.after(kept.states[s]) for s in self.y_in_state]
 
     # -- backward
 
@@ -149,22 +153,25 @@ class Engine:
         kept: Kept,
         grad_y: list[Tensor],
         grad_state: list[Tensor],
+        uneven: Tensor | None = None,
     ) -> Gradients:
         joint = self.parts.joint
         assert self.backward_loop is not None and self.emitted.backward is not None
-        steps, batch = x[0].shape[:2]
+        span = Span.of(x, state, uneven)
         values: dict[fx.Node, Tensor] = dict(zip(joint.params, params))
-        self.once_backward.run(values, batch)
-        courses = self._courses(x, self._outputs(kept), kept, grad_y, steps)
+        self.once_backward.run(values, span.batch)
+        courses = self._courses(x, self._outputs(kept, span), kept, grad_y, span)
         carries: dict[int, Tensor] = {}
         for i, gradient in enumerate(grad_state):
             if gradient.dtype.is_floating_point:
                 carries[i] = torch.empty((2, *gradient.shape), dtype=gradient.dtype)
-                carries[i][(steps - 1) & 1] = gradient
+                # In both: a sequence that ends earlier starts at an odd or an even step.
+                carries[i][:] = gradient
         kernel = self.emitted.backward
-        rows = shares(batch, steps * batch * kernel.work_per_row, _WORTH_A_THREAD)
+        rows = self._shares(kernel, span)
         sums: dict[fx.Node, Tensor] = {}
         row_sums: dict[int, Tensor] = {}
+        late: dict[fx.Node, Tensor] = {}
         buffers: list[Tensor] = []
         for slot in kernel.slots:
             if slot.role == "carry":
@@ -172,11 +179,11 @@ class Engine:
             elif slot.role == "state":
                 tensor = kept.states[slot.position]
             elif slot.role == "export":
-                tensor = courses[slot.node] = self.empty_course(slot.node, steps, batch)
+                tensor = courses[slot.node] = self.empty_course(slot.node, span.lead)
             elif slot.role == "late":
-                tensor = state[slot.position].new_empty((steps + 1, *state[slot.position].shape))
-                tensor[0] = state[slot.position]
-                courses[slot.node] = tensor[:steps]
+                own = state[slot.position]
+                tensor = late[slot.node] = own.new_empty((*span.lead_of_states(True), *own.shape[1:]))
+                span.put_first(tensor, own)
             elif slot.role == "sum":
                 tensor = sums[slot.node] = torch.zeros((len(rows), *shape_of(slot.node)), dtype=self.dtype)
             elif slot.role == "row_sum":
@@ -186,26 +193,26 @@ class Engine:
             else:
                 tensor = values[slot.node].contiguous()
             buffers.append(tensor)
-        self._call(self.backward_loop, kernel, buffers, [-1] * len(buffers), steps, batch, rows)
+        self._call(self.backward_loop, kernel, buffers, [True] * len(buffers), span, rows)
+        courses.update({node: span.before(states) for node, states in late.items()})
         values.update({node: total.sum(0) if len(rows) > 1 else total[0] for node, total in sums.items()})
-        return self._collect(values, courses, carries, row_sums, steps, batch)
+        return self._collect(values, courses, carries, row_sums, span)
 
     def _courses(
-        self, x: list[Tensor], y: list[Tensor], kept: Kept, grad_y: list[Tensor], steps: int
+        self, x: list[Tensor], y: list[Tensor], kept: Kept, grad_y: list[Tensor], span: Span
     ) -> dict[fx.Node, Tensor]:
-        """Row values for all of time, as (T, B, ...)."""
+        """Row values for all of time, as (T, B, ...) or as a `Span` has them."""
         joint = self.parts.joint
         courses: dict[fx.Node, Tensor] = dict(zip(joint.x, x))
         courses.update(zip(joint.grad_y, grad_y))
         for node, after, buffer in zip(joint.state, joint.new_state, kept.states):
-            if buffer.shape[0] == steps + 1:
-                courses[node] = buffer[:steps]
-                courses[after] = buffer[1:]
+            if span.is_whole(buffer):
+                courses[after] = span.after(buffer)
+                if node in self.read_after:
+                    courses[node] = span.before(buffer)
         courses.update(zip(joint.y, y))
         for node, tensor in zip(self.parts.saved, kept.saved):
-            courses[node] = (
-                tensor if tensor.dim() > 1 and tensor.shape[0] == steps else tensor.view(steps, -1, *tensor.shape[1:])
-            )
+            courses[node] = tensor.reshape(*span.lead, *_row(node, joint.rows))
         return courses
 
     def _collect(
@@ -214,22 +221,21 @@ class Engine:
         courses: dict[fx.Node, Tensor],
         carries: dict[int, Tensor],
         row_sums: dict[int, Tensor],
-        steps: int,
-        batch: int,
+        span: Span,
     ) -> Gradients:
         joint = self.parts.joint
         for node, row in self.after.rows.items():
             if node in courses:
-                values[node] = courses[node].reshape(steps * batch * row[0], *row[1:])
+                values[node] = courses[node].reshape(span.rows * row[0], *row[1:])
             elif node in values:
                 lone = values[node]
-                values[node] = lone.expand(steps, *lone.shape).flatten(0, 1)
-        self.after.run(values, steps * batch)
+                values[node] = lone.expand(span.steps, *lone.shape).flatten(0, 1)
+        self.after.run(values, span.rows)
 
         def course(node: fx.Node) -> Tensor:
             if node in courses:
                 return courses[node]
-            return values[node].reshape(steps, batch, *_row(node, joint.rows))
+            return values[node].reshape(*span.lead, *_row(node, joint.rows))
 
         d_x = [None if n is None else course(n) for n in joint.d_x]
         d_state = [carries[i][1].clone() if i in carries else None for i in range(len(joint.d_state))]
@@ -243,24 +249,28 @@ class Engine:
                 d_params.append(values[gradient])
         return Gradients(d_x, d_state, d_params)
 
-    def forward_shapes(self, x: list[Tensor], state: list[Tensor], keep: bool) -> list[Tensor]:
+    def forward_shapes(
+        self, x: list[Tensor], state: list[Tensor], keep: bool, uneven: Tensor | None = None
+    ) -> list[Tensor]:
         """Empty tensors like those forward returns: what a fake kernel needs to know."""
         joint = self.parts.joint
-        steps, batch = x[0].shape[:2]
+        span = Span.of(x, state, uneven)
+        if uneven is not None:
+            span.__dict__["rows"] = x[0].shape[0]  # what `uneven` ends with, without looking at it
         shared = {i for i in self.y_in_state if i is not None}
         result = []
         for i, (node, first) in enumerate(zip(joint.state, state)):
             whole = i in shared or (keep and node in self.parts.kept_states)
-            result.append(first.new_empty((steps + 1 if whole else 2, *first.shape)))
-        result += [self.empty_course(node, steps, batch) for node, s in zip(joint.y, self.y_in_state) if s is None]
+            result.append(first.new_empty((*span.lead_of_states(whole), *first.shape[1:])))
+        result += [self.empty_course(node, span.lead) for node, s in zip(joint.y, self.y_in_state) if s is None]
         hoisted = set(self.parts.hoisted)
         for node in self.parts.saved if keep else []:
             rest = shape_of(node)[1:]
             n = per_row(node, joint.rows)[0]
             result.append(
-                torch.empty((steps * batch * n, *rest), dtype=dtype_of(node))
+                torch.empty((span.rows * n, *rest), dtype=dtype_of(node))
                 if node in hoisted
-                else self.empty_course(node, steps, batch)
+                else self.empty_course(node, span.lead)
             )
         return result
 
@@ -273,23 +283,25 @@ class Engine:
 
     # -- shared
 
-    def empty_course(self, node: fx.Node, steps: int, batch: int) -> Tensor:
+    def empty_course(self, node: fx.Node, lead: Sequence[int]) -> Tensor:
         """Room for all time steps of a node."""
-        return room((steps, batch, *_row(node, self.parts.joint.rows)), dtype_of(node))
+        return room((*lead, *_row(node, self.parts.joint.rows)), dtype_of(node))
+
+    def _shares(self, kernel: Kernel, span: Span) -> list[tuple[int, int]]:
+        return span.shares(kernel.work_per_row, _WORTH_A_THREAD)
 
     def _call(
         self,
         function: Any,
         kernel: Kernel,
         buffers: list[Tensor],
-        mask: list[int],
-        steps: int,
-        batch: int,
-        rows: list[tuple[int, int]] | None = None,
+        whole: list[bool],
+        span: Span,
+        rows: list[tuple[int, int]],
     ) -> None:
-        rows = shares(batch, steps * batch * kernel.work_per_row, _WORTH_A_THREAD) if rows is None else rows
         pointers = (ctypes.c_void_p * max(1, len(buffers)))(*(b.data_ptr() for b in buffers))
-        masks = (ctypes.c_long * max(1, len(mask)))(*mask)
+        wholes = (ctypes.c_long * max(1, len(whole)))(*whole)
+        arguments = pointers, wholes, span.first.data_ptr(), span.steps, span.batch
 
         # Threads read the same weights, which then take the last cache once; packed by each of its own, as often as threads.
         shared = torch.empty(kernel.shared_bytes, dtype=torch.uint8)
@@ -298,10 +310,10 @@ class Engine:
         def call(thread: int, first: int, last: int) -> None:
             work = torch.empty(kernel.work_bytes(last - first), dtype=torch.uint8)
             places = work.data_ptr(), shared.data_ptr()
-            function(pointers, masks, steps, batch, first, last, thread, packed, *places, self.products)
+            function(*arguments, first, last, thread, packed, *places, self.products)
 
         if packed:
-            function(pointers, masks, steps, batch, 0, 0, 0, False, None, shared.data_ptr(), self.products)
+            function(*arguments, 0, 0, 0, False, None, shared.data_ptr(), self.products)
         run_shares(call, rows)
 
 
@@ -352,6 +364,6 @@ def _needed_once(parts: Split) -> set[fx.Node]:
 def _function(library: ctypes.CDLL, name: str) -> Any:
     function = getattr(library, name)
     pointer, longs = ctypes.c_void_p, [ctypes.c_long] * 6
-    function.argtypes = [pointer, pointer, *longs, pointer, pointer, pointer]
+    function.argtypes = [pointer, pointer, pointer, *longs, pointer, pointer, pointer]
     function.restype = None
     return function

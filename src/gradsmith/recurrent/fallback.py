@@ -81,6 +81,22 @@ def unbind_loop(step: Step, x: Flat, state: Any, params: tuple[Any, ...], who: s
     return pytree.tree_unflatten(stacked, y_spec), state
 
 
+def live_loop(step: Step, x: Flat, state: Any, params: tuple[Any, ...], sizes: list[int]) -> tuple[Any, Any]:
+    """`unbind_loop` for sequences of different lengths, longest first: at each step `sizes` of them have not ended."""
+    ended: list[Any] = []
+    outputs: list[tuple[torch.Tensor, ...]] = []
+    y_spec: Any = None
+    for rows, x_t in zip(sizes, zip(*(leaf.split(sizes) for leaf in x.leaves))):
+        if rows < pytree.tree_leaves(state)[0].shape[0]:
+            ended.append(pytree.tree_map(lambda leaf, rows=rows: leaf[rows:], state))
+            state = pytree.tree_map(lambda leaf, rows=rows: leaf[:rows], state)
+        y, state = unpack(step(pytree.tree_unflatten(list(x_t), x.spec), state, *params), "scan")
+        leaves, y_spec = pytree.tree_flatten(y)
+        outputs.append(tuple(leaves))
+    y = pytree.tree_unflatten([torch.cat(column) for column in zip(*outputs)], y_spec)
+    return y, pytree.tree_map(lambda *parts: torch.cat(parts), state, *reversed(ended))
+
+
 def _stack(column: tuple[torch.Tensor, ...], who: str) -> torch.Tensor:
     first = column[0].shape
     for t, y in enumerate(column):

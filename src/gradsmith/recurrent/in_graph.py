@@ -22,6 +22,7 @@ from .engine import Engine, Kept
 from .ladder import Call, make_call
 from .plan import Plan
 from .run import register, unpack
+from .span import Span
 from .structure import flatten
 from .surroundings import look_around
 
@@ -132,10 +133,10 @@ def _number(plan: Plan, key: object) -> int:
     return int.from_bytes(hashlib.sha256(content.encode()).digest()[:7], "big")
 
 
-def _arranged(engine: Engine, flat: list[Tensor], steps: int, keep: bool) -> list[Tensor]:
+def _arranged(engine: Engine, flat: list[Tensor], span: Span, keep: bool) -> list[Tensor]:
     """y, last state, and what backward reads: each in memory of its own, as an operator's results must be."""
     kept = unpack(engine, flat)
-    y, last = engine.results(kept, steps)
+    y, last = engine.results(kept, span)
     if not keep:
         return [*y, *(leaf.clone() for leaf in last)]
     read = [tensor for tensor, wanted in zip(flat, engine.read_in_backward) if wanted]
@@ -151,7 +152,7 @@ def _scan(plan: int, x: list[Tensor], state: list[Tensor], params: list[Tensor],
         )
     _check_batch(own, x[0].shape[1])
     kept: Kept = own.engine.forward(x, state, params, keep)
-    return _arranged(own.engine, [*kept.states, *kept.outputs, *kept.saved], x[0].shape[0], keep)
+    return _arranged(own.engine, [*kept.states, *kept.outputs, *kept.saved], Span.of(x, state, None), keep)
 
 
 def _check_batch(own: _Compiled, batch: int) -> None:
@@ -170,7 +171,7 @@ def _check_batch(own: _Compiled, batch: int) -> None:
 def _scan_fake(plan: int, x: list[Tensor], state: list[Tensor], params: list[Tensor], keep: bool) -> list[Tensor]:
     engine = _compiled[plan].engine
     flat = engine.forward_shapes(x, state, keep)
-    y = [engine.empty_course(node, x[0].shape[0], x[0].shape[1]) for node in engine.parts.joint.y]
+    y = [engine.empty_course(node, x[0].shape[:2]) for node in engine.parts.joint.y]
     read = [tensor for tensor, wanted in zip(flat, engine.read_in_backward) if wanted] if keep else []
     return [*y, *(torch.empty_like(leaf) for leaf in state), *read]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import importlib
+import itertools
 import sys
 import time
 from collections.abc import Iterator
@@ -20,15 +22,16 @@ from .capture import Joint, Leaf, OutOfReach, capture, explain, quietly
 from .emit_c import emit
 from .emit_rows import has_c_form
 from .engine import Engine
-from .fallback import Step, unbind_loop
+from .fallback import Step, live_loop, unbind_loop
 from .plan import Plan
-from .run import Replay, register, run_engine
+from .run import register, run_engine
 from .saving import choose_saved
 from .split import split
 from .standing_in import PLACING, standing_in
 from .structure import Flat, pieces_of
 from .surroundings import Surroundings, look_around
-from .trust import check
+from .trust import LENGTHS, check
+from .twice import Replay
 from .weaving import weave_products
 
 _LOW = (torch.bfloat16, torch.float16)
@@ -47,6 +50,8 @@ class Call:
     autocast: torch.dtype | None
     placed: bool = False
     """Stand-ins for what the step reaches by closure are put where it finds them."""
+    uneven: Tensor | None = None
+    """For sequences of different lengths: the row of x at which each step begins (see span.py)."""
 
     @property
     def all_params(self) -> list[Tensor]:
@@ -294,8 +299,12 @@ def loop_of(call: Call) -> Replay:
     def run(x: list[Tensor], state: list[Tensor], params: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         own = pytree.tree_unflatten(list(params[:explicit]), call.params.spec)
         start = pytree.tree_unflatten(list(state), call.state.spec)
+        given = Flat(tuple(x), call.x.names, call.x.spec)
         with standing_in(call.step, seen, params[explicit:], call.placed):
-            y, last = unbind_loop(call.step, Flat(tuple(x), call.x.names, call.x.spec), start, own)
+            if call.uneven is None:
+                y, last = unbind_loop(call.step, given, start, own)
+            else:
+                y, last = live_loop(call.step, given, start, own, call.uneven.diff().tolist())
         return list(pytree.tree_leaves(y)), list(pytree.tree_leaves(last))
 
     return run
@@ -308,14 +317,41 @@ def _chosen_params(plan: Plan, call: Call) -> list[Tensor]:
 def _narrow(call: Call, plan: Plan) -> Call:
     """The call with only those closure tensors the plan uses; the others keep their own values."""
     around = Surroundings(tensors=[call.around.tensors[i] for i in plan.seen_used])
-    return Call(call.step, call.x, call.state, call.params, around, call.train, None, plan.placed)
+    return Call(call.step, call.x, call.state, call.params, around, call.train, None, plan.placed, call.uneven)
 
 
 def verify(plan: Plan, call: Call) -> None:
-    """Compare the plan with a float64 loop at this batch size, once."""
-    if plan.engine is None or call.batch in plan.checked:
-        return
-    engine = plan.engine
+    """Compare the plan with the loop at this batch size, once."""
+    if plan.engine is not None and call.batch not in plan.checked:
+        _compare(plan, plan.engine, call)
+        plan.checked.add(call.batch)
+
+
+def verify_uneven(plan: Plan, call: Call) -> bool:
+    """Whether the plan also agrees with a loop over sequences of different lengths; compared once at each batch size.
+
+    `call` is one for which the plan was verified.
+    """
+    if call.batch not in plan.uneven:
+        longest = LENGTHS[-1]
+        sizes = [sum(length > t for length in _mixed(longest, call.batch)) for t in range(longest)]
+        uneven = torch.tensor([0, *itertools.accumulate(sizes)], device="cpu")
+        try:
+            if type(plan.engine) is not Engine or any(plan.engine.row_params):
+                raise Refused("only compiled loops without parameters for single rows can leave rows out")
+            _compare(plan, plan.engine, dataclasses.replace(call, uneven=uneven))
+            plan.uneven[call.batch] = True
+        except Refused:
+            plan.uneven[call.batch] = False
+    return plan.uneven[call.batch]
+
+
+def _mixed(longest: int, batch: int) -> list[int]:
+    """All lengths, and none: with checkpoints, a sequence may have ended before the steps of a segment."""
+    return [longest - row % (longest + 1) for row in range(batch)]
+
+
+def _compare(plan: Plan, engine: Engine, call: Call, own_dtype: bool = False) -> None:
     loop = loop_of(_narrow(call, plan))
     params = _chosen_params(plan, call)
     wants = [
@@ -325,26 +361,30 @@ def verify(plan: Plan, call: Call) -> None:
     ]
 
     def planned(x: list[Tensor], state: list[Tensor], params: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        return run_engine(engine, plan.number, loop, x, state, params, call.train)
+        return run_engine(engine, plan.number, loop, x, state, params, call.train, uneven=call.uneven)
 
     names = [name for group in plan.names.values() for name in group]
     rng = torch.get_rng_state()
     try:
         with torch.autocast("cpu", enabled=False):
-            check(planned, loop, call.x.leaves, call.state.leaves, params, plan.dtype, wants, names)
+            rows = None if call.uneven is None else int(call.uneven[-1])
+            check(planned, loop, call.x.leaves, call.state.leaves, params, plan.dtype, wants, names, rows, own_dtype)
+            plan.truth = plan.dtype if own_dtype else torch.float64
     except Refused:
         raise
     except Exception as error:
         if not plan.placed and params:
             plan.placed = True  # a Function that only runs on real data was handed a parameter of the cell
-            verify(plan, call)
+            _compare(plan, engine, call, own_dtype)
+            return
+        if not own_dtype and plan.dtype is not torch.float64:  # "expected m1 and m2 to have the same dtype"
+            _compare(plan, engine, call, own_dtype=True)
             return
         raise Refused(
             f"the self-check could not run ({type(error).__name__}: {str(error).splitlines()[0][:120]})"
         ) from error
     finally:
         torch.set_rng_state(rng)
-    plan.checked.add(call.batch)
 
 
 def _kept_in(call: Call) -> torch.dtype | None:
@@ -363,7 +403,7 @@ def execute(plan: Plan, call: Call) -> tuple[Any, Any]:
     joint = plan.engine.parts.joint
     y, last = run_engine(
         plan.engine, plan.number, loop_of(_narrow(call, plan)), list(call.x.leaves), list(call.state.leaves),
-        _chosen_params(plan, call), call.train, _kept_in(call),
+        _chosen_params(plan, call), call.train, _kept_in(call), call.uneven,
     )  # fmt: skip
     y = [leaf.to(dtype) for leaf, dtype in zip(y, plan.y_dtypes)]
     last = [leaf.to(dtype) for leaf, dtype in zip(last, plan.state_dtypes)]

@@ -8,17 +8,18 @@ from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence
 from torch.utils import _pytree as pytree
 
 from gradsmith.native.outside_compile import leave_graph
 
-from .carrying import arguments_of, matching
+from .carrying import matching
 from .fallback import Step
 from .in_graph import scan_in_graph
-from .masking import check_lengths, mask_steps, repack
+from .masking import check_lengths
+from .packing import Packing
 from .plan import Plan
-from .scan import plan, scan, scan_noting
+from .scan import plan, repack, scan, scan_noting, scan_rows
 from .structure import describe
 from .telling import tell_of_loop
 
@@ -83,21 +84,19 @@ class Recurrent(nn.Module):
         """A `Recurrent` with the weights of `module`, which it shares: an nn.RNN, nn.GRU or nn.LSTM, or a hand-written layer.
 
         A hand-written layer is run on `inputs`, and its cell is the part of it that gives the same results over time (or,
-        of two Linear layers, the cell of torch that does). Its output is then `y`, or the last step of `y`.
+        of two Linear layers, the cell of torch that does). Its output is then `y`, or the last step of `y`. A readout (one part
+        of the layer, such as a Linear, between the states and its output) is found, and left to you: `own.readout(layer(x)[0])`.
 
         >>> lstm = nn.LSTM(3, 5, num_layers=2, batch_first=True)
         >>> layer, x = Recurrent.from_module(lstm), torch.randn(2, 7, 3)
         >>> torch.allclose(layer(x)[0], lstm(x)[0], atol=1e-6)
         True
         """
-        if isinstance(module, nn.RNNBase):
-            cell, options = arguments_of(module)
-            return cls(cell, **options)
-        if not inputs:
+        if not inputs and not isinstance(module, nn.RNNBase):
             raise ValueError(
                 f"Recurrent.from_module: give inputs of {type(module).__name__}, so that results can be compared."
             )
-        found: Recurrent = matching(module, inputs, cls)
+        found: Recurrent = matching(module, inputs, cls).layer
         return found
 
     @property
@@ -107,12 +106,20 @@ class Recurrent(nn.Module):
 
     def forward(self, x: Tensor | PackedSequence, state: Any = None, lengths: Tensor | None = None) -> tuple[Any, Any]:
         """(y, last state). One state for one layer and direction, otherwise a list with one state for each."""
+        if torch.compiler.is_compiling() and (lengths is not None or isinstance(x, PackedSequence)):
+            reason = "the lengths of sequences are only known while it runs"
+            return cast(tuple[Any, Any], leave_graph(reason, self.forward, x, state, lengths))
         if isinstance(x, PackedSequence):
-            return self._packed(x, state)
+            rows, last = self._layers(x.data, state, Packing.of_packed(x), True)
+            return repack(rows, x), last
         time_first, batched = self._time_first(x)
+        steps, batch = time_first.shape[:2]
         if lengths is not None:
-            lengths = check_lengths(lengths, time_first.shape[0], time_first.shape[1], batched)
-        y, last = self._layers(time_first, state, lengths, batched)
+            packing = Packing.of_lengths(check_lengths(lengths, steps, batch, batched, "Recurrent"))
+            rows, last = self._layers(packing.rows_of(time_first), state, packing, batched)
+            y = packing.padded(rows, steps)
+        else:
+            y, last = self._layers(time_first, state, None, batched)
         if not batched:
             return y.squeeze(1), pytree.tree_map(lambda leaf: leaf.squeeze(0), last)
         return (y.transpose(0, 1) if self.batch_first else y), last
@@ -130,7 +137,7 @@ class Recurrent(nn.Module):
                 raise ValueError("Recurrent.plan: not called yet outside torch.compile; write layer.plan(x).")
             return _last_plans[self]
         time_first, _ = self._time_first(x)
-        start = self._start(0, state if self.single else None, time_first, True)
+        start = self._start(0, state if self.single else None, time_first, time_first.shape[1], True)
         return plan(step_of(self.cells[0]), time_first, start, backend=self.backend)
 
     def extra_repr(self) -> str:
@@ -147,17 +154,11 @@ class Recurrent(nn.Module):
             return x.unsqueeze(1), False
         return (x.transpose(0, 1) if self.batch_first else x), True
 
-    def _packed(self, x: PackedSequence, state: Any) -> tuple[Any, Any]:
-        padded, lengths = pad_packed_sequence(x)
-        y, last = self._layers(padded, state, lengths.to(padded.device), True)
-        return repack(y, x), last
-
-    def _start(self, number: int, states: Any, x: Tensor, batched: bool) -> Any:
+    def _start(self, number: int, states: Any, x: Tensor, batch: int, batched: bool) -> Any:
         if states is not None:
             own = states if self.single else states[number]
             return own if batched else pytree.tree_map(lambda leaf: leaf.unsqueeze(0), own)
         cell: Any = self.cells[number]
-        batch = x.shape[1]
         if hasattr(cell, "initial_state"):
             return cell.initial_state(batch)
         if not hasattr(cell, "hidden_size"):
@@ -167,7 +168,8 @@ class Recurrent(nn.Module):
         zeros = x.new_zeros(batch, cell.hidden_size)
         return (zeros, zeros.clone()) if isinstance(cell, nn.LSTMCell) else zeros
 
-    def _layers(self, x: Tensor, states: Any, lengths: Tensor | None, batched: bool) -> tuple[Any, Any]:
+    def _layers(self, x: Tensor, states: Any, packing: Packing | None, batched: bool) -> tuple[Any, Any]:
+        """(y, last state). With a packing, x and y are rows, and states are in the caller's order."""
         directions = 2 if self.bidirectional else 1
         if states is not None and not self.single and len(states) != len(self.cells):
             raise ValueError(
@@ -178,9 +180,9 @@ class Recurrent(nn.Module):
             outputs: list[Tensor] = []
             for direction in range(directions):
                 number = layer * directions + direction
-                start = self._start(number, states, x, batched)
+                start = self._start(number, states, x, x.shape[1] if packing is None else packing.span.batch, batched)
                 backwards = self.reverse or direction == 1
-                y, end = self._one(self.cells[number], x, start, lengths, backwards)
+                y, end = self._one(self.cells[number], x, start, packing, backwards)
                 outputs.append(y)
                 last.append(end)
             x = torch.cat(outputs, -1) if directions == 2 else outputs[0]
@@ -188,28 +190,26 @@ class Recurrent(nn.Module):
                 x = nn.functional.dropout(x, self.dropout)
         return x, last[0] if self.single else last
 
-    def _one(self, cell: nn.Module, x: Tensor, start: Any, lengths: Tensor | None, backwards: bool) -> tuple[Any, Any]:
-        reason = "lengths and checkpoint_every are decided while it runs"
+    def _one(self, cell: nn.Module, x: Tensor, start: Any, packing: Packing | None, backwards: bool) -> tuple[Any, Any]:
+        reason = "checkpoint_every is decided while it runs"
         compiling = torch.compiler.is_compiling()
-        if compiling and lengths is None and self.checkpoint_every is None:
+        if compiling and self.checkpoint_every is None:
             found = scan_in_graph(cell, step_of, x, start, backwards, self.backend)
             if not isinstance(found, str):
                 return cast(tuple[Any, Any], found)
             reason = found
         step = step_of(cell)
-        inputs: Any = x
-        if lengths is not None:
-            step, inputs = mask_steps(step, x, lengths)
         if compiling:
             options = {"reverse": backwards, "checkpoint_every": self.checkpoint_every, "backend": self.backend}
-            return cast(tuple[Any, Any], leave_graph(reason, scan, step, inputs, start, (), **options))
+            return cast(tuple[Any, Any], leave_graph(reason, scan, step, x, start, (), **options))
 
         def note(chosen: Plan) -> None:
             tell_of_loop(chosen, cell, self.backend)
             if cell is self.cells[0]:
                 _last_plans[self] = chosen
 
-        return scan_noting(note, step, inputs, start, (), backwards, self.checkpoint_every, self.backend)
+        rest = step, x, start, (), backwards, self.checkpoint_every, self.backend
+        return scan_noting(note, *rest) if packing is None else scan_rows(note, packing, *rest)
 
 
 def step_of(cell: nn.Module) -> Step:

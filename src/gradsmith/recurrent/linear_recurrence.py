@@ -20,7 +20,7 @@ from gradsmith.native.c_prelude import prelude
 from gradsmith.native.compile import load
 from gradsmith.native.outside_compile import outside_compile
 from gradsmith.native.refused import Refused
-from gradsmith.native.threads import run_shares, shares
+from gradsmith.native.threads import call_shares, shares
 
 _BLOCK = 256
 _SOURCE = r"""
@@ -67,14 +67,14 @@ def _kernels(dtype: torch.dtype) -> ctypes.CDLL:
 
 def _call(name: str, dtype: torch.dtype, tensors: list[Tensor], steps: int, size: int) -> None:
     function = getattr(_kernels(dtype), name)
-    pointers = [ctypes.c_void_p(t.data_ptr()) for t in tensors]
+    function.argtypes = [ctypes.c_void_p] * len(tensors) + [ctypes.c_long] * 4
+    pointers = [t.data_ptr() for t in tensors]
     blocks = -(-size // _BLOCK)
 
-    def call(_: int, first: int, last: int) -> None:
-        bounds = (steps, size, first * _BLOCK, min(last * _BLOCK, size))
-        function(*pointers, *map(ctypes.c_long, bounds))
+    def given(_: int, first: int, last: int) -> tuple[int, ...]:
+        return (*pointers, steps, size, first * _BLOCK, min(last * _BLOCK, size))
 
-    run_shares(call, shares(blocks, steps * size))
+    call_shares(function, given, shares(blocks, steps * size))
 
 
 class _LinearRecurrence(torch.autograd.Function):

@@ -20,8 +20,12 @@ def cheapest_to_keep(
     operands: Mapping[V, Iterable[V]],
     given: Iterable[V],
     needed: Iterable[V],
+    again: Mapping[V, int] | None = None,
 ) -> set[V]:
-    """`given` values cannot be recomputed, `needed` ones are read by backward; returns the values to keep."""
+    """`given` values cannot be recomputed, `needed` ones are read by backward; returns the values to keep.
+
+    `again` is what it costs to recompute a value from its operands, in the unit of `cost`; without it, nothing.
+    """
     capacity: dict[Hashable, dict[Hashable, int]] = defaultdict(dict)
 
     def pipe(a: Hashable, b: Hashable, width: int) -> None:
@@ -33,6 +37,9 @@ def cheapest_to_keep(
         for operand in operands.get(value, ()):
             if operand in cost:
                 pipe((operand, "out"), (value, "in"), _FOREVER)
+    for value, work in (again or {}).items():
+        if work:
+            pipe(SOURCE, (value, "in"), work)
     for value in given:
         pipe(SOURCE, (value, "in"), _FOREVER)
     for value in needed:

@@ -40,8 +40,14 @@ class Plan:
     state_dtypes: tuple[torch.dtype, ...] = ()
     names: dict[str, list[str]] = field(default_factory=dict)
     checked: set[int] = field(default_factory=set)
-    """Batch sizes at which the plan agreed with a float64 loop."""
+    """Batch sizes at which the plan agreed with the loop."""
+    truth: torch.dtype = torch.float64
+    """The dtype that the loop ran in: that of the plan where the step names its own dtype."""
+    uneven: dict[int, bool] = field(default_factory=dict)
+    """Batch sizes at which it was compared for sequences of different lengths, and whether it agreed."""
     notes: list[str] = field(default_factory=list)
+    loop: Any = None
+    """The same step as a loop under autograd, for a plan that nobody calls by its step."""
     held: list[object] = field(default_factory=list)
     seconds: float = 0.0
     from_disk: bool = False
@@ -61,7 +67,10 @@ class Plan:
 
     def _held_against(self) -> str:
         sizes = ", ".join(map(str, sorted(self.checked)))
-        return f"y, state and every gradient against a float64 loop at batch {sizes}, T = 2 and 5"
+        also = ", ".join(str(batch) for batch, agreed in sorted(self.uneven.items()) if agreed)
+        also = f"; for different lengths at batch {also}" if also else ""
+        kind = str(self.truth).removeprefix("torch.")
+        return f"y, state and every gradient against a {kind} loop at batch {sizes}, T = 2 and 5{also}"
 
     def _took(self) -> str:
         return f"{self.seconds:.2f} s{' (found on disk)' if self.from_disk else ''}"

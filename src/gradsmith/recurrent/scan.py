@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import torch
+from torch.nn.utils.rnn import PackedSequence
 from torch.utils import _pytree as pytree
 from torch.utils.checkpoint import checkpoint
 
@@ -18,8 +20,10 @@ from gradsmith.native.refused import Refused
 from . import store
 from .fallback import Step
 from .in_graph import scan_in_graph
-from .ladder import Call, choose, execute, make_call, verify
+from .ladder import Call, choose, execute, make_call, verify, verify_uneven
 from .library import interference
+from .masking import check_lengths, mask_steps
+from .packing import Packing
 from .plan import Plan
 from .structure import Flat, describe, flatten
 from .telling import tell_of_loop
@@ -31,6 +35,7 @@ _planning = threading.RLock()
 MOST_VERSIONS = 16
 BACKENDS = ("auto", "c", "torch", "loop")
 Note = Callable[[Plan], object]
+Part = Callable[[int, tuple[torch.Tensor, ...], Any], Any]
 
 
 def scan(
@@ -42,12 +47,15 @@ def scan(
     reverse: bool = False,
     checkpoint_every: int | None = None,
     backend: str = "auto",
+    lengths: Any = None,
 ) -> tuple[Any, Any]:
     """Run `y_t, state = step(x_t, state, *params)` over time and return `(y, last_state)`.
 
     Time is the first dimension of every tensor in `x` and `y`, the batch usually the second. `state`, `x` and `y` may
     be any nesting of tuples, lists and dicts of tensors. Tensors that `step` reaches by closure get gradients too.
-    `checkpoint_every=k` keeps the state of every k-th step only and recomputes the rest in backward.
+    `checkpoint_every=k` keeps the state of every k-th step only and recomputes the rest in backward. `lengths` has the number
+    of time steps of each sequence of the batch: `y` is zero behind the end of a sequence, and `last_state` is the state at its
+    end. `x` may also be a PackedSequence; then `y` is one.
 
     >>> import torch
     >>> weight = torch.randn(8, 8, requires_grad=True)
@@ -59,17 +67,49 @@ def scan(
     (torch.Size([20, 4, 8]), torch.Size([4, 8]))
     """
     if torch.compiler.is_compiling():
-        options = {"reverse": reverse, "checkpoint_every": checkpoint_every, "backend": backend}
+        options = {"reverse": reverse, "checkpoint_every": checkpoint_every, "backend": backend, "lengths": lengths}
         reason = "only a module can be the step of a graph"
-        if isinstance(step, torch.nn.Module) and params == () and checkpoint_every is None:
+        if lengths is not None or isinstance(x, PackedSequence):
+            reason = "the lengths of sequences are only known while it runs"
+        elif isinstance(step, torch.nn.Module) and params == () and checkpoint_every is None:
             found = scan_in_graph(step, _itself, x, state, reverse, backend)
             if not isinstance(found, str):
                 return cast(tuple[Any, Any], found)
             reason = found
         return cast(tuple[Any, Any], leave_graph(reason, scan, step, x, state, params, **options))
-    return scan_noting(
-        lambda chosen: tell_of_loop(chosen, step, backend), step, x, state, params, reverse, checkpoint_every, backend
-    )
+
+    def note(chosen: Plan) -> None:
+        tell_of_loop(chosen, step, backend)
+
+    if isinstance(x, PackedSequence):
+        if lengths is not None:
+            raise ValueError("scan: a PackedSequence has its lengths; give no others.")
+        packing = Packing.of_packed(x)
+        y, last = scan_rows(note, packing, step, x.data, state, params, reverse, checkpoint_every, backend)
+        return pytree.tree_map(lambda rows: repack(rows, x), y), last
+    if lengths is None:
+        return scan_noting(note, step, x, state, params, reverse, checkpoint_every, backend)
+    leaves = check_x(x, "scan").leaves
+    if min(leaf.dim() for leaf in leaves) < 2:
+        raise ValueError("scan: with lengths every part of x must have the shape (time, batch, ...).")
+    steps, batch = leaves[0].shape[:2]
+    packing = Packing.of_lengths(check_lengths(lengths, steps, batch, True, "scan"))
+    rows = packing.rows_of(x)
+    y, last = scan_rows(note, packing, step, rows, state, params, reverse, checkpoint_every, backend)
+    return packing.padded(y, steps), last
+
+
+def repack(rows: torch.Tensor, like: PackedSequence) -> PackedSequence:
+    return PackedSequence(rows, like.batch_sizes, like.sorted_indices, like.unsorted_indices)
+
+
+def scan_rows(
+    note: Note, packing: Packing, step: Step, x: Any, state: Any, params: Any, reverse: bool, checkpoint_every: int | None,
+    backend: str,
+) -> tuple[Any, Any]:  # fmt: skip
+    """`scan_noting` for sequences of different lengths; x and y are their rows, `state` is in the caller's order."""
+    found = untraced(_scan_rows, note, packing, step, x, state, params, reverse, checkpoint_every, backend)
+    return cast(tuple[Any, Any], found)
 
 
 def scan_noting(
@@ -83,21 +123,81 @@ def scan_noting(
 def _scan(
     note: Note, step: Step, x: Any, state: Any, params: Any, reverse: bool, checkpoint_every: int | None, backend: str
 ) -> tuple[Any, Any]:
-    if not callable(step):
-        raise TypeError(f"scan: step must be a function or a module, not {type(step).__name__}.")
     flat_x = check_x(x, "scan")
-    params = params if isinstance(params, tuple | list) else (params,)
-    if backend not in BACKENDS:
-        raise ValueError(f"scan: backend must be one of {', '.join(BACKENDS)}, not {backend!r}.")
-    flatten(state, "state", "scan")
-    flatten(tuple(params), "params", "scan")
+    params = _check_rest(step, state, params, backend)
     if reverse:
         flat_x = Flat(tuple(leaf.flip(0) for leaf in flat_x.leaves), flat_x.names, flat_x.spec)
     if checkpoint_every is not None:
-        y, last = _in_segments(note, step, flat_x, state, tuple(params), checkpoint_every, backend)
+        _check_every(checkpoint_every)
+
+        def part(_: int, leaves: tuple[torch.Tensor, ...], state: Any) -> Any:
+            return run(note, step, Flat(leaves, flat_x.names, flat_x.spec), state, params, backend)
+
+        y, last = _in_segments(part, list(zip(*(leaf.split(checkpoint_every) for leaf in flat_x.leaves))), state)
     else:
-        y, last = run(note, step, flat_x, state, tuple(params), backend)
+        y, last = run(note, step, flat_x, state, params, backend)
     return (pytree.tree_map(lambda leaf: leaf.flip(0), y) if reverse else y), last
+
+
+def _scan_rows(
+    note: Note, packing: Packing, step: Step, x: Any, state: Any, params: Any, reverse: bool, checkpoint_every: int | None,
+    backend: str,
+) -> tuple[Any, Any]:  # fmt: skip
+    """By loops that leave rows out where they end; else over padded sequences, with masks."""
+    params = _check_rest(step, state, params, backend)
+    rows, batch = flatten(x, "x", "scan"), packing.span.batch
+    first = Flat(tuple(leaf[:batch].unsqueeze(0) for leaf in rows.leaves), rows.names, rows.spec)
+    start, given = packing.sorted(state), flatten(params, "params", "scan")
+    call = make_call(step, first, flatten(start, "state", "scan"), given)
+    chosen = plan_for(call, backend)
+    if chosen.backend != "c" or not _fits_uneven(chosen, call, backend):
+        step, inputs = mask_steps(step, packing.padded(x, packing.span.steps), packing.lengths)
+        y, last = _scan(note, step, inputs, state, params, reverse, checkpoint_every, backend)
+        return packing.rows_of(y), last
+    note(chosen)
+    leaves = packing.backwards(rows.leaves) if reverse else rows.leaves
+    every = _check_every(checkpoint_every) or packing.span.steps
+    cuts = [*range(0, packing.span.steps, every), packing.span.steps]
+
+    def part(number: int, leaves: tuple[torch.Tensor, ...], state: Any) -> Any:
+        uneven = packing.first[cuts[number] : cuts[number + 1] + 1]
+        own = Flat(leaves, rows.names, rows.spec)
+        segment = replace(call, x=own, state=flatten(state, "state", "scan"), uneven=uneven - uneven[0])
+        return execute(chosen, segment)
+
+    if checkpoint_every is None:
+        y, last = part(0, leaves, start)
+    else:
+        sizes = packing.first[cuts].diff().tolist()
+        y, last = _in_segments(part, list(zip(*(leaf.split(sizes) for leaf in leaves))), start)
+    return (packing.backwards(y) if reverse else y), packing.unsorted(last)
+
+
+def _fits_uneven(plan: Plan, call: Call, backend: str) -> bool:
+    if call.batch not in plan.uneven:
+        with _planning, undone(call.step), torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            name = store.address(call, backend)
+            if verify_uneven(plan, call) and name is not None:
+                store.keep(plan, name)
+    return plan.uneven[call.batch]
+
+
+def _check_every(every: int | None) -> int | None:
+    if every is not None and every < 1:
+        raise ValueError(f"scan: checkpoint_every must be at least 1, not {every}.")
+    return every
+
+
+def _check_rest(step: Step, state: Any, params: Any, backend: str) -> tuple[Any, ...]:
+    """The arguments of scan besides x must be what they should be; `params` as a tuple."""
+    if not callable(step):
+        raise TypeError(f"scan: step must be a function or a module, not {type(step).__name__}.")
+    if backend not in BACKENDS:
+        raise ValueError(f"scan: backend must be one of {', '.join(BACKENDS)}, not {backend!r}.")
+    flatten(state, "state", "scan")
+    given = tuple(params) if isinstance(params, tuple | list) else (params,)
+    flatten(given, "params", "scan")
+    return given
 
 
 def _itself(cell: torch.nn.Module) -> Step:
@@ -196,22 +296,17 @@ def _first_plan(call: Call, backend: str) -> Plan:
     return choose(call, backend)
 
 
-def _in_segments(
-    note: Note, step: Step, x: Flat, state: Any, params: tuple[Any, ...], every: int, backend: str
-) -> tuple[Any, Any]:
-    if every < 1:
-        raise ValueError(f"scan: checkpoint_every must be at least 1, not {every}.")
+def _in_segments(part: Part, x: Sequence[tuple[torch.Tensor, ...]], state: Any) -> tuple[Any, Any]:
+    """Run `part(number, x, state)` on all segments of x; each keeps its initial state alone, and is run again in backward."""
     pieces: list[Any] = []
-    segment: Callable[..., Any] = run
-    for leaves in zip(*(leaf.split(every) for leaf in x.leaves)):
-        part = Flat(tuple(leaves), x.names, x.spec)
+    for number, leaves in enumerate(x):
 
-        def again(*leaves: torch.Tensor, state: Any = state, part: Flat = part) -> Any:
-            return segment(note, step, Flat(leaves, part.names, part.spec), state, params, backend)
+        def again(*leaves: torch.Tensor, state: Any = state, number: int = number) -> Any:
+            return part(number, leaves, state)
 
         if torch.is_grad_enabled():
-            y, state = checkpoint(again, *part.leaves, use_reentrant=False, state=state, part=part)
+            y, state = checkpoint(again, *leaves, use_reentrant=False, state=state, number=number)
         else:
-            y, state = again(*part.leaves)
+            y, state = again(*leaves)
         pieces.append(y)
     return pytree.tree_map(lambda *parts: torch.cat(parts), *pieces), state

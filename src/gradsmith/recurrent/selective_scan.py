@@ -20,7 +20,7 @@ from gradsmith.native.c_prelude import prelude
 from gradsmith.native.compile import load
 from gradsmith.native.outside_compile import outside_compile
 from gradsmith.native.refused import Refused
-from gradsmith.native.threads import run_shares, shares
+from gradsmith.native.threads import call_shares, shares
 
 _CHUNK = 32
 _SOURCE = r"""
@@ -114,13 +114,13 @@ def _call(
     library: ctypes.CDLL, name: str, tensors: list[Tensor], threads: bool, sizes: tuple[int, int, int], rows: Any
 ) -> None:
     function = getattr(library, name)
-    pointers = [ctypes.c_void_p(t.data_ptr()) for t in tensors]
+    function.argtypes = [ctypes.c_void_p] * len(tensors) + [ctypes.c_long] * (5 + threads)
+    pointers = [t.data_ptr() for t in tensors]
 
-    def call(thread: int, first: int, last: int) -> None:
-        numbers = (*((thread,) if threads else ()), *sizes, first, last)
-        function(*pointers, *map(ctypes.c_long, numbers))
+    def given(thread: int, first: int, last: int) -> tuple[int, ...]:
+        return (*pointers, *((thread,) if threads else ()), *sizes, first, last)
 
-    run_shares(call, rows)
+    call_shares(function, given, rows)
 
 
 class _SelectiveScan(torch.autograd.Function):

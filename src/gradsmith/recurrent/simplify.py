@@ -16,13 +16,15 @@ _SAME_VALUE = {
     aten.alias.default, aten.detach.default, aten.clone.default, aten.lift_fresh_copy.default, aten.lift_fresh.default,
     aten.contiguous.default, aten._unsafe_view.default,
 }  # fmt: skip
+_SUMS = {aten.add.Tensor, aten.sub.Tensor}
 _RESHAPES = {aten.view.default, aten.reshape.default, aten.expand.default}
 
 
-def simplify(graph: fx.Graph) -> fx.Graph:
+def simplify(graph: fx.Graph, rows: int) -> fx.Graph:
+    """`rows` is the number of rows that the batch was captured with."""
     for node in list(graph.nodes):
         if node.op == "call_function":
-            replacement = _simpler(graph, node)
+            replacement = _simpler(graph, node, rows)
             if replacement is not None:
                 node.replace_all_uses_with(replacement)
                 graph.erase_node(node)
@@ -31,7 +33,7 @@ def simplify(graph: fx.Graph) -> fx.Graph:
     return graph
 
 
-def _simpler(graph: fx.Graph, node: fx.Node) -> fx.Node | None:
+def _simpler(graph: fx.Graph, node: fx.Node, rows: int) -> fx.Node | None:
     """A node with the same value and less work, or None."""
     target, args = node.target, args_of(node)
     source: fx.Node = args[0] if args else node
@@ -47,7 +49,7 @@ def _simpler(graph: fx.Graph, node: fx.Node) -> fx.Node | None:
         put: fx.Node = args[1]  # the gradient of the first of them: everything is written over
         return put
     if target is aten.permute.default:
-        return _fewer_permutes(node)
+        return _upright(graph, node, rows) or _fewer_permutes(node)
     if target in (aten.mul.Tensor, aten.div.Tensor) and args[1] in (1, 1.0) and _same_kind(node, source):
         return source
     if target is aten.full_like.default:
@@ -81,6 +83,39 @@ def _fewer_permutes(node: fx.Node) -> fx.Node | None:
             return base
         node.args = (base, combined)
     return None
+
+
+def _upright(graph: fx.Graph, node: fx.Node, rows: int) -> fx.Node | None:
+    """The transpose of a value whose columns are the batch, computed with the batch in its rows: (A B)^T = B^T A^T, and
+    (A^T + B^T)^T = A + B."""
+    source: fx.Node = args_of(node)[0]
+    shape = shape_of(source)
+    if len(shape) != 2 or shape[1] % rows or [d % 2 for d in args_of(node)[1]] != [1, 0]:
+        return None
+    operands = args_of(source)
+    with graph.inserting_before(node):
+        if source.target is aten.mm.default:
+            turned = [_transposed(graph, operand) for operand in reversed(operands)]
+        elif source.target in _SUMS and all(_is_transpose(o) and shape_of(o) == shape for o in operands):
+            turned = [_transposed(graph, operand) for operand in operands]
+        else:
+            return None
+        upright = graph.call_function(source.target, tuple(turned), dict(source.kwargs))
+    upright.meta = dict(node.meta)
+    return upright
+
+
+def _is_transpose(node: Any) -> bool:
+    return isinstance(node, fx.Node) and node.target is aten.permute.default and len(shape_of(node)) == 2
+
+
+def _transposed(graph: fx.Graph, matrix: Any) -> fx.Node:
+    if _is_transpose(matrix):
+        base: fx.Node = args_of(matrix)[0]
+        return base
+    turned = graph.call_function(aten.permute.default, (matrix, [1, 0]))
+    turned.meta = {**matrix.meta, "val": matrix.meta["val"].t()}
+    return turned
 
 
 def _slice_of_split(graph: fx.Graph, node: fx.Node) -> fx.Node | None:

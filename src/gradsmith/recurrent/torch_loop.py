@@ -12,6 +12,7 @@ from gradsmith.native.refused import Refused
 from .emit_torch import emit_function
 from .engine import Engine, Gradients, Kept
 from .rows import Layout, layout_of
+from .span import Span
 from .split import Split
 
 
@@ -49,8 +50,12 @@ class TorchEngine(Engine):
         inputs = [*self.time_inputs, *joint.grad_state, *self.late]
         results = [*(n for n in joint.d_state if n is not None), *parts.exports]
         self.step_back = emit_function(nodes, inputs, results, joint.rows)
+        self.read_after |= set(self.time_inputs)
 
-    def forward(self, x: list[Tensor], state: list[Tensor], params: list[Tensor], keep: bool) -> Kept:
+    def forward(
+        self, x: list[Tensor], state: list[Tensor], params: list[Tensor], keep: bool, uneven: Tensor | None = None
+    ) -> Kept:
+        assert uneven is None  # such calls are made with masks on this rung
         parts, joint = self.parts, self.parts.joint
         steps, batch = x[0].shape[:2]
         values: dict[fx.Node, Tensor] = dict(zip(joint.params, params))
@@ -96,9 +101,10 @@ class TorchEngine(Engine):
             whole = i in shared or (keep and node in self.parts.kept_states)
             states.append(first.new_empty((steps + 1 if whole else 2, *first.shape)))
             states[-1][0] = first
-        outputs = [self.empty_course(n, steps, batch).to(device) for n, s in zip(joint.y, self.y_in_state) if s is None]
+        lead = (steps, batch)
+        outputs = [self.empty_course(n, lead).to(device) for n, s in zip(joint.y, self.y_in_state) if s is None]
         hoisted = set(self.parts.hoisted)
-        saved = [values[n] if n in hoisted else self.empty_course(n, steps, batch).to(device) for n in self.parts.saved]
+        saved = [values[n] if n in hoisted else self.empty_course(n, lead).to(device) for n in self.parts.saved]
         return Kept(states, outputs, saved if keep else [])
 
     def _looked_up(self) -> set[fx.Node]:
@@ -112,16 +118,18 @@ class TorchEngine(Engine):
         kept: Kept,
         grad_y: list[Tensor],
         grad_state: list[Tensor],
+        uneven: Tensor | None = None,
     ) -> Gradients:
         parts, joint = self.parts, self.parts.joint
         steps, batch = x[0].shape[:2]
         values: dict[fx.Node, Tensor] = dict(zip(joint.params, params))
         self.once_backward.run(values, batch)
-        courses = self._courses(x, self._outputs(kept), kept, grad_y, steps)
+        span = Span(steps, batch)
+        courses = self._courses(x, self._outputs(kept, span), kept, grad_y, span)
         late = [values[n] for n in self.late]
         over_time = list(zip(*(self._as_traced(n, courses[n], batch).unbind(0) for n in self.time_inputs)))
         for node in parts.exports:
-            courses[node] = self.empty_course(node, steps, batch).to(x[0].device)
+            courses[node] = self.empty_course(node, span.lead).to(x[0].device)
         current = list(grad_state)
         moving = [i for i, n in enumerate(joint.d_state) if n is not None]
         for t in range(steps - 1, -1, -1):
@@ -132,7 +140,7 @@ class TorchEngine(Engine):
             for node, value in zip(parts.exports, results[len(moving) :]):
                 courses[node][t] = value.reshape(courses[node].shape[1:])
         carries = {i: torch.stack([g, g]) for i, g in enumerate(current) if g.dtype.is_floating_point}
-        return self._collect(values, courses, carries, {}, steps, batch)
+        return self._collect(values, courses, carries, {}, span)
 
     def _as_traced(self, node: fx.Node, course: Tensor, batch: int) -> Tensor:
         """A time course with rows as they were traced: (T, B * n, ...)."""

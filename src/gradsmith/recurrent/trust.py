@@ -2,6 +2,9 @@
 
 Two lengths, the real batch size, a state that is not zero, random output gradients; y, the last state and every
 gradient are compared element by element. The tolerance is what the same loop in the plan's own dtype loses.
+
+A step that names its dtype (`(v > 0).float()`) cannot run in float64. For it (`own_dtype`) the loop in the plan's own dtype is
+the truth, and the tolerance is how far it moves when its arguments move by a rounding.
 """
 
 from __future__ import annotations
@@ -30,26 +33,30 @@ class Sample:
 
 def check(
     engine: Run, loop: Run, x: Sequence[Tensor], state: Sequence[Tensor], params: Sequence[Tensor], dtype: torch.dtype,
-    wants: Sequence[bool], names: Sequence[str],
+    wants: Sequence[bool], names: Sequence[str], rows: int | None = None, own_dtype: bool = False,
 ) -> None:  # fmt: skip
-    """Raise Refused unless `engine` agrees with `loop`. `wants` and `names` are those of x, state and params in order."""
+    """Raise Refused unless `engine` agrees with `loop`. `wants` and `names` are those of x, state and params in order.
+
+    With `rows`, both take so many rows of x, of sequences of different lengths, in the place of time and batch.
+    """
     generator = torch.Generator().manual_seed(20_113)
-    for steps in LENGTHS:
+    for steps in LENGTHS if rows is None else (rows,):
         for attempt in range(_ATTEMPTS):
-            sample = _sample(x, state, params, steps, dtype, generator, perturb=attempt < 2)
-            wide = _differentiate(loop, _cast(sample, torch.float64), wants, generator.initial_seed() + steps)
-            same = (
-                wide
-                if dtype is torch.float64
-                else _differentiate(loop, sample, wants, generator.initial_seed() + steps)
-            )
+            shapes = [(steps, *leaf.shape[1 if rows is None else 2 :]) for leaf in x]
+            sample = _sample(x, state, params, shapes, dtype, generator, perturb=attempt < 2)
+            seed = generator.initial_seed() + steps
+            same = wide = _differentiate(loop, sample, wants, seed)
+            if own_dtype:
+                same = _differentiate(loop, _nudged(sample, dtype, generator), wants, seed)
+            elif dtype is not torch.float64:
+                wide = _differentiate(loop, _cast(sample, torch.float64), wants, seed)
             # Some gradients are zero but for rounding (a bias before a softmax): judged by the size of the others.
             size = max((_size(t) for t in wide), default=0.0)
             if all(_reliable(a, b, dtype, size) for a, b in zip(same, wide)):
                 break
         else:
             raise Refused("the self-check found no inputs on which the step itself is finite and repeatable")
-        ours = _differentiate(engine, sample, wants, generator.initial_seed() + steps)
+        ours = _differentiate(engine, sample, wants, seed)
         labels = [*_result_names(len(ours), wants, names)]
         for label, got, rounded, exact in zip(labels, ours, same, wide):
             _compare(label, got, rounded, exact, dtype, size)
@@ -61,7 +68,7 @@ def _result_names(count: int, wants: Sequence[bool], names: Sequence[str]) -> li
 
 
 def _sample(
-    x: Sequence[Tensor], state: Sequence[Tensor], params: Sequence[Tensor], steps: int, dtype: torch.dtype,
+    x: Sequence[Tensor], state: Sequence[Tensor], params: Sequence[Tensor], shapes: Sequence[tuple[int, ...]], dtype: torch.dtype,
     generator: torch.Generator, perturb: bool,
 ) -> Sample:  # fmt: skip
     def draw(shape: Sequence[int]) -> Tensor:
@@ -87,7 +94,7 @@ def _sample(
         return value + spread * draw(value.shape)
 
     return Sample(
-        [fresh(leaf, (steps, *leaf.shape[1:])) for leaf in x],
+        [fresh(leaf, shape) for leaf, shape in zip(x, shapes)],
         [fresh(leaf, leaf.shape) for leaf in state],
         [near(leaf) for leaf in params],
     )
@@ -98,6 +105,16 @@ def _cast(sample: Sample, dtype: torch.dtype) -> Sample:
         return [leaf.to(dtype) if leaf.dtype.is_floating_point else leaf for leaf in leaves]
 
     return Sample(cast(sample.x), cast(sample.state), cast(sample.params))
+
+
+def _nudged(sample: Sample, dtype: torch.dtype, generator: torch.Generator) -> Sample:
+    """The same arguments, each element moved by about one rounding."""
+
+    def nudge(leaves: list[Tensor]) -> list[Tensor]:
+        return [leaf + torch.finfo(dtype).eps * leaf * torch.randn(leaf.shape, generator=generator).to(dtype)
+                if leaf.dtype.is_floating_point else leaf for leaf in leaves]  # fmt: skip
+
+    return Sample(nudge(sample.x), nudge(sample.state), nudge(sample.params))
 
 
 def _differentiate(run: Run, sample: Sample, wants: Sequence[bool], seed: int) -> list[Tensor]:

@@ -42,6 +42,8 @@ def to_json(plan: Plan) -> dict[str, Any]:
         "names": plan.names,
         "notes": plan.notes,
         "checked": sorted(plan.checked),
+        "truth": _word(plan.truth),
+        "uneven": sorted(plan.uneven.items()),
         "y_spec": _spec(joint.y_spec),
         "nodes": [_node(node) for node in joint.graph.nodes if node.op != "output"],
         "constants": {name: _tensor(value) for name, value in joint.constants.items()},
@@ -83,7 +85,7 @@ def from_json(data: dict[str, Any], state_spec: Any) -> Plan:
         rowwise=tuple(data["rowwise"]), seen_used=tuple(data["seen_used"]), placed=data["placed"],
         names=data["names"], notes=data["notes"],
         y_dtypes=tuple(_read(data["y_dtypes"], nodes)), state_dtypes=tuple(_read(data["state_dtypes"], nodes)),
-        checked=set(data["checked"]),
+        checked=set(data["checked"]), truth=_read(data["truth"], nodes), uneven=dict(data["uneven"]),
     )  # fmt: skip
 
 

@@ -18,9 +18,9 @@ _MOST_STEPS = 2
 
 
 def right_where(subject: Subject) -> str:
-    """`right at your inputs and 27 other examples (made by 11 changes of size and 3 changes of values); assumes: ...`.
+    """`right at your inputs and 27 other examples, with 11 changes of size and 3 changes of values; assumes: ...`.
 
-    One example may take several steps, so the numbers do not add up to that of the examples.
+    One example may take several steps, and some steps are not counted, so the numbers do not add up to that of the examples.
     """
     told = []
     if subject.verdict == "verified" and subject.explored.get("examples"):
@@ -29,7 +29,7 @@ def right_where(subject: Subject) -> str:
         words = " and ".join(filter(None, (", ".join(steps[:-1]), *steps[-1:])))
         others = plural(subject.explored["examples"], "other example")
         where = f"{named_inputs(subject.inputs_from)} and {others}"
-        told.append(f"right at {where} (made by {words})" if words else f"right at {where}")
+        told.append(f"right at {where}, with {words}" if words else f"right at {where}")
     if subject.assumptions:
         told.append(f"assumes: {', '.join(subject.assumptions)}")
     return "; ".join(told)

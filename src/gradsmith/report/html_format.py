@@ -11,7 +11,7 @@ from gradsmith.report.escaping import escaped_in, presentable
 from gradsmith.report.page.cards import Card, cards_of, profile_card
 from gradsmith.report.place import shown_path
 
-MISSING = "the HTML report needs Jinja2, which is not installed here; run: pip install 'gradsmith[html]'"
+MISSING = "the HTML report needs Jinja2, which is not installed here; run: pip install 'jinja2>=3.1'"
 _MARKS = {"works": "yes", "fails": "FAILS", "not supported": "no", "not tried": "-"}
 _SIGNS = {"judged": "+", "ran": "~", "never": "!", "": " "}
 

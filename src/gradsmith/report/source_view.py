@@ -82,7 +82,7 @@ def _diff(finding: Finding, style: Style, digits: int, room: int) -> list[str]:
         return []
     hunks = _hunks(before, _edited(before, finding.edits), style, digits, room)
     unsafe = finding.applicability == "unsafe"
-    how = "--fix --unsafe-fixes makes it; read it first, it may change the results" if unsafe else "--fix makes it"
+    how = "--fix --unsafe-fixes makes it; help says why it is unsafe" if unsafe else "--fix makes it"
     told = wrapped(f"proposed change ({how}):", room + digits + 5, first="  ", indent="    ")
     return [*map(style.dim, told), *hunks] if hunks else []
 

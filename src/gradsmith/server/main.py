@@ -10,7 +10,7 @@ import sys
 from gradsmith.findings import GradsmithError
 from gradsmith.server.lint_process import LintProcess
 
-MISSING = "gradsmith server needs pygls 2, which is not installed here; run: pip install 'gradsmith[server]'"
+MISSING = "gradsmith server needs pygls 2, which is not installed here; run: pip install 'pygls>=2,<3'"
 
 
 def serve(*, debug: bool = False) -> None:

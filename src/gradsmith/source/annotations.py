@@ -86,7 +86,7 @@ _JAXTYPING: dict[str, Elements] = {
     "UInt8": "integer",
     "Integer": "integer", "UInt": "integer", "Bool": "bool", "Shaped": "", "Num": "", "Inexact": "floating", "Real": "",
 }  # fmt: skip
-_TENSOR_TYPES: dict[str, Elements] = {
+TENSOR_TYPES: dict[str, Elements] = {
     "Tensor": "", "FloatTensor": "floating", "DoubleTensor": "floating", "HalfTensor": "floating",
     "BFloat16Tensor": "floating", "LongTensor": "integer", "IntTensor": "integer", "ShortTensor": "integer",
     "CharTensor": "integer", "ByteTensor": "integer", "BoolTensor": "bool", "Parameter": "floating",
@@ -114,8 +114,8 @@ def annotated(node: ast.expr | None, dotted: Dotted) -> Value:
         return _generic(node, dotted)
     name = dotted(node) or ""
     last = name.rpartition(".")[2]
-    if last in _TENSOR_TYPES and ("." not in name or "torch" in name or name.startswith((".", "jaxtyping"))):
-        return Value("tensor", _TENSOR_TYPES[last])
+    if last in TENSOR_TYPES and ("." not in name or "torch" in name or name.startswith((".", "jaxtyping"))):
+        return Value("tensor", TENSOR_TYPES[last])
     if name in _SCALARS:
         return Value(_SCALARS[name], constant=True)
     if name in _NAMED:

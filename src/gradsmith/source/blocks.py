@@ -56,15 +56,18 @@ def _goes_on(line: str) -> bool:
 def functions_around(lines: Sequence[str], line: int) -> Iterator[tuple[int, int]]:
     """Index and indentation of each `def` around a line, from the inside out."""
     width = _indentation(lines[line - 1])
+    deeper = " " * width
     for index in range(line - 2, -1, -1):
         if width == 0:
             return
         text = lines[index]
+        if text.startswith(deeper):  # most lines
+            continue
         stripped = text.lstrip()
         indent = len(text) - len(stripped)
         if not stripped or indent >= width or stripped[0] in "#)]}":
             continue
-        width = indent
+        width, deeper = indent, " " * indent
         if stripped.startswith(("def ", "async def ")):
             yield index, indent
 

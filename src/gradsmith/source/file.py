@@ -390,13 +390,20 @@ class FileModel:
         function: str | None = None,
         edits: Sequence[Edit | None] = (),
         applicability: Applicability | None = None,
+        unsafe: str = "",
         severity: Severity | None = None,
     ) -> Finding:
-        """A finding at `node`. Edits are dropped altogether when one of them is None (it could not be made)."""
+        """A finding at `node`. Edits are dropped altogether when one of them is None (it could not be made).
+
+        `unsafe` says why the edits are to be read first; the advice ends with it.
+        """
         place = self.place(node)
         kept = tuple(e for e in edits if e is not None)
         if len(kept) != len(edits):
             kept = ()
+        if kept and unsafe:
+            applicability = "unsafe"
+            advice = f"{advice or ''} The change is unsafe: {unsafe}.".lstrip()
         return Finding(
             message=message,
             severity=severity or "",

@@ -100,6 +100,45 @@ def _conjuncts(test: ast.expr, positive: bool) -> list[tuple[ast.expr, bool]]:
     return [(test, positive)]
 
 
+def contradicts(method: Method, one: ast.AST, other: ast.AST) -> bool:
+    """Whether two places never both run in one call: one of them runs where a test holds, the other where it does not."""
+    tests = _conditions(method, other)
+    return any(
+        positive != opposite and _same_test(method, test, counterpart)
+        for test, positive in _conditions(method, one)
+        for counterpart, opposite in tests
+    )
+
+
+def _conditions(method: Method, node: ast.AST) -> list[tuple[ast.expr, bool]]:
+    return [_affirmed(*part) for guard in method.guards(node) for part in _conjuncts(guard.test, guard.positive)]
+
+
+_OPPOSITES: dict[type[ast.cmpop], ast.cmpop] = {ast.IsNot: ast.Is(), ast.NotEq: ast.Eq(), ast.NotIn: ast.In()}
+
+
+def _affirmed(test: ast.expr, positive: bool) -> tuple[ast.expr, bool]:
+    """`x is not None` that holds is `x is None` that does not."""
+    opposite = _OPPOSITES.get(type(test.ops[0])) if isinstance(test, ast.Compare) and len(test.ops) == 1 else None
+    if opposite is None or not isinstance(test, ast.Compare):
+        return test, positive
+    return ast.Compare(test.left, [opposite], test.comparators), not positive
+
+
+def _same_test(method: Method, one: ast.expr, other: ast.expr) -> bool:
+    """Written alike, of names that hold the same, and not bound in a loop, whose next round may bring something else."""
+    if one is not other and ast.dump(one) != ast.dump(other):
+        return False
+    names = [[n for n in ast.walk(test) if isinstance(n, ast.Name)] for test in (one, other)]
+    bound = [[set(method.definitions(n)) for n in part] for part in names]
+    again = any(
+        b.how == "loop" or any(isinstance(a, (ast.For, ast.AsyncFor, ast.While)) for a in method.ancestors(b.node))
+        for found in bound[0]
+        for b in found
+    )
+    return bound[0] == bound[1] and not again
+
+
 def needs_tested(method: Method, node: ast.AST) -> frozenset[int] | None:
     """Indices of the `ctx.needs_input_grad` entries that any guard of `node` looks at; None if one is not an index."""
     found: set[int] = set()

@@ -323,6 +323,14 @@ FLOAT_FACTORIES = _words("rand randn zeros ones full linspace eye empty")
 SAME_VALUES = _words("clone contiguous float double to type_as detach")
 # Ask how a tensor lies in memory.
 LAYOUT = _words("stride strides contiguous is_contiguous")
+# Under these nothing gets a graph.
+GRAD_MODE_OFF = _words("no_grad inference_mode")
+# What reads memory in its own order, whatever the strides are.
+READS_MEMORY = _words("as_strided as_strided_ data_ptr storage untyped_storage set_")
+# Methods of lists, dicts, sets and deques that change them.
+CHANGES_CONTAINER = _words(
+    "pop popleft popitem append appendleft extend insert remove clear update setdefault sort reverse rotate add discard"
+)
 # Whatever has one of these is a tensor, most likely.
 TENSOR_SIGNS = MEASURED | _words(
     "size dim numel stride is_cuda is_sparse data T mT new_zeros new_empty unbind transpose permute"
@@ -344,8 +352,11 @@ SHAPES_ANEW = _words("view view_as reshape reshape_as expand expand_as resize_as
 # Triton: what reduces a block along an axis (`tl.dot` apart), what of it keeps the axis, what is a number and no block.
 KERNEL_SCANS = _words("cumsum cumprod associative_scan")
 KERNEL_REDUCTIONS = KERNEL_SCANS | _words("sum max min reduce argmax argmin xor_sum")
-KERNEL_SCALARS = _words("program_id num_programs cdiv")
+KERNEL_SCALARS = _words("program_id num_programs cdiv range static_range")
 # Triton: what gives every lane where it was; any other call may move lanes.
 LANE_BY_LANE = _words(
     "to cast abs ceil clamp cos div_rn erf exp exp2 fdiv floor fma log log2 maximum minimum rsqrt sigmoid sin sqrt sqrt_rn"
 )
+
+# Operations of one tensor that reach infinity at a finite number.
+GROWING = frozenset({"exp", "exp2", "expm1", "cosh", "sinh", "square"})

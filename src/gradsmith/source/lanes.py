@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.source import knowledge as know
 from gradsmith.source.kernels import argument, called
+from gradsmith.source.walk import nodes_under
 
 if TYPE_CHECKING:
     from gradsmith.source.kernels import Access, Kernel
@@ -25,6 +26,8 @@ def reduction_reached(kernel: Kernel, load: Access) -> str:
         name = called(node)
         if name in know.KERNEL_SCANS and argument(node, 2, "reverse") is None and _ends_early(kernel, load.mask):
             continue  # a scan comes to the lanes that were not loaded after all others
+        if _is_for_the_next_step(kernel, node, load):
+            continue
         for operand, axis in _reduced(node):
             if _arrives(kernel, operand, axis, load, set()):
                 return name
@@ -35,6 +38,27 @@ def _ends_early(kernel: Kernel, mask: ast.expr | None) -> bool:
     """`offsets < n`: the lanes that are left out are the last ones."""
     values = kernel.values(mask) if isinstance(mask, ast.Name) else [mask]
     return bool(values) and all(isinstance(v, ast.Compare) and isinstance(v.ops[0], ast.Lt) for v in values)
+
+
+def _is_for_the_next_step(kernel: Kernel, reduction: ast.Call, load: Access) -> bool:
+    """`before += tl.sum(x, 0)` in a loop over all blocks, read by the next step only: the last block, which is cut short, has none."""
+    loops = [n for n in kernel.nodes if isinstance(n, (ast.For, ast.While)) and load.node in nodes_under(n)]
+    if not loops or not _ends_early(kernel, load.mask):
+        return False
+    inside = nodes_under(loops[-1])
+    update = next((n for n in inside if isinstance(n, ast.AugAssign) and n.value is reduction), None)
+    if update is None or not isinstance(update.target, ast.Name) or not _moves_on(kernel, loops[-1], load):
+        return False
+    reads = [n for n, bindings in kernel.flow.at.items() if any(b.statement is update for b in bindings)]
+    return all(n in inside and n.lineno < update.lineno for n in reads)
+
+
+def _moves_on(kernel: Kernel, loop: ast.For | ast.While, load: Access) -> bool:
+    """Whether each step of a loop masks other elements than the one before it."""
+    behind = kernel.names_behind(load.mask) if load.mask is not None else set()
+    counted = nodes_under(loop.target) if isinstance(loop, ast.For) else []
+    advanced = [n.target for n in nodes_under(loop) if isinstance(n, ast.AugAssign)]
+    return any(isinstance(n, ast.Name) and n.id in behind for n in (*counted, *advanced))
 
 
 def _reduced(node: ast.Call) -> list[tuple[ast.expr, Axis]]:
@@ -65,7 +89,25 @@ def _arrives(kernel: Kernel, node: ast.expr, axis: Axis, load: Access, seen: set
     seen.add((node, axis))
     if node is load.node:
         return load.mask is not None and _varies(kernel, load.mask, axis, set())
+    if _keeps_rows(kernel, node, axis, load):
+        return False
     return any(_arrives(kernel, part, along, load, seen) for part, along in _behind(kernel, node, axis))
+
+
+def _keeps_rows(kernel: Kernel, node: ast.expr, axis: Axis, load: Access) -> bool:
+    """`tl.reshape(x, [ROWS, A, B])` of rows that a mask of ROWS lanes left out: they stay rows, and the other axes lie inside of one."""
+    shape = argument(node, 1, "shape") if isinstance(node, ast.Call) and called(node) in ("reshape", "view") else None
+    if not isinstance(shape, (ast.List, ast.Tuple)) or _position(axis, len(shape.elts)) in (None, 0):
+        return False
+    return _lanes(kernel, load.mask) == {ast.dump(shape.elts[0])}
+
+
+def _lanes(kernel: Kernel, mask: ast.expr | None) -> set[str]:
+    """The numbers of lanes, `N` of `tl.arange(0, N)`, that a mask is made of."""
+    names = kernel.names_behind(mask) if mask is not None else set()
+    parts = [mask, *(value for name in names for value in kernel.assigned.get(name, ()))]
+    calls = [n for part in parts if part is not None for n in nodes_under(part) if isinstance(n, ast.Call)]
+    return {ast.dump(end) for n in calls if called(n) == "arange" and (end := argument(n, 1, "end")) is not None}
 
 
 def _behind(kernel: Kernel, node: ast.expr, axis: Axis) -> list[tuple[ast.expr, Axis]]:
@@ -156,8 +198,10 @@ def _varies(kernel: Kernel, node: ast.expr, axis: Axis, seen: set[ast.AST]) -> b
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
         return _inside(node, axis) != ()
     if isinstance(node, ast.Call):
+        if called(node) == "load" and not _lanes(kernel, argument(node, 0, "pointer")):
+            return False  # one number
         # Backends bring functions of the same name: `tle.program_id`.
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else called(node)
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
         return name not in know.KERNEL_SCALARS
     if isinstance(node, (ast.Compare, ast.BinOp, ast.BoolOp, ast.UnaryOp)):
         sides = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]

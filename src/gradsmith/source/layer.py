@@ -113,6 +113,7 @@ class LayerModel:
         argument: str | None = None,
         edits: Sequence[Edit | None] = (),
         applicability: Applicability | None = None,
+        unsafe: str = "",
         severity: Severity | None = None,
     ) -> Finding:
         """A finding at `node`, with this layer's name."""
@@ -124,6 +125,7 @@ class LayerModel:
             function=self.qualname,
             edits=edits,
             applicability=applicability,
+            unsafe=unsafe,
             severity=severity,
         )
 

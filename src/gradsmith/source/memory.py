@@ -6,6 +6,8 @@ import ast
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from gradsmith.source import knowledge as know
+from gradsmith.source.behind import made_of
+from gradsmith.source.guards import contradicts
 
 if TYPE_CHECKING:
     from gradsmith.source.flow import Binding
@@ -38,6 +40,16 @@ class Write(NamedTuple):
     statement: ast.stmt
 
 
+def not_in_place(how: str) -> str:
+    """What to write instead of an in-place operation, to follow other advice: `.mul_` -> `.mul`.
+
+    >>> not_in_place("mul_"), not_in_place("[]=")
+    (', or use `mul`, which returns a new tensor', '')
+    """
+    plain = how.removesuffix("_")
+    return f", or use `{plain}`, which returns a new tensor" if plain != how and plain.isidentifier() else ""
+
+
 def sources(method: Method, node: ast.expr) -> frozenset[Source]:
     known = method._sources
     if node in known:
@@ -45,6 +57,36 @@ def sources(method: Method, node: ast.expr) -> frozenset[Source]:
     known[node] = NOTHING  # while it is worked out: a name that depends on itself adds nothing
     known[node] = found = _sources(method, node)
     return found
+
+
+def sources_at(method: Method, node: ast.expr, place: ast.AST) -> frozenset[Source]:
+    """The sources that an expression may have where `place` runs: `x if flag else y` is y under `if not flag`."""
+    found = sources(method, node)
+    if all(source.certain for source in found):
+        return found
+
+    def into(part: ast.AST) -> list[ast.AST]:
+        values = _aliases(method, part)
+        return [value for value in values if not contradicts(method, value, place)]
+
+    names = {n.id for n in made_of(method, [node], into) if isinstance(n, ast.Name)}
+    return frozenset(s for s in found if s.certain or s.name in names or not s.name.isidentifier())
+
+
+def _aliases(method: Method, node: ast.AST) -> list[ast.expr]:
+    """The expressions whose memory an expression may be."""
+    if isinstance(node, ast.Name):
+        bindings = [p for b in method.definitions(node) for p in (b, *b.previous)]
+        return [b.value for b in bindings if b.value is not None and b.how != "augment"]
+    if isinstance(node, (ast.Attribute, ast.Subscript, ast.NamedExpr, ast.Starred)):
+        return [node.value]
+    if isinstance(node, ast.Call):
+        return [_operand(method, node)] if sources(method, node) else []
+    if isinstance(node, ast.IfExp):
+        return [node.body, node.orelse]
+    if isinstance(node, ast.BoolOp):
+        return node.values
+    return node.elts if isinstance(node, (ast.Tuple, ast.List)) else []
 
 
 def _sources(method: Method, node: ast.expr) -> frozenset[Source]:

@@ -160,6 +160,10 @@ class Method:
         """Whose memory this expression may be: inputs, grad_outputs, saved tensors it is, or is a view of."""
         return memory.sources(self, node)
 
+    def sources_at(self, node: ast.expr, place: ast.AST) -> frozenset[Source]:
+        """The same, as far as the conditions under which `place` runs allow."""
+        return memory.sources_at(self, node, place)
+
     def op(self, node: ast.AST) -> str | None:
         """`torch.matmul(a, b)`, `a.matmul(b)` and `a @ b` are all "matmul"; None for what is no torch operation."""
         return calls.op(self, node)

@@ -293,6 +293,7 @@ class FunctionModel:
         argument: str | None = None,
         edits: Sequence[Edit | None] = (),
         applicability: Applicability | None = None,
+        unsafe: str = "",
         severity: Severity | None = None,
     ) -> Finding:
         """A finding at `node`, with path, position, line and this function's name filled in."""
@@ -304,6 +305,7 @@ class FunctionModel:
             function=self.qualname,
             edits=edits,
             applicability=applicability,
+            unsafe=unsafe,
             severity=severity,
         )
 

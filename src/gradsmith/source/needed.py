@@ -61,3 +61,28 @@ def _bound(node: ast.AST) -> Iterator[str]:
     if not isinstance(node, ast.Lambda):
         for child in ast.iter_child_nodes(node):
             yield from _bound(child)
+
+
+def gradient_asked_for(text: str) -> int | str | None:
+    """The number in `ctx.needs_input_grad[0]`; "any" for `any(ctx.needs_input_grad)`; None for all other conditions.
+
+    >>> gradient_asked_for("ctx.needs_input_grad[1]"), gradient_asked_for("any(ctx.needs_input_grad)"), gradient_asked_for("x")
+    (1, 'any', None)
+    """
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "any" and len(node.args) == 1:
+        return "any" if _is_needs(node.args[0]) else None
+    if isinstance(node, ast.Subscript) and _is_needs(node.value):
+        try:
+            number = ast.literal_eval(node.slice)
+        except ValueError:
+            return None
+        return number if isinstance(number, int) else None
+    return None
+
+
+def _is_needs(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "needs_input_grad"

@@ -83,9 +83,32 @@ def takes_none(subject: FunctionModel | Method, parameter: str) -> bool:
 
 
 def promised(subject: FunctionModel | Method, parameter: str) -> Value:
-    """What its annotation, or its default, says of it."""
+    """What its annotation, or its default, says of it; else that it is an integer, where it is compared with a size."""
     declared = _param(subject, parameter)
-    return declared[1] if declared is not None else UNKNOWN
+    told = declared[1] if declared is not None else UNKNOWN
+    if told.kind == "unknown" and not told.parts and _is_compared_with_a_size(subject, parameter):
+        return told._replace(kind="int")
+    return told
+
+
+def _is_compared_with_a_size(subject: FunctionModel | Method, parameter: str) -> bool:
+    """`k >= x.shape[dim]`, `k < len(rows)`: nothing but an integer is meant."""
+    return any(
+        type(op) in _ORDERS and any(_is_a_size(node) for node in ast.walk(other))
+        for use in occurrences(subject, parameter)
+        for op, other, _ in _comparisons(use)
+    )
+
+
+def _is_a_size(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        node = node.func
+        return (isinstance(node, ast.Name) and node.id == "len") or getattr(node, "attr", "") in (
+            "size",
+            "numel",
+            "dim",
+        )
+    return isinstance(node, ast.Attribute) and node.attr in ("shape", "ndim")
 
 
 def bounds(subject: FunctionModel | Method, parameter: str) -> list[Bound]:

@@ -191,18 +191,32 @@ class Known(NamedTuple):
 
 def known(data: bytes) -> Known:
     """What the bytes may define. Most files hold none of it."""
-    stems = grad, forward, backward = tuple([stem in data for stem in STEMS])
+    # A longer word is looked for from where its stem first stands, not from the beginning.
+    grad, forward, backward = [data.find(stem) for stem in STEMS]
     function = (
-        (backward and (b"def backward" in data or b"save_for_backward" in data))
-        or (grad and b"autograd" in data and _mentions_autograd(data))
-        or (forward and (b"Function)" in data or (b"def vjp" in data and b"ctx" in data)))
+        (backward >= 0 and _follows(data, b"backward", backward, (b"def ", b"save_for_")))
+        or (grad >= 0 and _mentions_autograd(data, grad, forward >= 0 or backward >= 0))
+        or (forward >= 0 and (b"Function)" in data or (b"def vjp" in data and b"ctx" in data)))
     )
-    layer = forward and b"def forward(" in data and b"Module" in data and (b" for " in data or b" while " in data)
-    return Known(stems, function, layer)
+    layer = forward >= 0 and data.find(b"def forward(", forward) >= 0 and b"Module" in data
+    layer = layer and (b" for " in data or b" while " in data)
+    return Known((grad >= 0, forward >= 0, backward >= 0), function, layer)
 
 
-def _mentions_autograd(data: bytes) -> bool:
-    if b"autograd.Function" in data or b"register_autograd" in data:
-        return True
+def _follows(data: bytes, word: bytes, at: int, before: tuple[bytes, ...]) -> bool:
+    """Whether the word, which first stands at `at`, ever stands right behind one of these."""
+    while at >= 0:
+        if data.endswith(before, 0, at):
+            return True
+        at = data.find(word, at + 1)
+    return False
+
+
+def _mentions_autograd(data: bytes, grad: int, ward: bool) -> bool:
+    at = first = data.find(b"autograd", max(0, grad - 4))
+    while at >= 0:
+        if data.startswith(b".Function", at + 8) or data.endswith(b"register_", 0, at):
+            return True
+        at = data.find(b"autograd", at + 8)
     # A base class may leave forward and backward to others.
-    return b"ward" not in data and b"Function" in data
+    return first >= 0 and not ward and b"ward" not in data and b"Function" in data

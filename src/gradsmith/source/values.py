@@ -9,7 +9,17 @@ import ast
 from typing import TYPE_CHECKING
 
 from gradsmith.source import knowledge as know
-from gradsmith.source.annotations import NONE, TENSOR, UNKNOWN, Elements, Value, annotated, constant, either
+from gradsmith.source.annotations import (
+    NONE,
+    TENSOR,
+    TENSOR_TYPES,
+    UNKNOWN,
+    Elements,
+    Value,
+    annotated,
+    constant,
+    either,
+)
 
 if TYPE_CHECKING:
     from gradsmith.source.flow import Binding
@@ -259,7 +269,9 @@ def _call(method: Method, node: ast.Call) -> Value:
     if op == "numpy":
         return Value("ndarray")
     if op in know.TUPLES or (op in know.TUPLES_WITH_DIM and _has_dim(node, receiver is not None)):
-        return Value("tuple", holds_tensors=True)
+        # `solver.lu(a)` of who knows what: other things than tensors have methods of these names.
+        known = receiver is None or receiver.is_tensor
+        return Value("tuple", holds_tensors=True) if known else UNKNOWN
     if op in know.TENSOR_OPS or know.is_inplace_name(op):
         return Value("tensor", _elements(op, node, receiver, method), constant=_is_constant(method, op, node, receiver))
     return UNKNOWN
@@ -296,15 +308,23 @@ def _elements(op: str, node: ast.Call, receiver: Value | None, method: Method) -
         return "floating"
     if named == "bool":
         return "bool"
+    if op == "type" and named in TENSOR_TYPES:
+        return TENSOR_TYPES[named]
     if dtype is None and op == "arange" and all(_of(method, a).kind == "int" for a in node.args):
         return "integer"
-    if op in ("to", "type"):
+    if op in ("to", "type") and not (receiver is not None and _is_device(method, node)):
         return ""
     first = receiver or (_of(method, node.args[0]) if node.args else UNKNOWN)
     keeps = (
         op in know.VIEWS or op in know.MAYBE_SAME or op in know.SHUFFLES or op in ("clone", "amax", "amin", "cumsum")
     )
     return first.elements if keeps and first.is_tensor else ""
+
+
+def _is_device(method: Method, node: ast.Call) -> bool:
+    """`x.to(y.device)`: only the place changes."""
+    given = method.resolve(node.args[0]) if len(node.args) == 1 and not node.keywords else None
+    return isinstance(given, ast.Attribute) and given.attr == "device"
 
 
 def _is_constant(method: Method, op: str, node: ast.Call, receiver: Value | None) -> bool:

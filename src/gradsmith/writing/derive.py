@@ -65,10 +65,19 @@ def written(
         args, kwargs = _supplied(fn)
     made = derived(fn, args, kwargs, fast=fast)
     examples = _examples(made, args, kwargs)
-    report = check(made.function, *examples, level=level)
+    like = _reference(made)
+    report = check(made.function, *examples, level=level, gradient="surrogate" if like is not None else None, like=like)
     _proved(report)
-    source = made.source + (_test(made, examples) if test else "")
+    source = made.source + (_test(made, examples, stops=like is not None) if test else "")
     return Written(source, made, report)
+
+
+def _reference(made: Derived) -> Callable[..., Any] | None:
+    """The user's forward, where it stops a gradient on purpose: then its own derivative is what autograd makes of it."""
+    reading = made.reading
+    if all(node.op != "detach" for node in reading.graph.pool.values()):
+        return None
+    return lambda *given: reading.fn(**dict(zip(reading.inputs, given)), **reading.options)
 
 
 def _supplied(fn: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -102,12 +111,13 @@ def _proved(report: Report) -> None:
     raise Refused(f"what was derived did not pass `gs.check`, so it is not shown: {said}")
 
 
-def _test(made: Derived, examples: list[Any]) -> str:
+def _test(made: Derived, examples: list[Any], *, stops: bool) -> str:
     """A test that a user can keep beside the Function."""
     name = made.function.__name__
     code = as_code(Arguments.of(tuple(examples)))
+    declared = ', gradient="surrogate"' if stops else ""
     return (
         f"\n\ndef test_{made.reading.name.strip('_')}():\n"
         f"    import gradsmith as gs\n\n"
-        f"    gs.check({name}, *{code}).raise_if_failed()\n"
+        f"    gs.check({name}, *{code}{declared}).raise_if_failed()\n"
     )

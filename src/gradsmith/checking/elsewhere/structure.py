@@ -66,6 +66,12 @@ def where_definite(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any]
     return None
 
 
+def number_made_up(target: Target, args: tuple[Any, ...]) -> bool:
+    """Whether a number among the inputs is our own: neither data nor the author's default."""
+    numbers = [i for i, value in enumerate(args) if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    return any(not _is_default(target, i, args[i]) for i in numbers)
+
+
 def where_a_number_is_in_range(
     target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int
 ) -> Elsewhere | None:

@@ -13,6 +13,7 @@ from gradsmith.deriving.node import OUTSIDE, Node, value_of
 from gradsmith.deriving.refusal import LoopRefused
 from gradsmith.recurrent.mincut import cheapest_to_keep
 
+_NEVER = 1 << 50
 Contributions = dict[Node, list[Any]]
 Sweep = Callable[[list[Node], Contributions], None]
 Fit = Callable[[Node, Any], Any]
@@ -125,7 +126,7 @@ def pulled(node: Node, parts: dict[int, Any], sweep: Sweep, fit: Fit) -> Iterato
     for carried, state in zip(back.carried, [s for s in loop.states if _differentiable(s.new)]):
         if state.leaf in contributions:
             carried.next = fit(state.leaf, contributions[state.leaf])
-    for outer, found in contributions.items():
+    for outer, found in _of_whole(contributions).items():
         if loop not in outer.inside and outer.needs_grad:
             back.added.append(_added(graph, outer, found, some, fit))
     _keep(back)
@@ -137,6 +138,17 @@ def pulled(node: Node, parts: dict[int, Any], sweep: Sweep, fit: Fit) -> Iterato
             yield carried.of, _item(made, i, carried.of)
     for i, added in enumerate(back.added):
         yield added.node, _item(made, len(back.carried) + i, added.node)
+
+
+def _of_whole(contributions: Contributions) -> Contributions:
+    """What a loop adds up for `w.mT`, as the gradient of `w`."""
+    found: Contributions = {}
+    for node, parts in contributions.items():
+        if node.op == "mT" and all(isinstance(c, Node) and c.op == "matmul" for c in parts):
+            found.setdefault(node.args[0], []).extend(node.graph.transposed(c) for c in parts)
+        else:
+            found.setdefault(node, []).extend(parts)
+    return found
 
 
 def _item(made: Node, i: int, of: Node) -> Node:
@@ -195,7 +207,7 @@ def _added(graph: Any, outer: Node, found: list[Any], some: Node, fit: Fit) -> A
 
 
 def _keep(back: Back) -> None:
-    """What forward keeps of every turn: the fewest bytes from which a turn can be computed again."""
+    """What forward keeps of every turn: the fewest bytes from which a turn can be computed again, for `--fast` without products."""
     loop = back.loop
     leaves = {s.leaf for s in loop.states}
     needed = {n for n in [*_forward_reads(back)] if n.is_tensor}
@@ -208,13 +220,12 @@ def _keep(back: Back) -> None:
         if node in cost:
             continue
         operation = node.graph.operations.get(node.op)
-        inner = (
-            []
-            if node in leaves
-            else [n for n in node.operands if n.is_tensor and loop in n.inside and node.op not in OUTSIDE]
-        )
-        cost[node], operands[node] = node.nbytes * 16 + (2 if node in leaves else 3), inner
-        if node in leaves or (operation is not None and operation.kind == "x" and inner) or node.op.startswith("rand"):
+        away = node in leaves or node.op in OUTSIDE
+        inner = [] if away else [n for n in node.operands if (n.is_tensor or n.is_parts) and loop in n.inside]
+        cost[node] = _NEVER if node.is_parts else node.nbytes * 16 + (2 if node in leaves else 3)
+        operands[node] = inner
+        expensive = loop.graph.fast and operation is not None and operation.kind == "x" and inner
+        if node in leaves or expensive or node.op.startswith("rand"):
             given.append(node)
         todo += inner
     chosen = cheapest_to_keep(cost, operands, given, needed) if needed else set()

@@ -36,7 +36,9 @@ def forward_block(printer: Printer, node: Node, kept: list[Node]) -> tuple[list[
             lines.append(f"{lists[i]} = []")
     keeping: dict[Node, str] = {}
     for stacked in kept:
-        keeping[stacked] = unique(f"{label(stacked.args[1])}s", printer.taken, f"kept_{label(stacked.args[1])}s")
+        keeping[stacked] = unique(
+            _plural(label(stacked.args[1])), printer.taken, f"kept_{label(stacked.args[1]).removesuffix('s')}s"
+        )
         first = variables[_state(loop, stacked.args[1])] if stacked.args[2] else ""
         lines.append(f"{keeping[stacked]} = [{first}]")
     start = [
@@ -145,3 +147,7 @@ def _body(inner: Printer, wanted: list[Any]) -> list[str]:
     """The statements from which all that is wanted can be written down."""
     nodes = [n for n in wanted if isinstance(n, Node) and n not in inner.names]
     return [line for statement in inner.statements({}, also=nodes) for line in statement.lines]
+
+
+def _plural(name: str) -> str:
+    return f"all_{name}" if name.endswith("s") else f"{name}s"

@@ -86,7 +86,7 @@ def gelu(y: Node, g: Any) -> Pairs:
     if how == "tanh":
         slope = root(2 / pi)
         t = (slope * (x + 0.044715 * x**3)).tanh()
-        yield x, 0.5 * g * (1 + t + x * (1 - t**2) * (slope * (1 + 3 * 0.044715 * x**2)))
+        yield x, 0.5 * g * (1 + t + x * (1 - t**2) * (slope * (1 + graph.make("mul", 3, 0.044715) * x**2)))
     else:
         cdf = 0.5 * (1 + (x / root(2)).erf())
         yield x, g * (cdf + x * (-0.5 * x**2).exp() / root(2 * pi))

@@ -79,6 +79,8 @@ def whole(node: Node, g: Any, fit: Any) -> Iterator[tuple[Any, Any]] | None:
         return iter([_softmax_by_hand(node, fit(node, g))])
     if node.op == "add" and _shifted_back(node) is not None:
         return iter([_logsumexp_by_hand(node, fit(node, g))])
+    if node.op == "sub" and _logits_of(node) is not None:
+        return iter(_probability_minus_target(node, g))
     if node.op in ("mul", "div"):
         found = _normalised(node)
         if found is not None:
@@ -90,6 +92,25 @@ def whole(node: Node, g: Any, fit: Any) -> Iterator[tuple[Any, Any]] | None:
     if spreads(node):
         return iter([_softmax_minus_one_hot(node, g)])
     return None
+
+
+def _logits_of(node: Node) -> tuple[Node, Any] | None:
+    """(x, target) where the value is (1 - target) * x - logsigmoid(x): the cross entropy of two classes."""
+    above, log = node.args
+    if not (isinstance(above, Node) and isinstance(log, Node)) or log.op != "logsigmoid" or above.op != "mul":
+        return None
+    x = log.args[0]
+    for first, second in (above.args, tuple(reversed(above.args))):
+        if second is x and isinstance(first, Node) and first.op == "sub" and is_number(first.args[0], 1):
+            return x, first.args[1]
+    return None
+
+
+def _probability_minus_target(node: Node, g: Any) -> list[tuple[Any, Any]]:
+    found = _logits_of(node)
+    assert found is not None
+    x, target = found
+    return [(x, g * (x.sigmoid() - target)), (target, -g * x)]
 
 
 def _softmax_of(node: Node) -> tuple[Node, Any] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from itertools import permutations
 from typing import Any
 
 from gradsmith.deriving.node import Node
@@ -74,9 +76,8 @@ def einsum(y: Node, g: Any) -> Pairs:
         if "..." in own and "..." not in output and all("..." not in t for t, _ in others):
             yield from vjp(y, g)
             return
-        made = y.graph.make(
-            "einsum", ",".join([output, *(t for t, _ in others)]) + "->" + kept, (g, *(o for _, o in others))
-        )
+        factors = _in_order([(output, g), *others], kept)
+        made = y.graph.make("einsum", ",".join(t for t, _ in factors) + "->" + kept, tuple(o for _, o in factors))
         if kept == own:
             yield tensor, made
             continue
@@ -87,6 +88,24 @@ def einsum(y: Node, g: Any) -> Pairs:
                 else made
             )
         yield tensor, made.expand(y.graph.shape_of(tensor))
+
+
+def _in_order(factors: list[tuple[str, Any]], kept: str) -> list[tuple[str, Any]]:
+    """The order in which torch, which multiplies from left to right, has least to do on the example."""
+    if not 2 < len(factors) < 6 or any("." in labels for labels, _ in factors):
+        return factors
+    sizes = {label: int(n) for labels, node in factors for label, n in zip(labels, node.value.shape)}
+    orders = [[factors[0], *rest] for rest in permutations(factors[1:])]  # the gradient is small, and is told first
+    return min(orders, key=lambda order: _multiplications([t for t, _ in order], kept, sizes))
+
+
+def _multiplications(terms: list[str], kept: str, sizes: dict[str, int]) -> int:
+    total, left = 0, set(terms[0])
+    for i, term in enumerate(terms[1:], start=1):
+        left |= set(term)
+        total += math.prod(sizes[label] for label in left)
+        left &= set(kept).union(*terms[i + 1 :])
+    return total
 
 
 @rule

@@ -13,6 +13,7 @@ from types import FrameType, FunctionType
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_leaves, tree_map
 
 from gradsmith.about import FOLDER
 from gradsmith.lab.conditions.outcome import (
@@ -195,7 +196,38 @@ def opcheck(lab: Lab) -> Outcome:
     if not failed:
         return Outcome("works")
     name, result = next(iter(failed.items()))
+    if differing := _fake_differs(lab):
+        advice = "Correct the function under register_fake: it has to return tensors of the same shape and dtype as the operator."
+        return Outcome("fails", differing, name, advice)
     return Outcome("fails", f"{name}: {words(result) if isinstance(result, BaseException) else result}", name)
+
+
+def _fake_differs(lab: Lab) -> str:
+    """What register_fake promises beside what the operator returns, where shape or dtype differ; empty where they agree."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    def arguments(change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+        return tree_map(lambda v: change(v) if isinstance(v, torch.Tensor) else v, lab.arguments.with_tensors({}))
+
+    def returned(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+        found = tree_leaves(lab.target.original(*args, **kwargs))
+        return [leaf for leaf in found if isinstance(leaf, torch.Tensor)]
+
+    mode = FakeTensorMode()
+    try:
+        real = returned(*arguments(lambda tensor: tensor.detach().clone()))  # the operator may write into it
+        given = arguments(lambda tensor: mode.from_tensor(tensor.detach()))
+        with mode:
+            fake = returned(*given)
+    except Exception:  # the operator's own code; opcheck says in its words what is wrong
+        return ""
+    for promised, computed in zip(fake, real):
+        for kind in ("shape", "dtype"):
+            a, b = (getattr(t, kind) for t in (promised, computed))
+            if a != b:
+                a, b = (tuple(v) if kind == "shape" else v for v in (a, b))
+                return f"its register_fake returns a tensor of {kind} {a}, the operator itself one of {kind} {b}."
+    return ""
 
 
 @contextlib.contextmanager

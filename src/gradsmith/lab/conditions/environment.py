@@ -174,16 +174,31 @@ def _not_copied(name: str, module: nn.Module, error: Exception) -> Outcome:
             except Exception as own:
                 attribute = ".".join(filter(None, ("self", prefix, key)))
                 if isinstance(value, Tensor) and value.grad_fn is not None:
-                    said = f"copy.deepcopy of {name} raises: {attribute} is a tensor that was computed from parameters"
+                    now = f"({_value_set(type(part), key)}).detach()"
+                    said = (
+                        f"{name} cannot be copied with copy.deepcopy (which EMA and swa_utils call): {attribute} is a tensor that was "
+                        "computed from parameters"
+                    )
                     advice = (
-                        f"If {attribute} follows from parameters, compute it in forward. If it is to be trained, wrap it: "
-                        f"`nn.Parameter(value.detach())`. If it is a constant, write `self.register_buffer({key!r}, value.detach())`."
+                        f"If {attribute} has to change when the parameters do, compute it in forward. If it is trained on its own, write "
+                        f"`{attribute} = nn.Parameter({now})`. If it is a constant, write `self.register_buffer({key!r}, {now})`."
                     )
                 else:
                     said = f"copy.deepcopy of {name} raises at {attribute}: {words(own)}"
                     advice = f"Make {attribute} in forward, or define __deepcopy__ for a value of type {type(value).__name__}."
                 return Outcome("fails", said, "", advice, _where_set(type(part), key))
     return Outcome("fails", f"{name} cannot be copied with copy.deepcopy and load_state_dict: {words(error)}")
+
+
+def _value_set(cls: type, key: str) -> str:
+    """The last expression that this class assigns to `self.key`, as it is written; `...` where there is none."""
+    node = class_definition_of(cls)
+    values = [
+        n.value
+        for n in (ast.walk(node) if node is not None else ())
+        if isinstance(n, ast.Assign) and any(isinstance(t, ast.Attribute) and t.attr == key for t in n.targets)
+    ]
+    return ast.unparse(values[-1]) if values else "..."
 
 
 def _where_set(cls: type, key: str) -> tuple[tuple[str, int], ...]:

@@ -123,7 +123,7 @@ def far(a: Tensor | None, b: Tensor | None) -> str:
     a, b = widened(a), widened(b)
     size = float(a.abs().nan_to_num(0, 0, 0).max()) or 1.0
     off = float((a - b.to(a.dtype)).abs().nan_to_num(0, 0, 0).max()) / size
-    return f"is off by up to {off:.2g} times its largest element"
+    return f"is off by up to {off:.2g} times the largest correct element"
 
 
 def compared(lab: Lab, run: Callable[[], Results], refuses: Callable[[BaseException], bool] | None = None) -> Outcome:
@@ -164,7 +164,7 @@ def words(error: BaseException) -> str:
     lines = [text.strip() for text in str(error).splitlines() if text.strip()]
     line = " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
     if len(line) > _LONGEST:  # whole sentences, as far as they go
-        line = line[: line.rfind(". ", 0, _LONGEST) + 1] or line[:_LONGEST]
+        line = line[: line.rfind(". ", 0, _LONGEST) + 1] or f"{line[:_LONGEST].rpartition(' ')[0]} ..."
     return f"{type(error).__name__}: {line}"
 
 

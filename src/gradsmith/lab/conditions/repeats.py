@@ -27,7 +27,10 @@ def spread(lab: Lab, runs: int = 3) -> Spread:
         run = lab.run()
         v = v or run.normal(lab.generator(23))
         grads = run.gradients(v)
-        results = [(f"the result {n}", widened(o.detach()).clone()) for n, o in zip(run.output_names, run.outputs)]
+        results = [
+            ("the output" if n == "output" else n, widened(o.detach()).clone())
+            for n, o in zip(run.output_names, run.outputs)
+        ]
         for leaf in run.arguments.differentiable:
             grad = grads[leaf.position]
             if grad is not None:

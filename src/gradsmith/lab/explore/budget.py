@@ -24,8 +24,8 @@ _OF_UNIT = {"quick": 4096, "standard": 8192, "deep": 65536}  # runs of one check
 _GRADIENT = 64  # runs that the judgement of the gradient gets at least, beside all others
 _INTERPRETED = 20.0  # s of CPU time for it, before rounding, where kernels are interpreted
 _EXAMPLES = {"quick": 0, "standard": 128, "deep": 512}  # explored ones, at most
-# s of CPU time for them, before rounding: so much that runs of one and of four units get all examples, since what a first run
-# loads may be the difference.
+# s of CPU time for them, before rounding: so much that subjects of one and of four units are promised equally many, since what
+# a first run loads may be the difference.
 _EXPLORING = {"quick": 0.0, "standard": 2.56, "deep": 16.0}
 _RUNS = 5  # of the subject, for an explored example that is right
 
@@ -75,6 +75,10 @@ class Budget:
     def for_exploring(self) -> Allowance:
         """For all explored examples of the probe that asks first: nearly all it has, so that what was found is kept."""
         return Allowance(max(0, runs_left(self.runs) - 1), self.cost)
+
+    def for_replaying(self) -> Allowance:
+        """For what failed in earlier runs: beside all others, so that whether something was kept changes nothing else."""
+        return Allowance(self.runs, self.cost, reserved=True)
 
     def for_diagnosis(self) -> Allowance:
         """For the cause of a wrong number: a help, without which the number stands."""

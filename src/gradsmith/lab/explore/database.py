@@ -45,7 +45,7 @@ def failures(
     folder = _folder(lab)
     found = [_read(path) for path in _latest_first(folder)] if folder is not None else []
     mine = [f for f, number in filter(None, found) if number == lab.number]
-    return [f for f in mine if searched(f.moves) or all(m in planned for m in f.moves)]
+    return [f for f in mine if all(m in planned or searched([m]) for m in f.moves)]
 
 
 def judged(failure: Failure, trial: Trial) -> None:

@@ -27,6 +27,7 @@ class Domain:
     project: Callable[[Tensor], Tensor]
     chance: Callable[[Tensor], float] = field(default=lambda x: 0.0)
     special_of: tuple[str, ...] = ()
+    tells: Callable[[Tensor], bool] = field(default=lambda x: True)  # False where `contains` sees too little to say so
 
 
 DISCRETE = ("binary", "signs", "whole")
@@ -45,6 +46,11 @@ def rows(ndim: int) -> Iterator[Domain]:
 
 def _square(x: Tensor) -> bool:
     return x.ndim > 1 and x.shape[-1] == x.shape[-2] > 1 and not _constant(x)
+
+
+def _several(x: Tensor) -> bool:
+    """A matrix of one element is symmetric, diagonal and what not: nothing follows from it."""
+    return min(x.shape[-2:]) > 1 and not _constant(x)
 
 
 def _constant(x: Tensor) -> bool:
@@ -107,13 +113,27 @@ _MATRICES = (
         lambda x: _square(x) and torch.equal(x, x * _eye(x)),
         lambda x: x * _eye(x),
         special_of=("symmetric", "lower triangular", "upper triangular"),
+        tells=_several,
     ),
-    Domain("definite", "is symmetric and positive definite", _is_definite, _definite, special_of=("symmetric",)),
-    Domain("symmetric", "is symmetric", _is_symmetric, _symmetrised),
-    Domain("antisymmetric", "is antisymmetric", lambda x: _square(x) and _near(x, -x.mT, x), _antisymmetrised),
-    Domain("lower triangular", "is lower triangular", lambda x: _is_triangular(x, True), torch.tril),
-    Domain("upper triangular", "is upper triangular", lambda x: _is_triangular(x, False), torch.triu),
-    Domain("orthogonal", "is an orthogonal matrix", _is_orthogonal, _orthogonalised),
+    Domain(
+        "definite",
+        "is symmetric and positive definite",
+        _is_definite,
+        _definite,
+        special_of=("symmetric",),
+        tells=_several,
+    ),
+    Domain("symmetric", "is symmetric", _is_symmetric, _symmetrised, tells=_several),
+    Domain(
+        "antisymmetric",
+        "is antisymmetric",
+        lambda x: _square(x) and _near(x, -x.mT, x),
+        _antisymmetrised,
+        tells=_several,
+    ),
+    Domain("lower triangular", "is lower triangular", lambda x: _is_triangular(x, True), torch.tril, tells=_several),
+    Domain("upper triangular", "is upper triangular", lambda x: _is_triangular(x, False), torch.triu, tells=_several),
+    Domain("orthogonal", "is an orthogonal matrix", _is_orthogonal, _orthogonalised, tells=_several),
 )
 
 

@@ -24,7 +24,7 @@ def domains_of(tensor: Tensor, *, differentiable: bool = True, known: Sequence[s
         return []
     x = tensor.detach().double()
     if known is not None:
-        return [d for d in rows(x.ndim) if d.name in known and (not x.numel() or d.contains(x))]
+        return [d for d in rows(x.ndim) if d.name in known and (not x.numel() or d.contains(x) or not d.tells(x))]
     if tensor.numel() < 2:
         return []
     possible = [d for d in rows(x.ndim) if not (differentiable and d.name.partition(" ")[0] in WITHOUT_GRADIENT)]

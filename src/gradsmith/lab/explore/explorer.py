@@ -100,32 +100,42 @@ class _Explorer:
     def run(self) -> None:
         together, alone = self._planned()
         known = self._replayed(set(_and_nearer([*itertools.chain(*together, alone), *self._redraws(())])))
-        planned = [*self._covering(together), *([move] for move in alone), *_pairs_of_options([*together, alone])]
+        try:
+            self._search(
+                [*self._covering(together), *([move] for move in alone), *_pairs_of_options([*together, alone])]
+            )
+        finally:  # also where no run is left
+            database.keep(self.lab, [(d.trial, self._seed()) for d in self.found.found])
+            fresh = [set(d.trial.moves) for d in self.found.found]
+            self.found.found += [d for d in known if set(d.trial.moves) not in fresh]
+
+    def _search(self, planned: list[list[Move]]) -> None:
         for example in planned[:1]:
             self._try(example)
         self._reach()
         for example in self.steering.ordered(planned[1:], self.budget - self.found.judged):
             self._try(example)
         self._reach()
-        database.keep(self.lab, [(d.trial, self._seed()) for d in self.found.found])
-        fresh = [set(d.trial.moves) for d in self.found.found]
-        self.found.found += [d for d in known if set(d.trial.moves) not in fresh]
 
     def _reach(self) -> None:
         """Judge steps to sides of conditions that no example has taken so far."""
         if self._enough() or self.found.judged >= self.budget:
             return
         for step in self.steering.steps():
-            self._try([step])
+            self._try(step)
 
     def _replayed(self, planned: set[Move]) -> list[Discovery]:
         """What failed in earlier runs and still does. It costs nothing of the budget: it adds examples and takes none."""
-        found = []
-        for failure in database.failures(self.lab, planned, self.steering.may_end_with)[: self.budget // 4]:
-            trial = examined(self.lab, self.base, failure.moves, failure.seed)
-            database.judged(failure, trial)
-            self.found.replayed.append(trial)
-            found += [d for d in [self._confirmed(trial) if trial.bad else None] if d is not None]
+        found: list[Discovery] = []
+
+        def replay() -> None:
+            for failure in database.failures(self.lab, planned, self.steering.may_end_with)[: self.budget // 4]:
+                trial = examined(self.lab, self.base, failure.moves, failure.seed)
+                database.judged(failure, trial)
+                self.found.replayed.append(trial)
+                found.extend(d for d in [self._confirmed(trial) if trial.bad else None] if d is not None)
+
+        within(self.lab.budget.for_replaying(), replay)
         self.found.judged = 0
         self.found.right.clear()
         return found

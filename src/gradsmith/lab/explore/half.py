@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.lab.explore.drawing import domains_of, within
-from gradsmith.lab.lab import Lab, _cast_target
+from gradsmith.lab.lab import Lab, cast_target
 from gradsmith.lab.measure.oracle import OwnForward, own_forward
 from gradsmith.lab.measure.values import finite
 from gradsmith.lab.once import once
@@ -83,7 +83,7 @@ def _judged(lab: Lab, inputs_times: int, loss_times: int) -> Iterator[Judged]:
     """(input, error of the gradient, error of autograd's) for every input whose gradient autograd gets right in float16."""
     low = _scaled(lab.precise[1], inputs_times).cast(DTYPE)
     try:
-        run = forward(_cast_target(lab.target, DTYPE), low, seed=lab.settings.seed)
+        run = forward(cast_target(lab.target, DTYPE), low, seed=lab.settings.seed)
         exact = forward(lab.precise[0], low.cast(torch.float64), seed=lab.settings.seed)
         if not _comparable(run, exact):
             return
@@ -141,7 +141,7 @@ def _off(got: Tensor, truth: Tensor) -> float:
 
 
 def _widens(lab: Lab) -> bool:
-    tape = recorded(_cast_target(lab.target, DTYPE), lab.precise[1].cast(DTYPE), lab.settings.seed)
+    tape = recorded(cast_target(lab.target, DTYPE), lab.precise[1].cast(DTYPE), lab.settings.seed)
     wide = (torch.float32, torch.float64)
     return any(
         any(seen.dtype == DTYPE and seen.origins for seen in operation.operands)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gradsmith.lab.lab import Lab, _cast_target
+from gradsmith.lab.lab import Lab, cast_target
 from gradsmith.lab.measure.oracle import OwnForward, own_forward
 from gradsmith.lab.measure.values import finite, widened
 from gradsmith.lab.once import once
@@ -32,6 +32,7 @@ class Precision:
     argument: str = ""
     error: float = 0.0
     yardstick: float | None = None  # the error that autograd makes in this precision
+    raised: BaseException | None = None
 
     @property
     def ulps(self) -> float:
@@ -56,7 +57,7 @@ def _measured(lab: Lab, dtype: torch.dtype) -> Precision:
         return Precision(dtype, "unjudged", "complex inputs have no such precision")
     low = lab.arguments.cast(dtype)
     try:
-        target = _cast_target(lab.target, dtype)
+        target = cast_target(lab.target, dtype)
         run = forward(target, low, seed=lab.settings.seed)
     except Exception as error:  # a subject may exist in its own precision only
         return Precision(dtype, "rejected", _words(error))
@@ -65,7 +66,7 @@ def _measured(lab: Lab, dtype: torch.dtype) -> Precision:
         got = run.gradients(v)
     except Exception as error:
         missing = torch_says.kernel_missing(error)
-        return Precision(dtype, "rejected" if missing else "raises", _words(error))
+        return Precision(dtype, "rejected" if missing else "raises", _words(error), raised=error)
     return _compared(lab, dtype, run, v, got)
 
 

@@ -52,7 +52,7 @@ def compared(tape: OperationTape, leaves: Iterable[Leaf]) -> Compared:
 
 def overwritten_by(tape: OperationTape, leaves: Iterable[Leaf]) -> set[int]:
     """Positions of the ids at which forward writes without adding up: what repeats there, torch itself leaves open."""
-    indices = [x for x in leaves if not x.tensor.dtype.is_floating_point and x.tensor.numel() > 1]
+    indices = [x for x in leaves if not x.tensor.dtype.is_floating_point and x.tensor.numel()]
     found: set[int] = set()
     for call in tape.calls(know.SCATTERS):
         adds = call.kwargs.get("accumulate") is True or True in call.args or "reduce" in call.kwargs

@@ -61,12 +61,15 @@ def resized(arguments: Arguments, size: Size, to: int, seed: int) -> Arguments:
 
 
 def _pointing(before: Tensor, changed: Tensor, lengths: dict[int, int]) -> Tensor:
-    """Indices into a dimension that shrank stay inside it."""
+    """Indices into a dimension that shrank stay inside it. Where they cannot, that size cannot be had: PyTorch itself
+    reads beyond the end of a tensor for some of them."""
     pointing = before[before >= 0]
     most, least = (int(pointing.max()), int(pointing.min())) if pointing.numel() else (-1, 0)
     old = min((n for n in lengths if n > most), default=None)
-    if old is None or lengths[old] <= least or not changed.numel() or int(changed.max()) < lengths[old]:
+    if old is None or not changed.numel() or int(changed.max()) < lengths[old]:
         return changed
+    if lengths[old] <= least:
+        raise ValueError(f"indices from {least} to {most} do not fit into size {lengths[old]}")
     # None below the least that points at something: 0 may be a blank, or padding.
     return torch.where(changed >= lengths[old], least + (changed - least) % (lengths[old] - least), changed)
 

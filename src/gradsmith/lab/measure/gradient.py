@@ -16,6 +16,7 @@ from torch import Tensor
 from gradsmith.findings import one_line
 from gradsmith.lab.explore.drawing import domains_of, within
 from gradsmith.lab.measure.differences import Evaluate, Probe, Slope, dot, one_sided, slopes
+from gradsmith.lab.measure.limits import excused
 from gradsmith.lab.measure.oracle import OwnForward, own_forward
 from gradsmith.lab.pieces import BLOCK, norm_of_product, pieces, root_mean_square
 from gradsmith.lab.run import Allowance, Run, Spent, forward, normal_like
@@ -74,6 +75,11 @@ class Pair:
     singular: list[tuple[int, ...]] = field(default_factory=list)  # no finite slope there: not judged
     flat: bool = False  # forward did not move along any direction
     dtype: torch.dtype = torch.float64  # the precision in which it can be judged
+    undone: float = 0.0  # right to within what the loops of forward left undone, as a share of the gradient
+
+    @property
+    def lost_digits(self) -> bool:
+        return (1e-9 < self.off < 1e-4 and self.off > 100 * self.noise) or 1e-9 < self.rounding < 1e-4
 
 
 @dataclass
@@ -98,7 +104,8 @@ class Judgement:
             and not p.corners
             and not p.singular
             and not p.explained
-            and (_rounded(p) or _lost_digits(p))
+            and not p.undone
+            and (_rounded(p) or p.lost_digits)
         ]
 
     @property
@@ -144,6 +151,7 @@ def judge(target: Target, arguments: Arguments, settings: Settings, *, until_wro
             if all(p.mismatch is None for p in pairs):
                 raise
             break  # what is proved wrong is wrong, whatever is not known of the other inputs
+        excused(target, arguments, settings.seed, found)
         pairs.extend(found)
         if until_wrong and any(p.status == "wrong" for p in found):
             break
@@ -382,10 +390,6 @@ def _small_elements(
     verdict, mismatch = look_at(target, arguments, settings, pair, index, typical_size(pair.leaf.tensor))
     if verdict == "wrong" and mismatch is not None:
         pair.status, pair.mismatch = "wrong", _named(mismatch, run)
-
-
-def _lost_digits(pair: Pair) -> bool:
-    return (1e-9 < pair.off < 1e-4 and pair.off > 100 * pair.noise) or 1e-9 < pair.rounding < 1e-4
 
 
 def _rounded(pair: Pair) -> bool:

@@ -146,7 +146,8 @@ def _written_by_others(cls: type[torch.autograd.Function]) -> list[_Place]:
         return []
     own = [cls.forward, cls.setup_context] if has_setup_context(cls) else [cls.forward]
     mine = {getattr(inspect.unwrap(method), "__code__", None) for method in (*own, backward)}
-    written = {spot: name for name, c in _functions_of(home) if c not in mine for spot in _touched(c, "STORE")}
+    others = [(name, c, owner) for name, c, owner in _functions_of(home) if c not in mine]
+    written = {spot: name for name, c, owner in others for spot in _touched(c, "STORE", owner)}
     found = []
     for first, attribute in _touched(code, "LOAD"):
         writer = written.get((first, attribute))
@@ -157,21 +158,27 @@ def _written_by_others(cls: type[torch.autograd.Function]) -> list[_Place]:
     return found
 
 
-def _touched(code: types.CodeType, how: str) -> Iterator[tuple[str, str]]:
-    """`(Fn, alpha)` for each `Fn.alpha`, and `(alpha, "")` for each global, that the code loads or stores."""
+def _touched(code: types.CodeType, how: str, owner: str = "") -> Iterator[tuple[str, str]]:
+    """`(Fn, alpha)` for each `Fn.alpha`, and `(alpha, "")` for each global, that the code loads or stores.
+
+    `owner` is the class that a class method gets as its first argument: `cls.alpha` is one of its attributes.
+    """
     steps = list(dis.get_instructions(code))
     for before, step in zip([None, *steps], steps):
         if step.opname == f"{how}_GLOBAL":
             yield step.argval, ""
-        elif step.opname == f"{how}_ATTR" and before is not None and before.opname == "LOAD_GLOBAL":
-            yield before.argval, step.argval
+        elif step.opname == f"{how}_ATTR" and before is not None:
+            if before.opname == "LOAD_GLOBAL":
+                yield before.argval, step.argval
+            elif owner and before.opname.startswith("LOAD_FAST") and before.argval == code.co_varnames[0]:
+                yield owner, step.argval
     for part in code.co_consts:
         if isinstance(part, types.CodeType):
             yield from _touched(part, how)
 
 
-def _functions_of(home: types.ModuleType) -> Iterator[tuple[str, types.CodeType]]:
-    """The functions and methods that a file defines, with their names."""
+def _functions_of(home: types.ModuleType) -> Iterator[tuple[str, types.CodeType, str]]:
+    """The functions and methods that a file defines, with their names; of a class method also the name of its class."""
     for name, value in list(vars(home).items()):
         if getattr(value, "__module__", None) != home.__name__:
             continue
@@ -179,4 +186,4 @@ def _functions_of(home: types.ModuleType) -> Iterator[tuple[str, types.CodeType]
         for member, method in members:
             plain = inspect.unwrap(getattr(method, "__func__", method))
             if isinstance(plain, types.FunctionType):
-                yield f"{name}.{member}" if member else name, plain.__code__
+                yield f"{name}.{member}" if member else name, plain.__code__, name * isinstance(method, classmethod)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gradsmith.lab.explore.intent import holds_parts, passes_a_step, tests_grad_output, without_steps
 from gradsmith.lab.measure.gradient import Judgement, Pair, Settings, moved, typical_size
+from gradsmith.lab.measure.steering import steered
 from gradsmith.lab.run import Run, normal_like, recorded
 
 
@@ -20,13 +21,16 @@ class Resemblance:
     words: str
 
 
-_CONSTANT = "forward is a step function of {}, whose derivative is 0, and backward returns a gradient that is not 0"
-_IDENTITY = "forward returns {} unchanged, and backward does not return grad_output unchanged"
+CONSTANT = "forward is a step function of {}, whose derivative is 0, and backward returns a gradient that is not 0"
+IDENTITY = "forward returns {} unchanged, and backward does not return grad_output unchanged"
 _ROUNDED = "forward rounds what it computes from {}, and backward returns a gradient as if it did not"
 _SMOOTH = "forward has only the slopes 0 and 1 in {}, and backward returns slopes between them"
 _THROUGH = "forward clamps {} to bounds other than 0, and backward passes every gradient on"
 _NOISELESS = "backward returns the gradient in {} of forward without its random numbers and its steps"
 HELD = "backward takes for a constant what forward computes from {} without gradients (no_grad, detach)"
+_STEERED = (
+    "backward returns the gradient of {} with '{mine}' in the place of '{other}', and forward does not use '{mine}'"
+)
 _TESTED = "backward looks at the value of the gradient before it passes it on to {}"
 
 
@@ -44,7 +48,7 @@ def resemblance(judgement: Judgement, settings: Settings) -> Resemblance | None:
     kinds = [_kind(judgement, settings, pair) for pair in pairs]
     if None not in kinds and len(set(kinds)) == 1:
         kind = str(kinds[0])
-        return Resemblance(kind, _CONSTANT if kind == "straight-through" else _IDENTITY)
+        return Resemblance(kind, CONSTANT if kind == "straight-through" else IDENTITY)
     if any(pair.missing for pair in pairs):
         return None
     run = judgement.run
@@ -60,6 +64,9 @@ def resemblance(judgement: Judgement, settings: Settings) -> Resemblance | None:
         return Resemblance("straight-through", _THROUGH)
     if all(_smooths(judgement, pair) for pair in pairs):
         return Resemblance("custom", _SMOOTH)
+    if (exchange := steered(judgement, settings)) is not None:
+        mine, other = exchange
+        return Resemblance("custom", _STEERED.format("{}", mine=mine, other=other))
     return None
 
 

@@ -25,7 +25,7 @@ from gradsmith.findings import GradsmithError
 from gradsmith.lab.process import run_folder, tree
 from gradsmith.lab.process.channel import LONGEST, Listener, Message, Parted, read_message
 from gradsmith.lab.process.household import environment
-from gradsmith.lab.process.stages import guessing_mark, stage_mark
+from gradsmith.lab.process.stages import died_at, guessing_mark, stage_mark
 from gradsmith.lab.process.stopping import undisturbed
 from gradsmith.lab.process.time_limit import TimeLimit
 
@@ -61,6 +61,7 @@ class Ended:
     event: str = ""
     words: str = ""
     guessing: bool = False  # it was about to try inputs that nobody asked for
+    frames: tuple[tuple[str, int, str], ...] = ()  # what was running when a signal ended it: path, line, function
 
 
 class _Died(Exception):
@@ -159,7 +160,7 @@ class Zygote:
         words = self._limit_text(event) if event != "crash" else death(answer)
         if event == "crash" and self.lost:
             words = "it ended the process that had imported the file"
-        return Ended(None, event, words, guessing_mark(str(result)).exists())
+        return Ended(None, event, words, guessing_mark(str(result)).exists(), died_at(str(result)))
 
     def close(self) -> None:
         """Nothing more is asked about what was opened."""
@@ -336,6 +337,7 @@ def death(answer: Message) -> str:
 
 def _name(number: int) -> str:
     try:
-        return signal.Signals(number).name
+        name, words = signal.Signals(number).name, signal.strsignal(number)
+        return f"{name} ({words.lower()})" if words else name
     except ValueError:  # a real-time signal
         return f"signal {number}"

@@ -1,10 +1,14 @@
-"""How far an isolated subject came, for a parent that only sees it die: a mark beside the result it will never write."""
+"""How far an isolated subject came, for a parent that only sees it die: marks beside the result it will never write."""
 
 from __future__ import annotations
 
+import faulthandler
 import json
+import re
 from pathlib import Path
+from typing import TextIO
 
+_faults: list[TextIO] = []  # open for as long as the process lives: Python writes into it while it dies
 _result: list[str] = []  # where this process, a worker, has to write its result
 
 
@@ -18,6 +22,23 @@ def stage_mark(result: str) -> Path:
     return Path(f"{result}.stage")
 
 
+def fault_mark(result: str) -> Path:
+    """The file that has the stack, once a signal has ended the process."""
+    return Path(f"{result}.fault")
+
+
+_FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.M)
+
+
+def died_at(result: str) -> tuple[tuple[str, int, str], ...]:
+    """Path, line and function of what was running when a signal ended the process, the innermost first."""
+    try:
+        text = fault_mark(result).read_bytes().decode(errors="replace")
+    except OSError:
+        return ()
+    return tuple((path, int(line), name) for path, line, name in _FRAME.findall(text))
+
+
 def trying(what: str) -> None:
     """Say what this process is about to try; nothing happens where nobody watches it."""
     for result in _result:
@@ -26,6 +47,10 @@ def trying(what: str) -> None:
 
 def works_on(result: str) -> None:
     _result[:] = [result]
+    for old in _faults:
+        old.close()
+    _faults[:] = [fault_mark(result).open("w", encoding="utf-8")]
+    faulthandler.enable(_faults[0], all_threads=False)
 
 
 def inputs_are_guessed() -> None:

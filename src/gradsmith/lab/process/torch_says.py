@@ -8,6 +8,8 @@ there, by name. The recurrent engine, which stands alone, keeps its own (tests/r
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import functools
 import logging
 import math
 import os
@@ -282,6 +284,36 @@ def set_deterministic(mode: bool, *, warn_only: bool) -> None:
     torch._C._set_deterministic_algorithms(mode, warn_only=warn_only)
 
 
+def onednn_product(a: Tensor, b: Tensor) -> Callable[[], Tensor] | None:
+    """How oneDNN multiplies these two matrices, as a new tensor; None where torch lacks it, or it has no form for them.
+
+    `aten.mm` of float32 asks MKL, which uses the widest vectors of Intel's processors alone; oneDNN those of all (torch 2.13).
+    """
+    plain = a.dtype is b.dtype is torch.float32 and a.device.type == b.device.type == "cpu"
+    laid_out = b.is_contiguous() or b.t().is_contiguous()
+    if not (plain and laid_out and min(*a.shape, *b.shape) > 0 and _has_onednn()):
+        return None
+    return lambda: torch.ops.mkldnn._linear_pointwise(a, b.t(), None, "none", [], "")
+
+
+@functools.cache
+def _has_onednn() -> bool:
+    return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+
+
+@functools.cache
+def openmp_parallel() -> int | None:
+    """Where `GOMP_parallel(function, data, threads, flags)` of the OpenMP that torch computes with is; None where it has none.
+
+    GCC's and LLVM's OpenMP both have it. It is looked for in what torch's own library needs: a process may hold several.
+    """
+    if not torch.backends.openmp.is_available():
+        return None
+    with contextlib.suppress(OSError, AttributeError):
+        return ctypes.cast(ctypes.CDLL(torch._C.__file__).GOMP_parallel, ctypes.c_void_p).value
+    return None
+
+
 # --- sizes ----------------------------------------------------------------------------------------------------------
 
 
@@ -297,6 +329,7 @@ class Comparison:
     holds: Callable[[Mapping[str, int]], bool]
     between: bool = False
     stated: bool = False  # the user's own code asks it
+    fixes: bool = False  # one size is one number
 
 
 def compared_sizes(
@@ -311,13 +344,27 @@ def compared_sizes(
     """
     from torch._dispatch.python import enable_python_dispatcher
 
-    try:
-        return _compared(call, values, real, contextlib.nullcontext())
-    except RuntimeError as error:
-        if "expected to contain only concrete integers" not in str(error):
-            raise
-        # Some views have such sizes only where operations are taken apart in Python (torch 2.8), as torch.compile does.
+    def taken_apart() -> tuple[list[list[str]], list[Comparison]]:
+        """Operations in Python, as torch.compile has them: there sizes stay sizes."""
         return _compared(call, values, real, enable_python_dispatcher())
+
+    try:
+        names, asked = _compared(call, values, real, contextlib.nullcontext())
+    except RuntimeError as error:
+        if re.search("only concrete integers|with symbolic sizes", str(error)) is None:
+            raise
+        return taken_apart()  # some views, and products with what is no input (torch 2.6 to 2.10)
+    fixed = _fixed_by_torch(asked)
+    if fixed:  # by a weight that is no input, or by a product that takes sizes for plain integers (torch 2.6 to 2.10)
+        with contextlib.suppress(Exception):
+            again, asked_again = taken_apart()
+            if _fixed_by_torch(asked_again) < fixed:
+                return again, asked_again
+    return names, asked
+
+
+def _fixed_by_torch(asked: Sequence[Comparison]) -> int:
+    return sum(c.fixes and not c.stated for c in asked)
 
 
 def _compared(
@@ -384,8 +431,9 @@ def _comparison(expr: Any, stated: bool) -> Comparison | None:
             return False
 
     bare = all(side.is_Symbol for side in expr.args)
-    orders = not expr.has(sympy.Eq)
-    return Comparison("order" if orders else "equal", frozenset(map(str, expr.free_symbols)), holds, bare, stated)
+    kind: Literal["equal", "order"] = "equal" if expr.has(sympy.Eq) else "order"
+    fixes = isinstance(expr, sympy.Eq) and {type(side) for side in expr.args} <= {sympy.Symbol, sympy.Integer}
+    return Comparison(kind, frozenset(map(str, expr.free_symbols)), holds, bare, stated, fixes and not bare)
 
 
 # What a printed relation of sizes may call: `int(channels / 4)` in forward is printed as `math.trunc(float(s0) / 4.0)`.

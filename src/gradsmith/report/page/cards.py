@@ -262,4 +262,4 @@ def _saved(profile: Mapping[str, Any], key: str, drawn: bool) -> Table:
         if totals and drawn
         else ""
     )
-    return Table("Saved for backward, by owner", ["owner", "memory", "tensors"], rows, chart)
+    return Table("Saved for backward", ["what", "memory", "tensors"], rows, chart)

@@ -91,7 +91,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 yield function.at(
                     marked,
                     f"{function.name}.forward marks '{marked.id}' as dirty but does not return it: apply raises RuntimeError.",
-                    advice=f"Return '{marked.id}' itself, or compute a new tensor and leave mark_dirty out.",
+                    advice=f"Compute a new tensor instead of changing '{marked.id}' in place, and leave mark_dirty out. If callers want '{marked.id}' "
+                    f"changed, return '{marked.id}' as an output as well.",
                     argument=marked.id if forward.param(marked.id) else None,
                 )
 

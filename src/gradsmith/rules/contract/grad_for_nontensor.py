@@ -97,7 +97,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 advice=f"Return None for '{param.name}'. If you need its gradient, pass a tensor and annotate it as one.",
                 argument=param.name,
                 edits=[replace(backward.file, gradient, "None")] if gradient in _literal(found.node) else (),
-                applicability="unsafe",
+                unsafe=f"if somebody passes a tensor for '{param.name}', it gets no gradient",
             )
 
 

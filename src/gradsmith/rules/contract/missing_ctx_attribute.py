@@ -13,7 +13,8 @@ the option. Forward itself works there, so tests of the output pass.
 Known problems
 --------------
 Reads under an `if`, and through getattr or hasattr, are left alone, and so is a branch of forward that asks `needs_input_grad` or the
-inference mode, or asserts it: backward does not run where nothing needs a gradient.
+inference mode, or asserts it: backward does not run where nothing needs a gradient. So is a flag around all that forward keeps, saved
+tensors included: without it there is nothing for backward to work with.
 
 References
 ----------
@@ -125,10 +126,11 @@ def _is_conditional(backward: Method, node: ast.AST) -> bool:
 
 
 def _is_mode(function: FunctionModel) -> bool:
-    """`if needs_backward:` around all that forward keeps: the flag says whether there will be a backward."""
+    """`if training:` around all that forward keeps, saved tensors included: the flag says whether there will be a backward."""
     kept = [(w.method, w.node) for w in function.ctx_writes] + [(s.method, s.node) for s in function.saves]
     flags = [{g.test.id for g in m.guards(n) if g.positive and isinstance(g.test, ast.Name)} for m, n in kept]
-    return bool(flags) and any(is_a(name, "backward wanted") for name in set.intersection(*flags))
+    common = set.intersection(*flags) if flags else set()
+    return bool(common) and (bool(function.saves) or any(is_a(name, "backward wanted") for name in common))
 
 
 def _asks_for_gradients(method: Method, node: ast.AST) -> bool:

@@ -95,7 +95,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             tested.node,
             f"{function.name}.{backward.name} computes the gradient of '{param.name}' only if needs_input_grad[{other}] says "
             f"so, which is about '{asked.name}'.",
-            advice=f"Ask ctx.needs_input_grad[{param.index}].",
+            advice=f"Write `ctx.needs_input_grad[{param.index}]`, which is about '{param.name}'.",
             argument=param.name,
             severity=None if swapped else "warning",
         )

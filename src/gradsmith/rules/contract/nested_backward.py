@@ -94,15 +94,15 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         if not turned_on and _is_computed_here(backward, differentiated):
             yield function.at(
                 call.node,
-                f"{function.name}.{backward.name} calls {shown}, but gradients are off in backward: "
+                f"{function.name}.{backward.name} calls {shown}, but backward runs without grad mode: "
                 f"'{ast.unparse(differentiated)}' has no graph, and the call raises.",
-                advice="Compute it under `with torch.enable_grad():` and use torch.autograd.grad.",
+                advice=f"Compute '{ast.unparse(differentiated)}' inside `with torch.enable_grad():`, and return what torch.autograd.grad returns.",
             )
         elif not turned_on and (called := _called_from_ctx(backward, differentiated)):
             yield function.at(
                 call.node,
-                f"{function.name}.{backward.name} calls {shown}, but gradients are off in backward: unless '{called}' turns "
-                f"them on itself, '{ast.unparse(differentiated)}' has no graph, and the call raises.",
+                f"{function.name}.{backward.name} calls {shown}, but backward runs without grad mode: unless '{called}' turns "
+                f"it on itself, '{ast.unparse(differentiated)}' has no graph, and the call raises.",
                 advice=f"Call {called} under `with torch.enable_grad():`.",
                 severity="warning",
             )

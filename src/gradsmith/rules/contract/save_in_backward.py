@@ -67,7 +67,9 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 call.node,
                 f"{function.name}.{backward.name} calls ctx.{call.name}, which has an effect only in forward (or setup_context): "
                 "in backward it does nothing.",
-                advice="Delete this call, and save in forward what backward needs.",
+                advice="Delete this call. If backward needs something that is not saved yet, save it in forward."
+                if call.name.startswith("save")
+                else f"Delete this call, and call ctx.{call.name} in forward if it is needed.",
                 edits=[_deleted(backward, call.node)],
             )
 

@@ -68,7 +68,12 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     if setting is None or function.forward is None or function.backward is None:
         return
     if function.vmap is not None:
-        why, advice = "defines vmap too", "Keep one of the two: delete `generate_vmap_rule = True` or the vmap method."
+        why, advice = (
+            "defines vmap too",
+            (
+                "Delete one of the two: `generate_vmap_rule = True` to use your vmap method, or the method to let PyTorch generate the rule."
+            ),
+        )
     elif function.setup_context is None:
         why, advice = "has no setup_context", "Move what forward does with ctx into setup_context(ctx, inputs, output)."
     else:
@@ -78,7 +83,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         f"{function.name} sets generate_vmap_rule = True but {why}: PyTorch raises as soon as vmap is used.",
         advice=advice,
         edits=[delete_lines(function.file, setting)] if function.vmap is not None else (),
-        applicability="unsafe",
+        unsafe="under vmap your method is used from then on, and it may be wrong; `gradsmith check` compares it with a loop",
     )
 
 

@@ -114,12 +114,12 @@ def told(lab: Lab, kinds: tuple[str, ...], what: str, advice: str, worst: Severi
     from gradsmith.source.loaded import line_of
 
     for event, on_example in events(lab, *kinds):
-        shape = f"of shape {event.shape}" if event.shape else "(one number)"
+        shape = f"of shape {event.shape}" if event.shape else "(a tensor with 1 element)"
         where = "" if on_example else " gradsmith made this shape out of the example."
         text = line_of(event.path, event.line)
         yield replace(
             lab.finding(
-                f"The kernel {event.kernel}, which {lab.target.name} launches, {what} {event.argument} {shape}: {event.words}.{where}",
+                f"The kernel '{event.kernel}', launched by {lab.target.name}, {what} '{event.argument}' {shape}: {event.words}.{where}",
                 argument=None,
                 advice=advice,
                 severity=worst if on_example else "warning",

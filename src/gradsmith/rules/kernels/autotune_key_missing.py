@@ -21,6 +21,7 @@ https://triton-lang.org/main/python-api/generated/triton.autotune.html
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -54,7 +55,24 @@ def probe(lab: Lab) -> Iterator[Finding]:
         yield lab.finding(
             f"{lab.target.name} computes a different '{name}' with each configuration that triton.autotune may pick for {kernels}.",
             argument=name,
+            line=_launch(lab, kernels),
             advice="Compute the grid from the configuration (`lambda meta: ...`), and name every argument that a configuration "
             "depends on in key= or prune_configs_by=.",
         )
         return
+
+
+def _launch(lab: Lab, kernels: str) -> int | None:
+    """The line that launches the first of these kernels, as far as it stands in the Function."""
+    import re
+
+    from gradsmith.source.loaded import model_of
+
+    model = model_of(lab.target.function) if lab.target.function is not None else None
+    methods = [m for m in (*model.before, model.backward) if m is not None] if model is not None else []
+    names = set(re.findall(r"\w+", kernels))
+    calls = (call for m in methods for call in m.calls if call.is_kernel and not m.inherited)
+    launched = (
+        c.node for c in calls if isinstance(c.node.func, ast.Subscript) and ast.unparse(c.node.func.value) in names
+    )
+    return next((node.lineno for node in launched), None)

@@ -55,7 +55,7 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
         for division in launch.floored(known[launch.kernel]) if launch.kernel in known else ():
             yield file.at(
                 division,
-                f"the grid of the kernel {launch.kernel} is rounded down: if the size is not a multiple of the block, the last elements are "
+                f"The grid of the kernel '{launch.kernel}' is rounded down: if the size is not a multiple of the block, the last elements are "
                 "never computed.",
                 advice=f"Write triton.cdiv({ast.unparse(division.left)}, {ast.unparse(division.right)}), and mask loads and stores.",
                 function=launch.kernel,

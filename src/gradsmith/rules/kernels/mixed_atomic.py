@@ -42,7 +42,7 @@ GOOD = TOTAL
 
 def probe(lab: Lab) -> Iterator[Finding]:
     advice = (
-        "Use tl.atomic_add for every access to these elements in this kernel, and fill the tensor before the launch, for "
-        "example with zeros."
+        "Write to these elements only by tl.atomic_add in this kernel, do not load them in it, and fill the tensor with zeros before "
+        "the launch. As it is, the result depends on which program runs first."
     )
     yield from told(lab, ("mixed",), "mixes atomic and plain accesses to", advice)

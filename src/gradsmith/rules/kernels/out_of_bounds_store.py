@@ -53,7 +53,7 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
             if shared := _guarded(kernel, store, masked):
                 yield file.at(
                     store.node,
-                    f"In the kernel {kernel.node.name} this store has no mask; loads at the same offsets ({', '.join(sorted(shared))}) have one.",
+                    f"In the kernel '{kernel.node.name}' this store has no mask; loads at the same offsets ({', '.join(sorted(shared))}) have one.",
                     advice="Give the store the mask of the load.",
                     function=kernel.node.name,
                     severity="warning",

@@ -67,7 +67,7 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
             if again and unowned and not elected:
                 yield file.at(
                     store.node,
-                    f"Every program of the kernel {kernel.node.name} along axis {', '.join(sorted(unowned))} of the grid loads the value at "
+                    f"Every program of the kernel '{kernel.node.name}' along axis {', '.join(sorted(unowned))} of the grid loads the value at "
                     f"`{ast.unparse(store.pointer)}`, changes it and stores it, without an atomic: changes by other programs get lost.",
                     advice=_ATOMICS,
                     function=kernel.node.name,

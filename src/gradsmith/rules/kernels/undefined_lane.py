@@ -62,13 +62,31 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
             more = f" So do those of {'line' if len(reached) == 2 else 'lines'} {lines}." if lines else ""
             yield file.at(
                 load.node,
-                f"In the kernel {kernel.node.name} this load has a mask and no other=. Its masked elements are undefined, and tl.{reduction} uses them.{more}",
-                advice=_ADVICE,
+                f"In the kernel '{kernel.node.name}' this load has a mask and no other=. Its masked elements are undefined, and tl.{reduction} uses them.{more}",
+                advice=_advice(reduction),
                 function=kernel.node.name,
                 severity="warning",
                 edits=[_defined(file, load.node) for load, found in reached] if _only_sums(reached) else [],
-                applicability="unsafe",
+                unsafe="masked elements count as 0 from then on",
             )
+
+
+# What changes nothing, by the reduction.
+_NEUTRAL = {
+    "sum": "0.0",
+    "xor_sum": "0",
+    "max": 'float("-inf")',
+    "min": 'float("inf")',
+    "argmax": 'float("-inf")',
+    "argmin": 'float("inf")',
+}
+
+
+def _advice(reduction: str) -> str:
+    neutral = _NEUTRAL.get(reduction)
+    if neutral is None:
+        return _ADVICE
+    return f"Pass `other={neutral}`: tl.{reduction} gives the same with it, unless something is computed from this load first."
 
 
 def _only_sums(reached: list[tuple[Access, str]]) -> bool:
@@ -91,7 +109,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
         text = line_of(path, line)
         yield replace(
             lab.finding(
-                f"The kernel {kernel}, which {lab.target.name} launches, uses the masked elements of this load of {argument}. They are "
+                f"The kernel '{kernel}', launched by {lab.target.name}, uses the masked elements of this load of {argument}. They are "
                 "undefined, and they change a result.",
                 advice=_ADVICE,
                 evidence={"kernel": kernel, "pointer": argument},

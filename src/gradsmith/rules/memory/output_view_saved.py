@@ -82,7 +82,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
         yield lab.finding(
             f"{lab.target.name}.forward saves a view of its output. If backward is not called, the memory is never freed, not even "
             f"by gc.collect() (seen in {alive.after_collection} of {alive.trials} runs of forward).",
-            advice="Save the output itself, not a view of it, and take the view in backward.",
+            advice="Save the output itself, and take the view of it in backward.",
             at="save",
             evidence={"alive": alive.after_collection, "trials": alive.trials},
         )

@@ -144,10 +144,12 @@ def probe(lab: Lab) -> Iterator[Finding]:
         if own and saved >= _LEAST and saved >= 2 * needed:
             name = short_name(call.cls)
             yield lab.finding(
-                f"{name}.forward saves {saved:,} bytes for backward besides its inputs and outputs; {needed:,} bytes would be enough.",
+                f"{name}.forward saves {saved:,} bytes that are neither an input nor an output; {needed:,} bytes would hold the same values.",
                 at="save",
                 function=name,
-                advice="Save masks as bool, and clone a small slice of a large tensor before saving it.",
+                advice="Save a mask of zeros and ones as bool."
+                if any(_needed_bytes(t) < t.nbytes for t in own)
+                else "Save a clone of the slice: the slice keeps the whole tensor in memory.",
                 evidence={"saved": saved, "needed": needed},
             )
             return

@@ -79,7 +79,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
         yield lab.finding(
             f"{lab.target.name}.forward keeps its output on ctx, which is a reference cycle. The graph stays in memory until the "
             f"garbage collector runs (seen in {alive.before_collection} of {alive.trials} runs).",
-            advice="Pass outputs to ctx.save_for_backward(...), which makes no cycle; do not assign tensors to attributes of ctx.",
+            advice="Pass outputs to ctx.save_for_backward(...), which makes no cycle; do not keep them in attributes of ctx.",
             at="kept",
             evidence={"alive": alive.before_collection, "trials": alive.trials},
         )

@@ -32,12 +32,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Edit, Finding
-from gradsmith.source.guards import no_tensor
+from gradsmith.source import knowledge as know
+from gradsmith.source.guards import is_none_test, no_tensor
 from gradsmith.source.lexicon import is_a
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
-    from gradsmith.source import AttributeWrite, FunctionModel
+    from gradsmith.source import AttributeWrite, FunctionModel, Method
 
 CODE = "GS401"
 SEVERITY = "warning"
@@ -83,7 +84,7 @@ class Exp(torch.autograd.Function):
 gradsmith_inputs = {"Exp": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
 """
 _HARM = {
-    "output": "an output on ctx is a reference cycle, so its memory stays until the garbage collector runs",
+    "output": "the output refers to ctx and ctx to the output, so their memory stays until Python's garbage collector runs",
     "input": "changing it in place before backward gives a wrong gradient without an error",
 }
 _ELSE = "it is invisible to saved-tensor hooks and stays in memory after backward"
@@ -98,17 +99,20 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         if value is None:
             continue
         role: str = function.role_of_value(write.method, value)
-        if role == "input" and not function.ctx_escapes and write.attr not in {r.attr for r in function.ctx_reads}:
+        reads = [r for r in function.ctx_reads if r.attr == write.attr]
+        if role == "input" and not function.ctx_escapes and all(_is_measured(r.method, r.node) for r in reads):
             role = "unread"
+        if role == "input" and function.unpacks and _is_saved(write):
+            role = "saved"  # unpacking asks for the version of all that was saved
         harm = _HARM.get(role, _ELSE)
         name = ast.unparse(value)
         yield function.at(
             write.node,
             f"{function.name}.{write.method.name} keeps the tensor {name!r} as ctx.{write.attr}: {harm}.",
             advice=f"Write `ctx.save_for_backward({name})` and unpack `ctx.saved_tensors` in backward.",
-            argument=name if role in ("input", "unread") else None,
+            argument=name if role in ("input", "unread", "saved") else None,
             edits=_save_instead(function, write, kept),
-            applicability="unsafe",
+            unsafe=f"other code that reads ctx.{write.attr} does not find it any more",
             severity=None if role in _HARM and not _has_no_gradient(write) else "info",
         )
 
@@ -120,6 +124,34 @@ def _is_tensor(function: FunctionModel, write: AttributeWrite) -> bool:
     if isinstance(write.value, ast.Name) and write.value.id in saved:
         return True
     return write.method.value(write.value).is_tensor or _gets_a_gradient(function, write)
+
+
+def _is_measured(method: Method, node: ast.expr) -> bool:
+    """Only its shape, dtype or device is asked for, or whether there is one: its numbers do not matter."""
+    parent = method.file.parents.get(node)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in know.MEASURED | know.TO_SHAPE | know.TO_INT | know.TO_FLAG
+    if isinstance(parent, ast.Call):
+        return node in parent.args and method.op(parent) in know.FILLED_NOT_COMPUTED | {"empty_like"}
+    if isinstance(parent, ast.Compare):
+        return is_none_test(parent) is not None
+    if isinstance(parent, ast.Assign) and parent.value is node and isinstance(parent.targets[0], ast.Name):
+        uses = [n for n in method.nodes if isinstance(n, ast.Name) and _holds(method, n, node)]
+        return all(_is_measured(method, use) for use in uses)
+    return False
+
+
+def _holds(method: Method, name: ast.Name, value: ast.expr) -> bool:
+    return any(binding.value is value for binding in method.definitions(name))
+
+
+def _is_saved(write: AttributeWrite) -> bool:
+    """Whether the same value is saved for backward, too."""
+    value, method = write.value, write.method
+    if not isinstance(value, ast.Name):
+        return False
+    same = [e for s in method.context.saves for e in s.exprs if isinstance(e, ast.Name) and e.id == value.id]
+    return any(set(method.definitions(e)) == set(method.definitions(value)) for e in same)
 
 
 def _gets_a_gradient(function: FunctionModel, write: AttributeWrite) -> bool:

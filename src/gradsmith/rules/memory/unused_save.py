@@ -117,10 +117,10 @@ def _finding(function: FunctionModel, save: Save, unread: list[int], edits: list
         save.exprs[unread[0]],
         f"{function.name}.{save.method.name} saves {names} for a backward that never reads {'it' if len(unread) == 1 else 'them'}: "
         "the memory stays until backward has run.",
-        advice="Remove it from save_for_backward and from the unpacking of ctx.saved_tensors.",
+        advice=f"Remove {names} from save_for_backward and from the unpacking of ctx.saved_tensors.",
         argument=ast.unparse(save.exprs[unread[0]]),
         edits=edits,
-        applicability="unsafe",
+        unsafe="other code that reads ctx.saved_tensors finds fewer tensors",
     )
 
 

@@ -86,10 +86,14 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     if needed is not None and saved >= needed and is_exact(function):
         yield function.at(
             function.node,
-            f"{function.name} is not needed: autograd through forward gives the same gradient, and saves no more tensors than "
-            f"{function.name} does ({saved}).",
+            f"{function.name} is not needed: autograd through forward gives the same gradient, and {_kept(saved, needed)}.",
             advice=f"Make forward a plain function without ctx, call it instead of {function.name}.apply, and delete the class.",
         )
+
+
+def _kept(ours: int, theirs: int) -> str:
+    tensors = f"{theirs} tensor{'s' if theirs != 1 else ''}" if theirs else "no tensor"
+    return f"both save {tensors}" if ours == theirs else f"saves {tensors} instead of {ours}"
 
 
 def _autograd_saves(forward: Method) -> int | None:

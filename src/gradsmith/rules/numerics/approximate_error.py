@@ -65,21 +65,27 @@ GOOD = BAD.replace("step = 0.1", "step = 1e-5").replace(
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.diagnosis.truth import approximation_error
+    from gradsmith.source.differences import in_backward
+    from gradsmith.source.loaded import model_of
 
     if not lab.approximate:
         return
+    model = model_of(lab.target.function) if lab.target.function is not None else None
+    taken = in_backward(model) if model is not None else None
+    f = taken.function if taken is not None else "f"
     for pair in lab.gradient.pairs:
+        x = pair.leaf.name
         error = approximation_error(lab, pair)
         if error is None or error.relative < 1e-3:
             continue
         grade = "noticeable" if error.relative < 1e-2 else "large"
         yield lab.finding(
-            f"{lab.target.name}.backward returns an approximate gradient of '{pair.leaf.name}' that is off by "
-            f"{error.relative:.2g} times its norm ({error.absolute:.2g} at the worst element).",
+            f"{lab.target.name}.backward returns an approximate gradient of '{pair.leaf.name}' with a relative "
+            f"error of {error.relative:.2g}, at the worst element an absolute error of {error.absolute:.2g}. Below 0.001 nothing is reported.",
             at="gradient",
             argument=pair.leaf.name,
             severity="warning" if grade == "noticeable" else None,
-            advice="Use central differences with a step near the cube root of the precision (6e-6 in float64, 5e-3 in "
-            "float32), or an analytic derivative.",
+            advice=f"Use central differences{'' if taken is not None else ' of the function f that forward calls'}, `({f}({x} + h) - {f}({x} - h)) / (2 * h)`, with h near 6e-6 in float64 and 5e-3 in "
+            "float32, or an analytic derivative.",
             evidence={"relative": error.relative, "absolute": error.absolute},
         )

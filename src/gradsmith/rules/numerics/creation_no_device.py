@@ -99,7 +99,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                     else f", and `dtype={like}.dtype`, so that float64 stays float64."
                 ),
                 edits=[with_options(method, creation, like)],
-                applicability="unsafe",
+                unsafe="the device or the dtype of this tensor may differ from before",
             )
 
 

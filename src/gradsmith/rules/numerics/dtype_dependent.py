@@ -72,7 +72,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
             yield lab.finding(
                 f"{lab.target.name}.backward raises for {name} inputs, and forward does not: {found.detail}",
                 severity="warning" if name == "float32" else "info",
-                advice="Make new tensors in the dtype of the input: grad_output.new_zeros(...) or torch.zeros_like(...).",
+                advice="Make tensors in the dtype of the gradient that arrives: replace what names a dtype, in this line or before "
+                "it, by the dtype of grad_output.",
+                raised=found.raised,
                 at="backward",
                 evidence={"dtype": name},
             )

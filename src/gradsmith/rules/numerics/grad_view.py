@@ -87,7 +87,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         yield function.at(
             node,
             f"{function.name}.{backward.name} calls view on '{owned[0].name}'. view raises RuntimeError if '{owned[0].name}' is "
-            f"transposed or expanded. Whether it is depends on the code that uses the output of {function.name}.",
+            f"transposed or expanded, which the code that uses the output of {function.name} decides.",
             advice=f"Write `{ast.unparse(node.func.value)}.reshape(...)`, which copies only when it must.",
             argument=owned[0].name,
             edits=[replace(backward.file, node, text + arguments)],

@@ -21,10 +21,12 @@ https://github.com/pytorch/pytorch/issues/54346
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source import knowledge as know
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
@@ -79,11 +81,40 @@ def probe(lab: Lab) -> Iterator[Finding]:
                 function=pair.function,
                 argument=pair.name,
                 severity="info" if followed else None,
-                advice=f"Compute it in the dtype of the input: make new tensors with `dtype={pair.name}.dtype` or "
-                f"`torch.zeros_like({pair.name})`, and remove casts such as `.float()` from backward.",
+                advice=_advice(lab if pair.function == lab.target.name else None, pair.name),
                 at="gradient",
                 evidence={"returned": _short(returned), "expected": _short(given)},
             )
+
+
+def _advice(lab: Lab | None, name: str) -> str:
+    """What makes the dtype in backward, as far as the source shows it, and what to write there."""
+    from gradsmith.source.loaded import model_of
+
+    model = model_of(lab.target.function) if lab is not None and lab.target.function is not None else None
+    backward = model.backward if model is not None else None
+    dtype, written = "that of the input", []
+    if model is not None and backward is not None:
+        unpacked = {target.id for target in backward.nodes if isinstance(target, ast.Name)}
+        dtype = (
+            f"{name}.dtype"
+            if name in unpacked
+            else f"{model.grad_outputs[0].name}.dtype"
+            if model.grad_outputs
+            else dtype
+        )
+        for node in backward.nodes:
+            cast = node.func if isinstance(node, ast.Call) and not node.args else None
+            if isinstance(cast, ast.Attribute) and cast.attr in know.FLOAT_DTYPES:
+                written.append((cast.lineno, f"remove `.{cast.attr}()` in line {cast.lineno}"))
+            dotted = (backward.dotted(node) or "") if isinstance(node, ast.Attribute) else ""
+            if dotted.startswith("torch.") and dotted.removeprefix("torch.") in know.FLOAT_DTYPES:
+                line = getattr(node, "lineno", 0)
+                written.append((line, f"write `{dtype}` instead of `{dotted}` in line {line}"))
+    if not written:
+        return f"Compute this gradient in the dtype {dtype}: give it to tensors that backward makes, and do not cast to a shorter one."
+    text = ", and ".join(words for _, words in sorted(set(written)))
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _widest(outputs: Iterable[object]) -> object:

@@ -93,8 +93,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             plain = param is not None and param.kind == "positional" and function.materializes
             yield function.at(
                 call.node,
-                f"{function.name}.{backward.name} passes '{name}' to {where} without its strides: transposed and expanded "
-                "gradients are read as if they were contiguous.",
+                f"{function.name}.{backward.name} passes '{name}' to {where}, but not the strides of '{name}': a transposed or "
+                "expanded gradient is read in the wrong order.",
                 advice=f"Write `{name} = {name}.contiguous()` first, or pass `{name}.stride()` to the kernel.",
                 argument=name,
                 severity=severity,

@@ -73,6 +73,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
 
 def _of_grad_output(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.measure.layouts import expanded_ones, layouts
+    from gradsmith.lab.measure.rounding import rounding_in, within_rounding
 
     run, v = lab.baseline.run, lab.baseline.v
     for o in run.differentiable:
@@ -97,14 +98,17 @@ def _of_grad_output(lab: Lab) -> Iterator[Finding]:
                     advice="Use reshape instead of view, or start with grad_output = grad_output.contiguous().",
                 )
                 return
-            for leaf in run.arguments.differentiable:
-                if not lab.close(expected[leaf.position], got[leaf.position]):
+            differing = [
+                x for x in run.arguments.differentiable if not lab.close(expected[x.position], got[x.position])
+            ]
+            rounding = rounding_in(lab, {**others, o: plain}) if differing else {}
+            for leaf in differing:
+                if not within_rounding(expected[leaf.position], got[leaf.position], rounding.get(leaf.position, 0.0)):
                     yield lab.finding(
-                        f"{lab.target.name}.backward returns a different gradient of '{leaf.name}' when grad_output is {name}, "
-                        "with the same values.",
-                        line=lab.line_of_gradient(leaf.name),
+                        f"{lab.target.name}.backward returns a different gradient of '{leaf.name}' when grad_output has the same values in another memory layout ({name}).",
+                        line=lab.line_of_part("memory", leaf.name),
                         argument="grad_output",
-                        advice="Start backward with grad_output = grad_output.contiguous(), or use its strides.",
+                        advice="Start backward with `grad_output = grad_output.contiguous()`.",
                     )
                     return
 
@@ -154,6 +158,8 @@ def _in_layouts(arguments: Arguments, chosen: list[tuple[Leaf, str, Tensor]]) ->
 
 def _differing(lab: Lab, leaf: Leaf, name: str, made: Tensor) -> Finding | None:
     """What is different with one input in another layout."""
+    from gradsmith.lab.measure.rounding import rounding_in, within_rounding
+
     base = lab.baseline
     try:
         run = lab.precise_run(_in_layouts(base.run.arguments, [(leaf, name, made)]))
@@ -161,9 +167,9 @@ def _differing(lab: Lab, leaf: Leaf, name: str, made: Tensor) -> Finding | None:
         return None
     if not all(lab.close(a, b) for a, b in zip(base.run.outputs, run.outputs)):
         return lab.finding(
-            f"{lab.target.name}.forward returns a different result when '{leaf.name}' is {name}, with the same values.",
+            f"{lab.target.name}.forward returns a different result when '{leaf.name}' has the same values in another memory layout ({name}).",
             argument=leaf.name,
-            advice=f"Start forward with {leaf.name} = {leaf.name}.contiguous(), or use its strides.",
+            advice=f"Start forward with `{leaf.name} = {leaf.name}.contiguous()`.",
         )
     try:
         grads = run.gradients(base.v)
@@ -175,11 +181,15 @@ def _differing(lab: Lab, leaf: Leaf, name: str, made: Tensor) -> Finding | None:
             argument=leaf.name,
             advice="Use reshape instead of view, or call .contiguous() first.",
         )
-    for other in base.run.arguments.differentiable:
-        if not lab.close(base.gradients[other.position], grads[other.position]):
+    moved = [
+        (other, base.gradients[other.position], grads[other.position]) for other in base.run.arguments.differentiable
+    ]
+    moved = [(other, before, after) for other, before, after in moved if not lab.close(before, after)]
+    rounding = rounding_in(lab, base.v) if moved else {}
+    for other, before, after in moved:
+        if not within_rounding(before, after, rounding.get(other.position, 0.0)):
             return lab.finding(
-                f"{lab.target.name}.backward returns a different gradient of '{other.name}' when '{leaf.name}' is {name}, with the "
-                "same values.",
+                f"{lab.target.name}.backward returns a different gradient of '{other.name}' when '{leaf.name}' has the same values in another memory layout ({name}).",
                 line=lab.line_of_gradient(other.name),
                 argument=leaf.name,
                 advice=f"Call {leaf.name}.contiguous() before using its memory.",

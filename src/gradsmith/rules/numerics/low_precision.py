@@ -71,8 +71,8 @@ def probe(lab: Lab) -> Iterator[Finding]:
             continue
         beside = f"; autograd through forward is off by {found.yardstick:.2g}" if found.yardstick is not None else ""
         yield lab.finding(
-            f"{lab.target.name}.backward loses digits in {name}: the gradient of '{found.argument}' differs from the one in "
-            f"float64 by {found.error:.2g} times its largest element ({found.ulps:.3g} rounding steps of {name}){beside}.",
+            f"{lab.target.name}.backward loses digits in {name}: compared with float64, the gradient of '{found.argument}' is off by "
+            f"{found.error:.2g} times the largest correct element ({found.ulps:.3g} rounding steps of {name}){beside}.",
             argument=found.argument,
             advice="Compute the step that loses digits in a wider dtype, or use a formula that does not subtract two numbers "
             "that are nearly equal.",
@@ -94,7 +94,11 @@ def _in_half(lab: Lab) -> Iterator[Finding]:
         return
     # Numbers that the example does not have matter to code that was written for float16.
     meant = found.widens or not found.words
-    what = "is NaN or infinite" if math.isinf(found.error) else f"is off by {found.error:.2g} times its largest element"
+    what = (
+        "is NaN or infinite"
+        if math.isinf(found.error)
+        else f"is off by {found.error:.2g} times the largest correct element"
+    )
     where = f", with {found.words}" if found.words else ""
     yield lab.finding(
         f"{lab.target.name}.backward in float16: the gradient of '{found.leaf.name}' {what}{where}. Autograd through the same "

@@ -21,6 +21,7 @@ https://github.com/pytorch/pytorch/issues/2421, https://github.com/open-mmlab/mm
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -91,14 +92,44 @@ def _elsewhere(lab: Lab) -> Iterator[Finding]:
 
 
 def _finding(lab: Lab, name: str, element: tuple[int, ...], value: float, severity: Severity) -> Finding:
+    step = _step(lab, name, value)
     whose = "your inputs" if severity == "error" else "inputs that gradsmith tried"
     return lab.finding(
-        f"{lab.target.name}.backward returns NaN where {name}{list(element)} is {value:.6g} (in {whose}): a step of the "
-        "computation overflows to infinity.",
+        f"{lab.target.name}.backward returns NaN where {name}{list(element)} is {value:.6g} (in {whose}): "
+        f"{step or 'a step of the computation'} overflows to infinity.",
         argument=name,
         severity=severity,
-        advice="Rewrite it so that no step overflows. For example: torch.sigmoid instead of 1 / (1 + exp(-x)), "
-        "torch.logsumexp instead of log(sum(exp(x))), F.softplus instead of log(1 + exp(x)).",
+        advice="Rewrite this gradient so that no step overflows. For example: torch.sigmoid(x) instead of exp(x) / (1 + exp(x)) "
+        "or 1 / (1 + exp(-x)), torch.sigmoid(x) * torch.sigmoid(-x) instead of exp(x) / (1 + exp(x)) ** 2, torch.logsumexp instead "
+        "of log(sum(exp(x))), F.softplus instead of log(1 + exp(x)).",
         at="gradient",
         evidence={"element": list(element), "input": value},
     )
+
+
+def _step(lab: Lab, name: str, value: float) -> str:
+    """The operation on this very input that is infinite there, as the source of backward spells it; empty where none is plain to see."""
+    import torch
+
+    from gradsmith.source import knowledge as know
+    from gradsmith.source.loaded import model_of
+
+    model = model_of(lab.target.function) if lab.target.function is not None else None
+    backward = model.backward if model is not None else None
+    leaf = next((x for x in lab.arguments.leaves if x.name == name), None)
+    if backward is None or leaf is None:
+        return ""
+    at = torch.tensor(value, dtype=leaf.tensor.dtype)
+    for call in backward.calls:
+        read = {n.id for n in ast.walk(call.node) if isinstance(n, ast.Name)} - {"torch", "F", "math"}
+        plain = [
+            a
+            for a in (*call.node.args, getattr(call.node.func, "value", None))
+            if isinstance(a, (ast.Name, ast.UnaryOp))
+        ]
+        if call.op not in know.GROWING or read != {name} or not plain:
+            continue
+        sign = -1 if any(isinstance(a, ast.UnaryOp) for a in plain) else 1
+        if bool(torch.isinf(getattr(torch, call.op)(sign * at))):
+            return f"`{ast.unparse(call.node)}`"
+    return ""

@@ -76,11 +76,11 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         shown = ast.unparse(call.node)
         yield function.at(
             call.node,
-            f"{function.name}.{backward.name}: `{shown}` also removes dimensions of size 1 that were not reduced: a batch of one "
-            "changes the shape.",
+            f"{function.name}.{backward.name}: `{shown}` removes every dimension of size 1, not only dimension {kept}: the gradient gets a "
+            "wrong shape where the input itself has a dimension of size 1.",
             advice=f"Write `.squeeze({kept})`, or reduce without keepdim.",
             edits=[_with_dimension(backward, call.node, kept)],
-            applicability="unsafe",
+            unsafe="the gradient keeps other dimensions of size 1 from then on",
         )
 
 

@@ -81,9 +81,9 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     taken = _sentence(found.function, found.central, found.step, found.through)
     yield function.at(
         found.at,
-        f"{function.name}.backward {taken}: such a gradient has an error, and nothing here measures it.",
-        advice=f"Replace the class by `gradsmith.wrap({found.function})`, which chooses the step and measures the error. To keep the "
-        "class, write `# gradsmith: approximate` at the end of the class line; `gradsmith check` then measures the error.",
+        f"{function.name}.backward {taken}: the gradient has an error, and this class does not measure it.",
+        advice=f"Delete the class, write `wrapped = gradsmith.wrap({found.function})` once, and call `wrapped(...)` instead of "
+        f"`{function.name}.apply(...)`: wrap chooses the step and measures the error. To keep the class, write `# gradsmith: approximate` at the end of the class line; `gradsmith check` then measures the error.",
     )
 
 
@@ -122,7 +122,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
 
 
 def _sentence(function: str, central: bool | None, step: float | None, through: str) -> str:
-    kind = "" if central is None else "central " if central else "one-sided "
+    kind = "finite " if central is None else "central finite " if central else "one-sided finite "
     by = f" by {through}" if through else ""
     return f"takes {kind}differences of {function}{by}" + (f" with step {step:.2g}" if step else "")
 

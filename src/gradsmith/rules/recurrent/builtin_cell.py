@@ -89,7 +89,7 @@ gradsmith_inputs = {"Encoder": example}
 """
 _ACTIVATIONS = ("tanh", "sigmoid")
 _CELLS = {"torch.nn.RNNCell": "nn.RNN", "torch.nn.LSTMCell": "nn.LSTM", "torch.nn.GRUCell": "nn.GRU"}
-_SAME_NAMES = "weight_ih_l0, weight_hh_l0, bias_ih_l0 and bias_hh_l0 of the layer are weight_ih, weight_hh, bias_ih and bias_hh of the cell"
+_SAME_NAMES = "weight_ih, weight_hh, bias_ih and bias_hh of the cell get the ending _l0"
 
 
 def lint_layer(layer: LayerModel) -> Iterator[Finding]:
@@ -105,8 +105,9 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
                 if found is not None:
                     yield layer.at(
                         node,
-                        f"{layer.name}.{loop.method.name} computes {found.builtin} step by step in Python.",
-                        advice=f"Use {found.builtin} on the whole sequence. It has the same weights under other names: {found.mapping}.",
+                        f"{layer.name}.{loop.method.name} computes in a Python loop what {found.builtin} computes in one call, which is faster.",
+                        advice=f"Replace the loop by one call of {found.builtin}, which takes and returns the state with one more dimension in "
+                        f"front. Rename the weights in old checkpoints: {found.mapping}.",
                     )
 
 

@@ -78,7 +78,7 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
                 creation.node,
                 f"{layer.name}.{method.name} makes the state '{name}' on the CPU: with inputs on a GPU the first step of the loop raises "
                 "RuntimeError.",
-                advice=f"Write `device={like}.device` (and `dtype={like}.dtype`), or `{like}.new_zeros(...)`.",
+                advice=f"Write `device={like}.device`. If the inputs can be float64 or float16, write `dtype={like}.dtype`, too.",
                 argument=name,
                 edits=[with_options(method, creation, like, dtype_too=False)],
             )

@@ -141,7 +141,7 @@ _NODES = ("SelectBackward", "SliceBackward", "IndexBackward", "IndexSelectBackwa
 
 def profile(profile: Profile) -> Iterator[Finding]:
     events = profile.recording.events
-    cuts = [e for e in events if e.phase == "forward" and e.op in know.CUTS and e.iterations and e.reads and e.outputs]
+    cuts = [e for e in events if e.phase == "forward" and e.op in know.CUTS and e.iterations and _takes_a_part(e)]
     for site in dict.fromkeys(e.site for e in cuts if e.site is not None):
         mine = [e for e in cuts if e.site == site]
         back = [e for e in profile.with_backward(mine) if e.phase == "backward" and e.node.startswith(_NODES)]
@@ -164,6 +164,11 @@ def profile(profile: Profile) -> Iterator[Finding]:
             gain=profile.gain(profile.seconds(back), _unbind(profile, base, len(whole))),
             evidence={"steps": len(whole), "bytes": sum(e.written_bytes for e in back)},
         )
+
+
+def _takes_a_part(cut: Event) -> bool:
+    """Not a slice that keeps everything, as torch 2.6 makes of the colon in `x[:, t]`."""
+    return bool(cut.reads and cut.outputs) and cut.outputs[0].bytes < cut.reads[0].bytes
 
 
 def _apart(name: str, cuts: Sequence[Event]) -> str:

@@ -89,10 +89,11 @@ def probe(lab: Lab) -> Iterator[Finding]:
 
 
 def _refuses(function: type) -> bool:
-    """backward does nothing but raise: whoever wrote that means it."""
+    """backward cannot return: it raises at its end, and nowhere in it is a return. Whoever wrote that means it."""
     from gradsmith.source import model_of
 
     model = model_of(function)
-    body = model.backward.node.body if model is not None and model.backward is not None else []
-    said = [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-    return bool(said) and all(isinstance(s, ast.Raise) for s in said)
+    if model is None or model.backward is None:
+        return False
+    body = model.backward.node.body
+    return isinstance(body[-1], ast.Raise) and not any(isinstance(node, ast.Return) for node in model.backward.nodes)

@@ -3,8 +3,8 @@
 What it finds
 -------------
 forward or backward ended the whole process: a segmentation fault in an extension, `os._exit`, or an abort in C++.
-Every subject runs in a process of its own, so the others are still checked. On guessed inputs it is a warning: foreign
-code may not be made for what was guessed.
+Where a signal ended it, the message names the line that was running. Every subject runs in a process of its own, so the
+others are still checked. On guessed inputs it is a warning: foreign code may not be made for what was guessed.
 
 Why it matters
 --------------
@@ -24,7 +24,7 @@ SEVERITY = "error"
 REFUTES = False
 EVENT = "crash"
 BAD = """
-import os
+import ctypes
 
 import torch
 
@@ -32,7 +32,7 @@ import torch
 class Double(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
-        os._exit(11)
+        return x * len(ctypes.string_at(0))  # reads at address 0
 
     @staticmethod
     def backward(ctx, grad_output):

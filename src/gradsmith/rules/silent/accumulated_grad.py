@@ -78,11 +78,27 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             shown = ast.unparse(grad)
             yield function.at(
                 part,
-                f"{function.name}.{backward.name} returns '{shown}', to which every call of backward adds: a second call over the same "
-                "graph returns the sum.",
-                advice=f"Use torch.autograd.grad(outputs, {ast.unparse(grad.value)}, grad_outputs), which returns a new tensor.",
+                f"{function.name}.{backward.name} returns '{shown}'. Every call of backward adds to this tensor, so a second call over the "
+                "same graph returns the sum of both.",
+                advice=_instead(backward, grad.value),
             )
             return
+
+
+def _instead(backward: Method, leaf: ast.expr) -> str:
+    """The call that returns what the other one adds, with the user's own arguments where they are plain."""
+    (call, *more) = [c for c in backward.calls if _accumulates(c.node, c.dotted)]
+    inner = ast.unparse(leaf)
+    node = call.node
+    given = [*node.args]
+    if call.dotted != "torch.autograd.backward" and isinstance(node.func, ast.Attribute):
+        given.insert(0, node.func.value)
+    if more or not 1 <= len(given) <= 2 or any(isinstance(g, ast.Starred) for g in given):
+        return (
+            f"Use torch.autograd.grad(outputs, {inner}, grad_outputs)[0], which returns a new tensor and adds to none."
+        )
+    words = [ast.unparse(given[0]), inner, *map(ast.unparse, given[1:]), *map(ast.unparse, node.keywords)]
+    return f"Delete line {node.lineno}, and return `torch.autograd.grad({', '.join(words)})[0]`: a new tensor, which no other call adds to."
 
 
 def _accumulates(node: ast.Call, dotted: str | None) -> bool:

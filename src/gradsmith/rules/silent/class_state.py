@@ -110,7 +110,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                     node,
                     f"{function.name}.{method.name} stores what {backward.name} needs in '{shared}', which all calls share: the "
                     "next forward overwrites it.",
-                    advice="Keep it on ctx: tensors with ctx.save_for_backward, numbers as attributes of ctx.",
+                    advice="Keep the value on ctx: tensors with ctx.save_for_backward, numbers as attributes of ctx.",
                 )
 
 

@@ -89,9 +89,10 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         if holds and (_is_alone(function, param) or _is_given(gradients)):
             yield function.at(
                 param.node,
-                f"{function.name}.forward takes tensors inside '{param.name}', where PyTorch does not look: they get no "
-                "gradient.",
-                advice=f"Take them as `*{param.name}` and return one gradient for each.",
+                f"{function.name}.forward takes tensors inside '{param.name}': PyTorch does not see tensors inside a "
+                f"{param.declared.kind}, so they get no gradient.",
+                advice=f"Write `*{param.name}` in forward, return one gradient for each from backward, and call "
+                f"`{function.name}.apply(*{param.name})`.",
                 argument=param.name,
             )
             continue

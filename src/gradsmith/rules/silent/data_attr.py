@@ -76,18 +76,21 @@ class Square(torch.autograd.Function):
 gradsmith_inputs = {"Square": lambda: (torch.randn(4, 3, dtype=torch.float64, requires_grad=True),)}
 """
 
-_OVERWRITTEN = "autograd does not notice changes that are made through .data, so a gradient from overwritten values is silently wrong."
+_OVERWRITTEN = (
+    "if somebody writes into this tensor later, autograd does not notice, and the gradient is wrong without an error."
+)
 _TWICE = "a second derivative lacks this part, without an error."
 _MEASURED = know.MEASURED | know.TO_SHAPE | know.TO_INT | know.TO_FLAG
 
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
     for method in (function.forward, function.setup_context, function.backward):
-        for node in method.nodes if method else ():
-            if not isinstance(node, ast.Attribute) or node.attr != "data" or method is None:
+        told: list[ast.Attribute] = []
+        nodes = [*_reported(method)] if method is not None else []
+        for node in nodes:
+            if method is None or any(_same_place(method, node, other) for other in told):
                 continue
-            if not method.value(node.value).is_tensor or _only_measured(method, node) or _handed_over(method, node):
-                continue
+            told.append(node)
             name = method.file.source_of(node.value)
             writes = not isinstance(node.ctx, ast.Load)
             does = "replaces the memory of" if writes else "uses"
@@ -96,11 +99,27 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 node,
                 f"{function.name}.{method.name} {does} '{name}{'' if writes else '.data'}': "
                 + (_TWICE if cut else _OVERWRITTEN),
-                advice="Write into a new tensor and return it." if writes else f"Write `{name}.detach()`.",
+                advice="Write into a new tensor and return it."
+                if writes
+                else f"Write `{name}.detach()`: the same values, and autograd notices a change.",
                 argument=name if method.param(name) else None,
-                edits=[] if writes else [_detach(method, node)],
-                applicability="unsafe",
+                edits=[] if writes else [_detach(method, other) for other in nodes if _same_place(method, node, other)],
+                unsafe="code that writes into this tensor may raise from then on, because autograd notices it",
             )
+
+
+def _reported(method: Method) -> Iterator[ast.Attribute]:
+    for node in method.nodes:
+        if not isinstance(node, ast.Attribute) or node.attr != "data" or not method.value(node.value).is_tensor:
+            continue
+        if not _only_measured(method, node) and not _handed_over(method, node):
+            yield node
+
+
+def _same_place(method: Method, one: ast.Attribute, other: ast.Attribute) -> bool:
+    """Reads of one tensor in one line are one finding, which changes all of them."""
+    alike = isinstance(one.ctx, ast.Load) and isinstance(other.ctx, ast.Load) and one.lineno == other.lineno
+    return one is other or (alike and method.file.source_of(one.value) == method.file.source_of(other.value))
 
 
 def _only_measured(method: Method, node: ast.Attribute) -> bool:
@@ -125,8 +144,9 @@ def _handed_over(method: Method, node: ast.Attribute) -> bool:
         isinstance(statement, ast.Assign) and statement.value is whole and isinstance(statement.targets[0], ast.Name)
     ):
         return False
-    name = statement.targets[0].id
-    reads = [n for n in method.nodes if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)]
+    reads = [
+        n for n in method.nodes if isinstance(n, ast.Name) and any(b.value is whole for b in method.definitions(n))
+    ]
     return bool(reads) and all(_is_foreign_argument(method, read) for read in reads)
 
 

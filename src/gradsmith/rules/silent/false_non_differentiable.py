@@ -81,11 +81,12 @@ def probe(lab: Lab) -> Iterator[Finding]:
         here, there = evaluate(0.0), evaluate(1.0)
         for o in silent:
             if not lab.close(here[o], there[o]):
+                shown = lab.shown_output(o, run.output_names[o])
                 yield lab.finding(
-                    f"{lab.target.name}: {run.output_names[o]} changes with '{leaf.name}', but gradients do not flow through it.",
+                    f"{lab.target.name}: {shown} changes with '{leaf.name}', but gradients do not flow through it.",
                     at="mark",
                     argument=leaf.name,
-                    advice="If somebody may differentiate this output: remove it from mark_non_differentiable, and use its "
-                    "grad_output in backward. Otherwise there is nothing to do.",
+                    advice="If nobody differentiates this output, there is nothing to do. Otherwise remove the mark "
+                    "(mark_non_differentiable) of this output, and use the grad_output of this output in backward.",
                 )
                 return

@@ -101,9 +101,30 @@ def _in_forward(file: FileModel, owner: ast.ClassDef, method: Method) -> Iterato
                 call,
                 f"{owner.name}.forward computes with '{ast.unparse(left)}' in NumPy and returns the result: the gradient through "
                 "this NumPy part is missing.",
-                advice="Use the same operation of torch, or wrap the NumPy code in a torch.autograd.Function with a backward.",
+                advice=_advice(method, call, left),
                 function=owner.name,
             )
+
+
+def _advice(method: Method, call: ast.Call, left: ast.expr) -> str:
+    """The operation of torch that NumPy was used for, where it is one that both know by the same name."""
+    used = [n for n in nodes_under(call.args[0]) if isinstance(n, ast.Call) and n is not left]
+    numpy = [n for n in used if (method.dotted(n.func) or "").startswith(("numpy.", "scipy."))]
+    names = [(method.dotted(n.func) or "").rpartition(".")[2] for n in numpy]
+    tensor = left
+    while (
+        isinstance(tensor, ast.Call)
+        and isinstance(tensor.func, ast.Attribute)
+        and tensor.func.attr in ("detach", "cpu")
+    ):
+        tensor = tensor.func.value
+    wrap = "wrap the NumPy code in a torch.autograd.Function with a backward"
+    given = ast.unparse(tensor) if len(numpy) == 1 and len(numpy[0].args) == 1 and not numpy[0].keywords else "..."
+    if len(names) == 1 and names[0] in know.TENSOR_OPS:
+        return f"Write `torch.{names[0]}({given})`, without detach() and numpy(); or {wrap}."
+    return (
+        f"Compute with operations of torch on '{ast.unparse(tensor)}' itself, without detach() and numpy(); or {wrap}."
+    )
 
 
 def _returned_wraps(method: Method, node: ast.expr | None) -> list[ast.Call]:

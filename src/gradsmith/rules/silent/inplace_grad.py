@@ -94,12 +94,13 @@ gradsmith_inputs = {"Double": lambda: (torch.randn(4, 3, dtype=torch.float64, re
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
     from gradsmith.source.called import writes_by_calls
+    from gradsmith.source.memory import not_in_place
 
     backward = function.backward
     if backward is None:
         return
     for write in (*backward.writes, *writes_by_calls(backward, ("grad_output",))):
-        owned = [s for s in backward.sources(write.target) if s.owner == "grad_output"]
+        owned = [s for s in backward.sources_at(write.target, write.node) if s.owner == "grad_output"]
         if not owned or backward.in_nested_function(write.node):
             continue
         source = min(owned, key=lambda s: s.name)
@@ -108,8 +109,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             write.node,
             f"{function.name}.{backward.name} writes into '{source.name}'{through} ({_shown(write)}): other branches "
             "of the graph read the same tensor, so their gradients change too.",
-            advice=f"Work on a copy: write `{source.name} = {source.name}.clone()` first, or use the operation that "
-            "returns a new tensor.",
+            advice=f"Work on a copy: write `{source.name} = {source.name}.clone()` first{not_in_place(write.how)}.",
             argument=source.name,
             edits=[_clone_first(backward, write, source)],
         )
@@ -160,8 +160,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
             found = lab.finding(
                 f"{lab.target.name}.backward {'freed the memory of' if freed else 'changed'} the grad_output it was given"
                 f"{f' for {name}' if len(kept) > 1 else ''}: other branches of the graph read the same tensor.",
-                advice="Work on a copy: write `grad_output = grad_output.clone()` first, or use the operation that returns "
-                "a new tensor.",
+                advice="Work on a copy: write `grad_output = grad_output.clone()` first.",
             )
             store = storing_kernel(seen, given[o]) if not freed else None
             if store is not None:

@@ -91,7 +91,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return
     dirty = {s.name for m in marks for e in m.exprs for s in forward.sources(e)}
     for write in forward.writes:
-        owned = [s for s in forward.sources(write.target) if s.owner == "input"]
+        owned = [s for s in forward.sources_at(write.target, write.node) if s.owner == "input"]
         if not owned or forward.in_nested_function(write.node) or any(s.name in dirty for s in owned):
             continue
         source = min(owned, key=lambda s: s.name)

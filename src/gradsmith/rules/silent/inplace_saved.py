@@ -74,12 +74,13 @@ GOOD = BAD.replace("x.mul_(2)\n        return grad_output * x", "return grad_out
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
     from gradsmith.source.called import writes_by_calls
+    from gradsmith.source.memory import not_in_place
 
     backward = function.backward
     if backward is None:
         return
     for write in (*backward.writes, *writes_by_calls(backward, ("saved",))):
-        owned = [s for s in backward.sources(write.target) if s.owner == "saved"]
+        owned = [s for s in backward.sources_at(write.target, write.node) if s.owner == "saved"]
         if not owned or backward.in_nested_function(write.node):
             continue
         source = min(owned, key=lambda s: s.name)
@@ -89,7 +90,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             write.node,
             f"{function.name}.{backward.name} writes into '{source.name}' (`{write.how}`), which it got from "
             f"ctx.saved_tensors{may}: a second backward reads the changed values.",
-            advice=f"Work on a new tensor: `{source.name} = {source.name}.clone()` first, or the operation that returns one.",
+            advice=f"Work on a new tensor: write `{source.name} = {source.name}.clone()` first{not_in_place(write.how)}.",
             severity=None if source.certain else "info" if chosen else "warning",
         )
 

@@ -106,10 +106,10 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     if harmful:
         yield function.at(
             first,
-            f"{what}: second derivatives (create_graph=True) are silently wrong, for autograd takes {'them' if plural else 'it'} for "
+            f"{what}: second derivatives (create_graph=True) are silently wrong, because autograd treats {shown} as "
             f"{'constants' if plural else 'a constant'}.",
             advice=f"Save the inputs and recompute {shown} in backward. If you never need second derivatives, decorate backward with "
-            "`@torch.autograd.function.once_differentiable`: they then raise.",
+            "`@torch.autograd.function.once_differentiable`: then PyTorch raises an error instead of computing a wrong one.",
         )
     else:
         yield function.at(

@@ -94,10 +94,10 @@ def _in_forward(file: FileModel, owner: ast.ClassDef, method: Method) -> Iterato
             yield file.at(
                 call,
                 f"{owner.name}.forward computes with '{ast.unparse(call)}', a constant to autograd: the gradient through it is missing.",
-                advice="Leave out `.item()`; write `.detach()` if it is meant to be a constant.",
+                advice="Leave out `.item()`. If the value is meant to be a constant, write `.detach()` instead.",
                 function=owner.name,
                 edits=[replace(file, call, file.source_of(tensor))],
-                applicability="unsafe",
+                unsafe="a gradient flows through this value from then on",
             )
 
 

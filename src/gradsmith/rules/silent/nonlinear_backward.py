@@ -38,6 +38,7 @@ CODE = "GS218"
 SEVERITY = "error"
 WAIVED_BY = ("clip", "sparsify", "custom", "noise", "aux-loss")
 DEMONSTRATION = "linear"
+OUTCOME = "nonlinear"
 EXPLAINS = ("wrong-gradient", "undeclared-surrogate")
 BAD = """
 import torch

@@ -97,10 +97,10 @@ def probe(lab: Lab) -> Iterator[Finding]:
             yield lab.finding(
                 f"{lab.target.name}.backward returns two different gradients of '{leaf.name}' when it is called twice with "
                 "retain_graph=True.",
-                at="gradient",
+                at="changed",
                 argument=leaf.name,
-                advice="Do not change anything in backward that the next backward reads: no in-place writes to saved "
-                "tensors, no pop from ctx.",
+                advice="Leave everything as it is that the next backward reads: do not pop from a list on ctx, do not assign to ctx, do "
+                "not write into saved tensors.",
             )
     if not differing:
         yield from _handed_out(lab)

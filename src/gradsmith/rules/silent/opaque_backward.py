@@ -94,7 +94,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             "wrong number instead of an error.",
             advice="Decorate backward with `@torch.autograd.function.once_differentiable`, below @staticmethod.",
             edits=[_decorated(function, backward)] if certain else (),
-            applicability="unsafe",
+            unsafe="code that differentiates twice may raise from then on",
             severity=None if certain else "info",
         )
         return

@@ -71,11 +71,13 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 if _follows(method, first.node, second.node) and not _repeats(first, second):
                     yield function.at(
                         second.node,
-                        f"{function.name}.{method.name} calls ctx.{name} again: the call of line {first.node.lineno} is "
-                        "forgotten.",
+                        f"{function.name}.{method.name} calls ctx.{name} again: the second call replaces what line "
+                        f"{first.node.lineno} {'saved' if name.startswith('save') else 'marked'}.",
                         advice=f"Call ctx.{name} once, with everything.",
                         edits=[*_joined(method, first, second)],
-                        applicability="unsafe",
+                        unsafe="backward gets more tensors than before, and has to unpack all of them"
+                        if name.startswith("save")
+                        else "more tensors are marked than before",
                     )
 
 

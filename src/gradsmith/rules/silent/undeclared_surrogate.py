@@ -5,7 +5,8 @@ What it finds
 forward is locally constant (sign, a spike, a mask), the identity, or rounds on the way, and backward returns something
 else than the derivative. That is the mark of a surrogate gradient: straight-through, reversal, scaling, clipping. So is
 a backward that looks at the value of grad_output, one that smooths the slopes 0 and 1 of forward or passes every gradient
-through its bounds, and one that returns the gradient of forward without its noise. What counts is what forward and
+through its bounds, one that returns the gradient of forward without its noise, and one that is right with an input that
+forward does not use in the place of another (shake-shake, feedback alignment). What counts is what forward and
 backward do: no name, comment or docstring makes a surrogate.
 
 Why it matters
@@ -69,11 +70,20 @@ def probe(lab: Lab) -> Iterator[Finding]:
         return
     names, kind = ", ".join(dict.fromkeys(f"'{p.leaf.name}'" for p in lab.gradient.wrong)), found.kind
     yield lab.finding(
-        f"{lab.target.name}: {found.words.format(names)}. This looks like a surrogate gradient of the kind {kind}: a gradient "
-        "that is not the derivative of forward, on purpose.",
+        f"{lab.target.name}: {found.words.format(names)}. This looks like a surrogate gradient (on purpose not the "
+        f"derivative of forward) of the kind {kind}.",
         argument=lab.gradient.wrong[0].leaf.name,
         severity="info" if found.words == HELD else None,
-        advice=f"If you do this on purpose, write `# gradsmith: surrogate[{kind}]` {where_comments_go(lab.target)}. If not, return "
-        "the derivative of forward.",
+        advice=f"If you do this on purpose, write `# gradsmith: surrogate[{kind}]` {where_comments_go(lab.target)}. If not, "
+        f"{_otherwise(found.words)}.",
         evidence={"one of a kind": found.words.format("an input"), "surrogate": kind},
     )
+
+
+def _otherwise(words: str) -> str:
+    """What a gradient that is the derivative of forward would be."""
+    from gradsmith.lab.measure.resemblance import CONSTANT, IDENTITY
+
+    if words == CONSTANT:
+        return "backward has to return zeros here: there is no other gradient of a step function"
+    return "return grad_output unchanged" if words == IDENTITY else "return the derivative of forward"

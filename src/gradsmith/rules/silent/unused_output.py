@@ -91,23 +91,24 @@ def probe(lab: Lab) -> Iterator[Finding]:
         return
     for o in run.differentiable:
         name = run.output_names[o]
+        shown = lab.shown_output(o, name)
         zeros = lab.gradients({p: g if p == o else g * 0 for p, g in v.items()})
         try:
             alone = lab.gradients({o: v[o]})
         except Exception as error:  # the user's backward, given None or zeros it does not expect
             yield lab.finding(
                 raised=error,
-                message=f"{lab.target.name}.backward raises {type(error).__name__} when the loss uses only {name}: "
+                message=f"{lab.target.name}.backward raises {type(error).__name__} when the loss uses only {shown}: "
                 f"{str(error).splitlines()[0] if str(error) else ''}",
                 argument=name,
-                advice="After ctx.set_materialize_grads(False) a grad_output may be None: test it with `is None` before you use it, "
-                "or remove that call.",
+                advice="Remove ctx.set_materialize_grads(False): without it PyTorch passes zeros. If you keep it, the grad_output of an unused output "
+                "is None: test it with `is None`, and leave its part out.",
             )
             continue
         for leaf in run.arguments.differentiable:
             if not lab.close(zeros[leaf.position], alone[leaf.position]):
                 yield lab.finding(
-                    f"{lab.target.name}.backward: with only {name} used, the gradient of '{leaf.name}' differs from the "
+                    f"{lab.target.name}.backward: with only {shown} used, the gradient of '{leaf.name}' differs from the "
                     "one with explicit zeros for the other outputs.",
                     argument=name,
                     advice="Treat a grad_output of None as zero.",

@@ -17,6 +17,8 @@ Known problems
 A function whose noise is wider than 1 % of its gradient cannot be judged; the verdict is then "unverified".
 Gradients that are meant to differ from the derivative have to be declared (`# gradsmith: surrogate[kind]`): a name or a
 docstring that mentions a surrogate adds a sentence to the advice, and changes nothing else.
+A loop that stops before its limit (a solver, a fixed point) leaves something undone. A gradient of the limit that is off by no
+more than that is right, and a note says by how much. On guessed inputs a gradient that no known mistake explains is a warning.
 An output in a type that torch does not compute in (float8) is not judged, and a note says so.
 Where forward saves a tensor as float8 and the gradient is off by no more than that costs, it is a warning.
 
@@ -126,7 +128,7 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
     fit = within(lab.budget.for_diagnosis(), cause)
     at = f"[{', '.join(map(str, m.element))}]" if m.element else ""
     several = len(lab.gradient.run.differentiable) > 1
-    of = f" through {m.output_name}" if several else ""
+    of = f" through {lab.shown_output(m.output, m.output_name)}" if several else ""
     kind = fit.words if fit is not None else "is wrong"
     kept = fit is not None and fit.cause == "output-ignored" and _kept_for_backward(lab, m.output)
     if fit is not None and kept:
@@ -135,8 +137,8 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
         )
         fit = replace(fit, advice=advice)
     found = lab.finding(
-        f"{lab.target.name}.backward: the gradient of '{m.argument}'{of} {kind}. At {m.argument}{at}: backward returned "
-        f"{m.claimed:.6g}, the true derivative is {m.true:.6g}.",
+        f"{lab.target.name}.backward: the gradient of '{m.argument}'{of} {kind}. At {m.argument}{at}, for a random "
+        f"grad_output: backward returned {m.claimed:.6g}, the true gradient is {m.true:.6g}.",
         argument=m.argument,
         severity="warning" if kept or _compressed(lab, pair) else None,
         cause=fit.cause if fit is not None else None,
@@ -153,6 +155,8 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
             "true": m.true,
             "error": m.error,
             "ratio": m.ratio,
+            **({"leaves out": True} if fit is not None and fit.leaves_out else {}),
+            **({"partly right": True} if fit is not None and fit.partly_right else {}),
             "not caused by writes in": within(lab.budget.for_diagnosis(), lambda: ruled_out(lab, pair)) or (),
             **(cases[0].side_by_side(m.element) if cases else {}),
         },

@@ -62,6 +62,9 @@ gradsmith_inputs = {"Cube": lambda: (torch.randn(4, 3, dtype=torch.float64, requ
 GOOD = BAD.replace("torch.no_grad()(torch.square)(x)", "x**2")
 
 
+_GENERAL = "Save nothing but inputs and outputs, and compute the rest again in backward with torch operations"
+
+
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.measure.second_order import second_order, silent_constant
 
@@ -95,18 +98,19 @@ def probe(lab: Lab) -> Iterator[Finding]:
             ".detach(), no NumPy.",
         )
         return
+    cut = lab.cut
     for pair in judged.judgement.wrong:
         if pair.mismatch is None:
             continue
         m = pair.mismatch
         yield lab.finding(
-            f"{lab.target.name} has a wrong second derivative in '{m.argument}' at {m.argument}{list(m.element or ())}: autograd "
-            f"through backward gives {m.claimed:.6g}, finite differences of backward give {m.true:.6g}.",
-            at="gradient",
+            f"{lab.target.name} has a wrong second derivative at {m.argument}{list(m.element or ())}: autograd through backward "
+            f"gives {m.claimed:.6g}, finite differences of backward give {m.true:.6g}.",
+            line=cut[0] if cut is not None else lab.line_of_gradient(m.argument),
             argument=m.argument,
             severity="error" if lab.demands_second_order else None,
-            advice="Save only inputs and outputs, and recompute the rest in backward with torch operations. If you never need second "
-            "derivatives, decorate backward with @torch.autograd.function.once_differentiable.",
+            advice=f"{cut[1] if cut is not None else _GENERAL}. If you never need second derivatives, decorate backward with "
+            "@torch.autograd.function.once_differentiable: most attempts to compute one then raise.",
             evidence={"element": m.element, "claimed": m.claimed, "true": m.true},
         )
         return

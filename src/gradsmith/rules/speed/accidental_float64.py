@@ -29,6 +29,7 @@ from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
     from gradsmith.profiling import Profile
+    from gradsmith.profiling.lines import Site
 
 CODE = "GS510"
 SEVERITY = "info"
@@ -80,13 +81,50 @@ def profile(profile: Profile) -> Iterator[Finding]:
     casts = [e for e in [*wide, *back] if e.op == "_to_copy"]
     narrowed = [e for e in wide if e not in casts]
     gone = profile.seconds(casts) + (1 - _LEFT) * profile.seconds(narrowed)
+    named = _constant(profile, first.site) if first.site is not None else None
+    if named is None:
+        what = "A float64 tensor"
+        advice = (
+            "Find the constant in this line that is float64 (NumPy arrays are, by default), and make it float32 where it is created, "
+            "for example with `.float()`."
+        )
+    else:
+        name, line = named
+        what = f"The float64 tensor '{name}'" + (f" (line {line})" if line else "")
+        advice = f"Make '{name}' float32 where it is created: write `dtype=torch.float32` there, or add `.float()`."
     yield profile.finding(
         first.site,
-        f"A float64 tensor enters the computation at {profile.place(first.site)}, and every input is {' or '.join(sorted(kinds))}. From there on "
+        f"{what} enters the computation at {profile.place(first.site)}, and every input is {' or '.join(sorted(kinds))}. From there on "
         f"{len(wide)} operations of forward and backward compute in float64 ({share:.0%} of the run time).",
-        advice="Find the constant in this line that is float64 (NumPy arrays are, by default), and make it float32 where it is created: "
-        "`torch.from_numpy(a).float()`, or dtype=x.dtype.",
+        advice=advice,
         share=share,
         gain=profile.gain(gone),
         evidence={"ops": len(wide)},
     )
+
+
+def _constant(profile: Profile, site: Site) -> tuple[str, int | None] | None:
+    """The one float64 tensor that this line reads by name, and where the file assigns it."""
+    import re
+    from types import FunctionType
+
+    from torch import Tensor
+
+    from gradsmith.lab.subject.reached import reached
+    from gradsmith.source.loaded import file_named
+
+    assert profile.bench is not None
+    target = profile.bench.target
+    words = set(re.findall(r"\w+", site.text))
+    found: dict[str, object] = {}
+    for value in reached(target.function or target.original):
+        if isinstance(value, FunctionType) and value.__code__.co_filename == site.path:
+            found.update({word: value.__globals__[word] for word in words & value.__globals__.keys()})
+    if target.module is not None:
+        found.update({f"self.{name}": b for name, b in target.module.named_buffers() if f"self.{name}" in site.text})
+    wide = [n for n, t in found.items() if isinstance(t, Tensor) and str(t.dtype).removeprefix("torch.") in _WIDE]
+    if len(wide) != 1:
+        return None
+    file = file_named(site.path)
+    made = file.block(wide[0]) if file is not None else None
+    return wide[0], made.lineno if made is not None else None

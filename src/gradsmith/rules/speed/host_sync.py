@@ -89,9 +89,22 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             yield function.at(
                 node,
                 f"{function.name}.{method.name} makes Python wait for the GPU: {shown} copies the value of a tensor to the CPU.",
-                advice="Keep the value in a tensor and compute with that tensor; use torch.where instead of `if`. If Python needs the "
-                "number, read it before the call of the Function and pass it in.",
+                advice=_advice(method, node),
             )
+
+
+def _advice(method: Method, node: ast.AST) -> str:
+    if not isinstance(node, ast.Call):
+        return (
+            "Compute both sides and choose with torch.where. If the sides are too different for that, decide before the call of the "
+            "Function, and pass the answer in."
+        )
+    called = f".{node.func.attr}()" if isinstance(node.func, ast.Attribute) else f"{ast.unparse(node.func)}(...)"
+    statement = method.statement(node)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    kept = [t for t in targets if isinstance(t, ast.Attribute) and method.context.is_ctx(t.value)]
+    save = " Pass the tensor to ctx.save_for_backward, not to an attribute of ctx." if kept else ""
+    return f"Leave out `{called}`, and compute with the tensor.{save} If Python needs the number, pass it in as an argument of forward."
 
 
 def _waits(method: Method, node: ast.AST) -> str | None:

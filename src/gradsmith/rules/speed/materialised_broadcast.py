@@ -91,9 +91,9 @@ def profile(profile: Profile) -> Iterator[Finding]:
         share = profile.share(events)
         yield profile.finding(
             site,
-            f"`{event.op}` at {profile.place(site)} builds a tensor of shape {out.shape} ({out.bytes:,} bytes) "
-            + ("that broadcasting would never write" if kind == "repeat" else "that is reduced right away")
-            + f" ({share:.0%} of the run time).",
+            f"`{event.op}` builds a tensor of shape {out.shape} ({out.bytes:,} bytes) "
+            + ("that broadcasting would not write" if kind == "repeat" else "that is summed in the next step")
+            + f". This takes {share:.0%} of the time of forward and backward.",
             advice=_ADVICE[kind],
             share=share,
             gain=_gain(profile, event, chain, kind, events),
@@ -102,7 +102,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
 
 
 _ADVICE = {
-    "mul": "Use a matrix product or einsum: it sums while it multiplies.",
+    "mul": "Use a matrix product (`a @ b`) or torch.einsum, which sums while it multiplies and never builds this tensor.",
     "sub": "Use torch.cdist, or expand the square: (a - b)^2 = a^2 - 2 a @ b + b^2.",
     "repeat": "Leave the repeat out and let broadcasting do it (or use expand, which copies nothing).",
 }

@@ -109,9 +109,13 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         shown = ", ".join(f"'{n}'" for n in names)
         yield function.at(
             node,
-            f"{function.name}.{backward.name} always computes the gradient of {shown}, a {_what(backward, node)}, even "
-            "when it is not needed.",
-            advice=f"Compute it only `if ctx.needs_input_grad[{next(iter(costly))}]`, and return None otherwise.",
+            f"{function.name}.{backward.name} always computes the {'gradients' if len(names) > 1 else 'gradient'} of {shown} "
+            f"(a {_what(backward, node)}), also when {'they are' if len(names) > 1 else 'it is'} not needed.",
+            advice="; ".join(
+                f"{'Compute' if first else 'compute'} the gradient of '{name}' only `if ctx.needs_input_grad[{i}]`"
+                for first, i, name in zip([True] + [False] * len(names), costly, names)
+            )
+            + ". Return None otherwise.",
             argument=names[0] if len(names) == 1 else None,
         )
         return

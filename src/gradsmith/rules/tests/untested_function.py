@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding, plural
 from gradsmith.source.file import has_word
+from gradsmith.source.walk import once
 
 if TYPE_CHECKING:
     from gradsmith.source import FileModel, FunctionModel
@@ -72,27 +73,9 @@ _TEST = r"(?m)^[ \t]*def test_"
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
     """Told once per file, at its first untested Function, with their number."""
-    project = function.file.project
-    if project is None or not _is_asked(function) or _is_test(function.file):
-        return
     own = function.file
-    with_tests = project.matching(_TEST, *ASKS)
-    tests = [file for file in with_tests if file is not own]
-    inside = _test_functions(own.text) if own in with_tests else []
-    if not (tests or inside):
-        return
-
-    def tested(each: FunctionModel) -> bool:
-        def mentioned(name: str) -> bool:
-            return any(file.uses(name) for file in tests) or any(has_word(text, name) for text in inside)
-
-        # The plain name first: following wrappers costs a search of the file.
-        return mentioned(each.name) or any(mentioned(name) for name in _names(each))
-
-    if tested(function):
-        return
-    untested = [each for each in own.functions if _is_asked(each) and (each is function or not tested(each))]
-    if untested[0] is not function:
+    untested = _untested(own)
+    if not untested or untested[0] is not function:
         return
     rest = len(untested) - 1
     others = (
@@ -101,9 +84,28 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     yield function.at(
         function.node,
         f"{function.name} is mentioned in no test{others}.",
-        advice=f"Run `gradsmith check {os.path.basename(own.path)}{'' if rest else '::' + function.qualname}`, or write a test with "
-        "gradsmith.gradcheck.",
+        advice=f"Write a test in this project: `gs.check({function.name}, x).raise_if_failed()`, with `import gradsmith as gs` and your own "
+        f"inputs in place of x. `gradsmith check {os.path.basename(own.path)}{'' if rest else '::' + function.qualname}` checks it once.",
     )
+
+
+@once
+def _untested(own: FileModel) -> list[FunctionModel]:
+    """The Functions of a file that no test mentions; none where there are no tests, or the file is one."""
+    if own.project is None or _is_test(own):
+        return []
+    with_tests = own.project.matching(_TEST, *ASKS)
+    tests = [file for file in with_tests if file is not own]
+    inside = _test_functions(own.text) if own in with_tests else []
+
+    def mentioned(name: str) -> bool:
+        return any(file.uses(name) for file in tests) or any(has_word(text, name) for text in inside)
+
+    def tested(each: FunctionModel) -> bool:
+        # The plain name first: following wrappers costs a search of the file.
+        return mentioned(each.name) or any(mentioned(name) for name in _names(each))
+
+    return [each for each in own.functions if _is_asked(each) and not tested(each)] if tests or inside else []
 
 
 def _is_asked(function: FunctionModel) -> bool:

@@ -27,6 +27,7 @@ from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
+    from gradsmith.source.outside import Outside
 
 CODE = "GS605"
 SEVERITY = "error"
@@ -61,14 +62,35 @@ GOOD = BAD.replace("        keep = [[random.random() > 0.5 for _ in row] for row
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.conditions.environment import checkpoint_non_reentrant, checkpoint_reentrant
+    from gradsmith.rules.transforms import used_outside
 
     for outcome in (checkpoint_non_reentrant(lab), checkpoint_reentrant(lab)):
         if outcome.state == "fails":
+            use = used_outside(lab, "draw", "state", methods=("forward", "setup_context")) if outcome.differs else None
+            why, advice = _why(use)
             yield lab.finding(
-                f"{lab.target.name} under torch.utils.checkpoint {outcome.than('a plain call')}",
-                line=lab.line_among(outcome.frames),
+                f"{lab.target.name} under torch.utils.checkpoint {outcome.than('a plain call')}{why}",
+                line=use.line if use is not None else lab.line_among(outcome.frames),
                 severity=None if outcome.differs else "info",
-                advice="checkpoint runs forward twice, and both runs have to compute the same. Draw random numbers with torch.rand "
-                "or torch.bernoulli (not NumPy or random), and do not change globals or attributes in forward.",
+                advice=advice,
             )
             return
+
+
+def _why(use: Outside | None) -> tuple[str, str]:
+    """(what the source shows, what to write): checkpoint runs forward again, and repeats only what torch draws."""
+    if use is None:
+        return "", (
+            "checkpoint runs forward twice, and both runs have to compute the same. Draw random numbers with torch, not with "
+            "NumPy or random, and do not change globals or attributes in forward."
+        )
+    twice = f"checkpoint runs {use.method.name} twice"
+    if use.kind == "draw":
+        return (
+            f" {twice}, and `{use.shown}` (line {use.line}) draws other numbers the second time.",
+            f"Draw with torch (torch.rand, torch.bernoulli) instead of `{use.shown}`: checkpoint repeats what torch draws.",
+        )
+    return (
+        f" {twice}, and line {use.line} changes `{use.shown}` each time.",
+        f"Do not change `{use.shown}` in {use.method.name}: pass what it needs as an argument, and keep results on ctx.",
+    )

@@ -30,6 +30,7 @@ from gradsmith.findings import Finding
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
+    from gradsmith.source.outside import Outside
 
 CODE = "GS603"
 SEVERITY = "error"
@@ -63,6 +64,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
 
     from gradsmith.lab.conditions import compiled
     from gradsmith.lab.snippet import demonstration
+    from gradsmith.rules.transforms import used_outside
 
     columns = [("aot_eager", compiled.aot_eager), ("aot_eager, one tensor passed twice", compiled.aliased)]
     if lab.level == "deep":
@@ -71,16 +73,31 @@ def probe(lab: Lab) -> Iterator[Finding]:
         outcome = condition(lab)
         if outcome.state == "fails" and outcome.differs:
             dirty = any(call.dirty for call in lab.baseline.run.trace.forwards)
+            use = used_outside(lab, "compiler", "state", "draw", "thread") if not dirty else None
             found = lab.finding(
                 f"{lab.target.name} compiled ({backend}) gives a different result from eager mode: {outcome.differs}."
                 + (" PyTorch drops mark_dirty here (pytorch#133491; measured on 2.13)." if dirty else ""),
                 severity="info" if dirty else None,  # a Function that is right can do nothing about it
                 advice="Clone the input inside the compiled function before the in-place Function."
                 if dirty
-                else "Look in forward and backward for branches on is_compiling(), side effects, and values that are read from outside: "
-                "torch.compile runs them only once, when it traces.",
+                else _advice(use),
+                line=use.line if use is not None else None,
             )
             twins = compiled.with_twins(lab) if condition is compiled.aliased else None
             shown = demonstration(lab, twins or lab.precise[1], "compile")
             yield replace(found, reproduce=shown, blame="pytorch" if dirty else "user")
             return
+
+
+def _advice(use: Outside | None) -> str:
+    if use is None:
+        return (
+            "Look in forward and backward for side effects, and for values that are read from outside: torch.compile runs them "
+            "only once, when it traces."
+        )
+    if use.kind == "compiler":
+        return f"Let {use.method.name} compute the same on both sides of `{use.shown}` (line {use.line})."
+    return (
+        f"Do without `{use.shown}` (line {use.line}): torch.compile runs this line only once, when it traces. Pass what it "
+        "gives as an argument of forward."
+    )

@@ -73,7 +73,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
             advice="Keep torch.func.grad out of compiled code, or compile torch.autograd.grad / .backward() instead.",
             evidence={
                 "thread": "https://github.com/pytorch/pytorch/issues/193279",
-                "torch": "2.13 (seen), closed upstream",
+                "torch": "2.13; the issue is closed",
             },
         )
         yield replace(found, blame="pytorch")

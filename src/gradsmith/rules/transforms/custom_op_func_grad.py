@@ -88,11 +88,12 @@ def probe(lab: Lab) -> Iterator[Finding]:
     outcome = func_grad(lab)
     if outcome.state in ("fails", "not supported") and "setup_context" in outcome.detail:
         found = lab.finding(
-            f"torch.func.grad raises for {lab.target.name}: {outcome.detail}",
-            advice="Use torch.autograd.grad, or a torch.autograd.Function with setup_context instead of the op.",
+            f"torch.func.grad raises for {lab.target.name}: PyTorch asks for a setup_context, although the operator has one.",
+            advice="If you do not use torch.func.grad, there is nothing to do. Otherwise use torch.autograd.grad, or write a "
+            "torch.autograd.Function with setup_context instead of the operator.",
             evidence={
                 "thread": "https://github.com/pytorch/pytorch/issues/168393",
-                "torch": "2.8 to 2.13 (seen), open",
+                "torch": "2.8 to 2.13; the issue is open",
             },
         )
         yield replace(found, blame="pytorch")

@@ -73,14 +73,23 @@ def probe(lab: Lab) -> Iterator[Finding]:
     from dataclasses import replace
 
     from gradsmith.lab.conditions.distributed import ddp, demonstration, fsdp
+    from gradsmith.rules.transforms import used_outside
 
     for name, outcome in (("DDP", ddp(lab)), ("FSDP2", fsdp(lab))):
         if outcome.state == "fails":
+            use = used_outside(lab, "process", methods=("backward", "setup_context", "forward"))
+            what = (
+                f"`{use.shown}` (line {use.line}), and what is computed with it,"
+                if use is not None
+                else "divisions by the world size, all_reduce and everything that depends on the rank"
+            )
             found = lab.finding(
-                f"{lab.target.name} in two processes under {name} {outcome.than('one process that gets both halves of the batch')}",
+                f"{lab.target.name} under {name} in two processes, each with half of the batch, "
+                f"{outcome.than('one process with the whole batch')}",
                 severity=None if outcome.differs else "warning",
-                advice=f"{name} averages gradients over processes by itself: remove divisions by the world size, all_reduce and "
-                "everything that depends on the rank from backward.",
+                advice=f"{name} averages gradients over processes by itself: remove {what} from "
+                f"{use.method.name if use is not None else 'backward'}.",
+                line=use.line if use is not None else None,
                 at="backward",
             )
             yield replace(found, reproduce=demonstration(lab))

@@ -71,14 +71,21 @@ GOOD = (
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.conditions.environment import copied_by_hooks, offloaded
+    from gradsmith.rules.transforms import used_outside
 
     for name, outcome in (("saved-tensor hooks that copy", copied_by_hooks(lab)), ("save_on_cpu", offloaded(lab))):
         if outcome.state == "fails":
+            # What backward looks up by an address is not found: hooks hand back copies.
+            use = used_outside(lab, "address", methods=("backward",)) if outcome.differs else None
+            line = lab.line_among(outcome.frames)
             yield lab.finding(
                 f"{lab.target.name} under {name} {outcome.than('a plain call')}",
-                line=lab.line_among(outcome.frames),
+                line=use.line if use is not None else line,
                 severity=None if outcome.differs else "warning",
-                advice="Save everything backward needs with save_for_backward. Do not look tensors up by id() or data_ptr(): hooks "
-                "hand back copies.",
+                advice=f"Do not look tensors up by `{use.shown}`: hooks hand back copies, which have other addresses. Save what "
+                "backward needs with ctx.save_for_backward."
+                if use is not None
+                else "Save everything that backward needs with ctx.save_for_backward. Do not look tensors up by id() or "
+                "data_ptr(): hooks hand back copies.",
             )
             return

@@ -72,4 +72,5 @@ def probe(lab: Lab) -> Iterator[Finding]:
         yield lab.finding(
             f"{lab.target.name}.jvp and {lab.target.name}.backward disagree: {outcome.differs}.",
             advice="Derive both from the same formula: jvp multiplies by the Jacobian, backward by its transpose.",
+            at="jvp",
         )

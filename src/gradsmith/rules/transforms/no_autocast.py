@@ -23,8 +23,10 @@ https://github.com/pytorch/pytorch/issues/87979, https://github.com/state-spaces
 from __future__ import annotations
 
 import ast
+import os
+import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradsmith.findings import Finding
 from gradsmith.source import knowledge as know
@@ -32,7 +34,7 @@ from gradsmith.source.knowledge import LINEAR_ALGEBRA
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
-    from gradsmith.source import FunctionModel, Method
+    from gradsmith.source import FileModel, FunctionModel, Method
 
 CODE = "GS602"
 SEVERITY = "info"
@@ -80,21 +82,33 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return
     product = _product(forward, {"input"})
     again = _product(backward, {"grad_output"}, {"saved"})
-    if (
-        product is None
-        or again is None
-        or not _is_returned(forward, product)
-        or not project.matching(_AUTOCAST, "autocast(")
-    ):
+    if product is None or again is None or not _is_returned(forward, product):
         return
+    files = project.matching(_AUTOCAST, "autocast(")
+    if not files:
+        return
+    used = _use(function.file if function.file in files else files[0])
     yield function.at(
         again,
-        f"{function.name}.{backward.name} multiplies grad_output with a saved tensor: under autocast, which this project uses, "
-        "their dtypes differ and it raises.",
-        advice='Decorate forward with `@torch.amp.custom_fwd(device_type="cuda")` and backward with '
-        '`@torch.amp.custom_bwd(device_type="cuda")`.',
+        f"{function.name}.{backward.name} multiplies grad_output with a saved tensor. Under autocast (used in {used.place}) "
+        "their dtypes differ, and the product raises.",
+        advice=f"Write `@torch.amp.custom_fwd(device_type={used.device})` below @staticmethod of forward, and "
+        f"`@torch.amp.custom_bwd(device_type={used.device})` below that of backward.",
         severity="warning",
     )
+
+
+class _Use(NamedTuple):
+    place: str
+    device: str
+
+
+def _use(file: FileModel) -> _Use:
+    """Where a file first enters autocast, and for which device."""
+    found = re.search(_AUTOCAST, file.text)
+    line = file.text.count("\n", 0, found.start()) + 1 if found is not None else 1
+    said = re.search(r"autocast\(\s*(?:device_type\s*=\s*)?[\"'](\w+)[\"']", file.text)
+    return _Use(f"{os.path.basename(file.path)}:{line}", f'"{said[1] if said is not None else "cuda"}"')
 
 
 def _is_prepared(method: Method) -> bool:

@@ -20,6 +20,7 @@ https://github.com/pytorch/pytorch/issues/90225, https://github.com/pytorch/pyto
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ from gradsmith.source.walk import once
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
     from gradsmith.source import FileModel, FunctionModel, Project
+    from gradsmith.source.method import Method
 
 CODE = "GS601"
 SEVERITY = "info"
@@ -75,9 +77,18 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return
     yield function.at(
         forward.node,
-        f"{function.name}.forward takes ctx as its first argument. This project uses torch.func, which raises for such Functions.",
-        advice="Remove ctx from forward, and move what uses it into a static method `setup_context(ctx, inputs, output)`. If forward "
-        "and backward consist of torch operations, also set `generate_vmap_rule = True` in the class.",
+        f"{function.name}.forward takes ctx as its first argument. This project uses torch.func, which "
+        "raises RuntimeError for a Function without setup_context.",
+        advice=f"{_moved(forward)} If forward and backward use only operations of torch, also write "
+        "`generate_vmap_rule = True` in the class.",
+    )
+
+
+def _moved(forward: Method) -> str:
+    if any(isinstance(node, ast.Name) and node.id == forward.ctx for node in forward.nodes):
+        return "Remove ctx from forward, and move the lines that use ctx into a static method `setup_context(ctx, inputs, output)`."
+    return (
+        "Remove ctx from forward, and add a static method `setup_context(ctx, inputs, output)` with only `pass` in it."
     )
 
 
@@ -95,5 +106,6 @@ def probe(lab: Lab) -> Iterator[Finding]:
     if lab.target.function is not None and outcome.state == "not supported" and "setup_context" in outcome.detail:
         yield lab.finding(
             f"{lab.target.name} does not work under torch.func (grad, vmap, jacrev): forward takes ctx.",
-            advice="Remove ctx from forward, and move what uses it into a static method `setup_context(ctx, inputs, output)`.",
+            advice="Remove ctx from forward, and move the lines that use ctx into a static method "
+            "`setup_context(ctx, inputs, output)`.",
         )

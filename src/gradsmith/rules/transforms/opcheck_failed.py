@@ -67,10 +67,11 @@ def probe(lab: Lab) -> Iterator[Finding]:
         return
     outcome = opcheck(lab)
     if outcome.state == "fails":
-        lacking = "register_fake" in outcome.detail or "no fake" in outcome.detail.lower()
+        lacking = not outcome.advice and ("register_fake" in outcome.detail or "no fake" in outcome.detail.lower())
         yield lab.finding(
             f"{lab.target.name} fails torch.library.opcheck: {outcome.detail}",
             severity="info" if lacking else None,
-            advice="Give the operator a register_fake that returns tensors of the same shape and dtype as forward, and list every "
+            advice=outcome.advice
+            or "Give the operator a register_fake that returns tensors of the same shape and dtype as the operator, and list every "
             "argument it writes to in mutates_args.",
         )

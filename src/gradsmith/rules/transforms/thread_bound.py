@@ -66,16 +66,19 @@ GOOD = (
 
 def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.conditions.environment import backward_elsewhere, two_threads
+    from gradsmith.rules.transforms import used_outside
 
     for name, outcome in (
         ("with backward in another thread", backward_elsewhere(lab)),
         ("in two threads", two_threads(lab)),
     ):
         if outcome.state == "fails":
+            use = used_outside(lab, "thread", "state") if outcome.differs else None
             yield lab.finding(
                 f"{lab.target.name} {name} {outcome.than('a plain call')}",
-                line=lab.line_among(outcome.frames),
-                advice="Keep what backward needs on ctx, not in a global or a threading.local: PyTorch runs backward in threads of its "
-                "own.",
+                line=use.line if use is not None else lab.line_among(outcome.frames),
+                advice="Keep what backward needs on ctx, not "
+                + (f"in `{use.shown}`" if use is not None else "in a global or a threading.local")
+                + ": PyTorch may run backward in a thread of its own.",
             )
             return

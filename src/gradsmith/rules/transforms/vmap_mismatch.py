@@ -88,6 +88,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
     if outcome.state == "fails" and outcome.differs:
         yield lab.finding(
             f"{lab.target.name} under vmap gives a different result from a loop: {outcome.differs}.",
-            advice="Delete the vmap method and set generate_vmap_rule = True. To keep it: move the batch dimension to the front with "
-            "movedim, and add 1 to every dimension that forward names.",
+            at="vmap",
+            advice="Delete the vmap method and write `generate_vmap_rule = True` in the class: PyTorch then generates the rule. If you "
+            "keep the method, move the batch dimension to the front with movedim. Then dim=0 of forward is dim=1 in vmap.",
         )

@@ -126,7 +126,14 @@ def _lines(code: CodeType) -> dict[int, int]:
     return found
 
 
-def _live(instructions: list[dis.Instruction]) -> set[int]:
+def numbers_without(code: CodeType, never: frozenset[tuple[int, int]]) -> set[int]:
+    """The lines that are left if a run never goes on from the first to the second offset of these."""
+    instructions, line_at = list(dis.get_instructions(code)), _lines(code)
+    live = _live(instructions, never)
+    return {line_at[offset] for offset in shape_of(code).lines.keys() & live}
+
+
+def _live(instructions: list[dis.Instruction], never: frozenset[tuple[int, int]] = frozenset()) -> set[int]:
     """Offsets that are reached without an exception, and from which a return is."""
     after: dict[int, list[int]] = {}
     for number, i in enumerate(instructions):
@@ -135,6 +142,7 @@ def _live(instructions: list[dis.Instruction]) -> set[int]:
             follows.append(int(i.argval))
         if not i.opname.startswith(_ENDS) and i.opname not in _ALWAYS and number + 1 < len(instructions):
             follows.append(instructions[number + 1].offset)
+    after = {offset: [to for to in follows if (offset, to) not in never] for offset, follows in after.items()}
     before: dict[int, list[int]] = {}
     for offset, follows in after.items():
         for other in follows:

@@ -59,6 +59,7 @@ class Search:
     coverage: Coverage
     fixed: frozenset[int]  # inputs that have to fit the others
     evaluations: int
+    only: frozenset[Point] | None = None  # the sides that are looked for; None for all
 
     def steps(self) -> Iterator[Adjust]:
         """Steps that take sides which were never taken, each found by a run. The caller judges them before the next one."""
@@ -100,7 +101,8 @@ class Search:
     def _wanted(self, leaf: Leaf) -> set[Point]:
         """Open sides that this input may decide: those of which it is known, and those of which nothing is."""
         possible = self.coverage.possible
-        return {p for p in self.coverage.open if leaf.position in possible[p] or not possible[p]}
+        open_now = self.coverage.open if self.only is None else [p for p in self.coverage.open if p in self.only]
+        return {p for p in open_now if leaf.position in possible[p] or not possible[p]}
 
     def _least(self, leaf: Leaf, way: Way, between: tuple[float, float], new: set[Point]) -> Adjust:
         low, high = between

@@ -13,10 +13,10 @@ from gradsmith.lab.subject.target import Target, backward_of, has_setup_context
 
 def codes_of(lab: Lab) -> set[CodeType]:
     """Those that are known beforehand: forward, setup_context and backward of every Function that takes part."""
-    found = {code for part in _parts(lab.target) if (code := _code(part)) is not None}
+    found = {code for part in _parts(lab.target) if (code := code_of(part)) is not None}
     for cls in lab.classes:
         methods = [cls.forward, backward_of(cls), *([cls.setup_context] if has_setup_context(cls) else [])]
-        found |= {code for method in methods if (code := _code(method)) is not None}
+        found |= {code for method in methods if (code := code_of(method)) is not None}
     return {code for code in found if not _is_torchs(code)}
 
 
@@ -36,7 +36,8 @@ def _parts(target: Target) -> Iterator[Any]:
         yield target.original
 
 
-def _code(value: Any) -> CodeType | None:
+def code_of(value: Any) -> CodeType | None:
+    """The code of a function or method, under all that wraps it."""
     try:
         found = getattr(inspect.unwrap(getattr(value, "__func__", value)), "__code__", None)
     except ValueError:  # wraps itself

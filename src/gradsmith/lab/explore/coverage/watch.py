@@ -9,16 +9,18 @@ from types import CodeType
 
 import torch
 
-from gradsmith.lab.explore.coverage.bytecode import shape_of
+from gradsmith.lab.explore.coverage.bytecode import numbers_without, shape_of
 from gradsmith.lab.explore.coverage.choices import choices
 from gradsmith.lab.explore.coverage.point import Point, Seen
-from gradsmith.lab.explore.coverage.subject_code import codes_of
+from gradsmith.lab.explore.coverage.subject_code import code_of, codes_of
 from gradsmith.lab.explore.coverage.tracing import ROUNDS, Trace, tracing
+from gradsmith.lab.explore.coverage.untakable import untakable
 from gradsmith.lab.explore.tape import OperationTape
-from gradsmith.lab.lab import Lab
+from gradsmith.lab.lab import Lab, cast_target
 from gradsmith.lab.once import once
 from gradsmith.lab.run import Allowance, forward, recorded
 from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.lab.subject.target import Target, backward_of
 from gradsmith.source.expressions import written
 
 _READS = frozenset({"_local_scalar_dense", "is_nonzero", "equal"})  # a number leaves torch: Python may decide by it
@@ -30,6 +32,12 @@ Row = tuple[Point, bool, frozenset[int]]
 @once
 def own_codes(lab: Lab) -> frozenset[CodeType]:
     return frozenset(codes_of(lab))
+
+
+@once
+def own_backward(lab: Lab) -> CodeType | None:
+    """The code of the subject's backward, if it is a Function."""
+    return code_of(backward_of(lab.target.function)) if lab.target.function is not None else None
 
 
 @once
@@ -79,7 +87,28 @@ def _rows(
             yield _of_operations(tape, path)
         if trace is not None:
             met.update(chosen, trace.lines)
-            yield _of_python(trace, chosen, read, path)
+            yield _of_python(lab, trace, chosen, read)
+
+
+def forward_alone(lab: Lab) -> Seen:
+    """The lines that forward takes where no input requires a gradient: it may ask, and has no backward then."""
+    return _lines_of(lab, lab.precise[0], lab.precise[1].only(set()))
+
+
+def in_precision(lab: Lab, dtype: torch.dtype) -> Seen:
+    """The lines that a run in another precision takes."""
+    return _lines_of(lab, cast_target(lab.target, dtype), lab.arguments.cast(dtype))
+
+
+def _lines_of(lab: Lab, target: Target, arguments: Arguments) -> Seen:
+    known, path = own_codes(lab), lab.target.path
+    with (
+        Allowance(4, reserved=True),
+        tracing(lambda code: code in known or code.co_filename == path, set(known)) as trace,
+    ):
+        _run(lab, arguments, target)
+    rows = list(_of_python(lab, trace, known, {}))
+    return Seen(frozenset(point for point, took, _ in rows if took), {point: origins for point, _, origins in rows})
 
 
 def _several_outputs(lab: Lab) -> bool:
@@ -90,10 +119,10 @@ def _several_outputs(lab: Lab) -> bool:
         return True
 
 
-def _run(lab: Lab, arguments: Arguments) -> None:
+def _run(lab: Lab, arguments: Arguments, target: Target | None = None) -> None:
     """Backward is asked for all outputs, and for each alone: it may treat one that nobody uses apart."""
     with contextlib.suppress(Exception):  # what it ran until then counts
-        run = forward(lab.precise[0], arguments, seed=lab.settings.seed)
+        run = forward(target or lab.precise[0], arguments, seed=lab.settings.seed)
         v = run.normal(torch.Generator().manual_seed(lab.settings.seed))
         run.gradients(v)
         for output in v if len(v) > 1 else ():
@@ -110,25 +139,39 @@ def _read(tape: OperationTape) -> dict[int, frozenset[int]]:
     return found
 
 
-def _of_python(
-    trace: Trace, known: frozenset[CodeType], read: dict[int, frozenset[int]], path: str | None
-) -> Iterator[Row]:
+def _of_python(lab: Lab, trace: Trace, known: frozenset[CodeType], read: dict[int, frozenset[int]]) -> Iterator[Row]:
     nothing: frozenset[int] = frozenset()
+    path, backward = lab.target.path, own_backward(lab)
     for code in known | trace.lines.keys():
         shape, ran = shape_of(code), trace.lines.get(code, set())
         elsewhere = code.co_filename if path is not None and code.co_filename != path else ""
-        for line in shape.numbers:
+        never = _never(lab, code) if code is backward else frozenset()
+        numbers = numbers_without(code, never) if never else shape.numbers
+        for line in numbers:
             yield Point(line, "line", path=elsewhere), line in ran, nothing
         for start, jump in shape.jumps.items():
+            if jump.line not in numbers:
+                continue
             origins = read.get(jump.line, nothing)
             if jump.loop:
                 counted = {how for c, line, how in trace.rounds if c is code and line == jump.line}
                 for how in ROUNDS if jump.varies else ():
                     yield Point(jump.line, "loop", "", how, path=elsewhere), how in counted, nothing
             else:
-                for to, side in jump.sides:
+                for to, side in (step for step in jump.sides if (start, step[0]) not in never):
                     point = Point(jump.line, "test", jump.what, side, path=elsewhere)
                     yield point, (code, start, to) in trace.jumps, origins
+
+
+def _never(lab: Lab, code: CodeType) -> frozenset[tuple[int, int]]:
+    """The steps in the subject's backward that no run makes."""
+    return frozenset(
+        (start, to)
+        for start, jump in shape_of(code).jumps.items()
+        if not jump.loop
+        for to, side in jump.sides
+        if side in untakable(lab, jump)
+    )
 
 
 def _of_operations(tape: OperationTape, path: str | None) -> Iterator[Row]:

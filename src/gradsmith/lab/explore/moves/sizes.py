@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.lab.explore.move import Kind, Move
+from gradsmith.lab.explore.questions import overwritten_by
 from gradsmith.lab.explore.sizes import Size, parted_sizes, resized, sizes
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.subject.arguments import Arguments
@@ -77,7 +78,10 @@ def _all_different(tensor: Tensor) -> bool:
 def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
     """For each free size a few others, the most telling first, one size after the other."""
     names = {leaf.position: leaf.name for leaf in arguments.leaves}
-    free = sizes(lab)
+    scattered = overwritten_by(lab.tape, arguments.leaves)
+    single = {leaf.position for leaf in arguments.leaves if leaf.tensor.numel() == 1} & set(scattered)
+    # One place that is written to would become several, all of them the same: that is a step of another kind.
+    free = [size for size in sizes(lab) if not single & {position for position, _, _ in size.dims}]
     together = list(_ones_together(free, _batch_of_one(lab, arguments)))
     found = [(size, list(_others(lab, arguments, size))) for size in [*together, *free]]
     for turn in range(max((len(others) for _, others in found), default=0)):
