@@ -3,7 +3,7 @@
 Run: python benchmarks/derive.py harvest FOLDER [--seed 0]     downloads packages into FOLDER, draws 120 forwards, keeps names and hashes
      python benchmarks/derive.py run FOLDER [--check]           derives each; --check also runs gs.check on what was derived
      python benchmarks/derive.py formulas                       40 formulas through `gradsmith new`
-     python benchmarks/derive.py cost [--only NAME]             saved bytes and CPU time against autograd, from 1e5 elements on
+     python benchmarks/derive.py cost [--only NAME]             saved bytes and time against autograd, from 1e5 elements on
      python benchmarks/derive.py own [--check] [--only NAME]    the forwards of derive_forwards.py; prints the derived source
 
 A forward is self-contained if it is a module-level function without a class around it, takes at least one tensor by the look
@@ -26,6 +26,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import derive_cost
 import derive_harvest
 
 FORMULAS = [
@@ -106,6 +107,9 @@ def _outcome(folder: Path, item: dict[str, str], *, check: bool) -> dict[str, An
 
     try:
         fn = loaded(folder, item)
+    except Exception as error:  # a default that is no part of what was harvested
+        return {"outcome": "not loaded", "why": f"{type(error).__name__}: {error}"[:300]}
+    try:
         with _limited(120), contextlib.redirect_stdout(io.StringIO()):
             args, kwargs = inputs_of(folder, item, fn)
             lacking = without_derivative(fn, args, kwargs)
@@ -185,7 +189,10 @@ def without_derivative(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     if not live:
         return "no output depends on an input in a way that autograd follows"
     total = sum(o.abs().double().sum() if o.is_complex() else o.double().sum() for o in live)
-    grads = torch.autograd.grad(total, leaves, allow_unused=True)
+    try:
+        grads = torch.autograd.grad(total, leaves, allow_unused=True)
+    except NotImplementedError as error:
+        return f"autograd has none: {error}"
     known = [g for g in grads if g is not None]
     weighted = any(bool((g != 0).any()) for g in known)
     if not weighted:  # a sum may be constant where its terms are not (softmax)
@@ -221,7 +228,7 @@ def loaded(folder: Path, item: dict[str, str]) -> Any:
     path = folder / "sources" / f"m_{item['hash']}.py"
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
-        for wheel in sorted((folder / "wheels").glob("*.whl")):
+        for wheel in sorted((folder / "wheels").glob("*.whl")) if item["hash"] not in derive_harvest.SOURCES else ():
             derive_harvest.in_wheel(wheel)
         path.write_text(derive_harvest.SOURCES[item["hash"]], encoding="utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -272,88 +279,6 @@ def own(*, check: bool, only: str = "") -> None:
     print(dict(counts))
 
 
-def cost(*, only: str = "") -> None:
-    """Bytes of the storages that are kept for backward, and CPU time of forward and backward, both against autograd's."""
-    import torch
-    from derive_forwards import INPUTS, LARGE
-
-    from gradsmith.deriving.deriving import derived
-
-    torch.set_num_threads(1)
-    sums: Counter[str] = Counter()
-    ratios: dict[str, list[float]] = {"least": [], "fast": []}
-    for fn, build in LARGE.items():
-        if only and fn.__name__ not in only.split(","):
-            continue
-        torch.manual_seed(0)
-        example, args = INPUTS[fn](), build()
-        calls = {"autograd": fn}
-        for name in ("least", "fast"):
-            calls[name] = derived(fn, example, {}, fast=name == "fast").wrapper
-        kept = {name: _kept_bytes(call, args) for name, call in calls.items()}
-        seconds = _seconds(calls, args)
-        for name, (whole, beyond) in kept.items():
-            sums[name] += whole
-            sums[f"{name} beyond"] += beyond
-        for name, found in ratios.items():
-            found.append(seconds[name] / seconds["autograd"])
-        told = ", ".join(f"{n} {kept[n][0] / 1e6:.2f} MB {1e3 * seconds[n]:.1f} ms" for n in calls)
-        print(f"{fn.__name__:20} {told}{'  MORE BYTES' if kept['least'][0] > kept['autograd'][0] else ''}", flush=True)
-    for name, found in ratios.items():
-        mean = torch.tensor(found).log().mean().exp().item()
-        beyond = sums[f"{name} beyond"] / max(1, sums["autograd beyond"])
-        print(f"{name}: time {mean:.2f}x (geometric mean), saved bytes {sums[name] / sums['autograd']:.2f}x, "
-              f"beyond inputs and outputs {beyond:.2f}x")  # fmt: skip
-
-
-def _leaves(args: Any) -> list[Any]:
-    """Fresh copies in float32."""
-    import torch
-
-    def fresh(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor) or not value.is_floating_point():
-            return value
-        return value.detach().float().requires_grad_(value.requires_grad)
-
-    return [fresh(a) for a in args]
-
-
-def _kept_bytes(call: Any, args: Any) -> tuple[int, int]:
-    """(bytes of every storage that is kept for backward, of those that are neither an input's nor an output's)"""
-    import torch
-
-    storages: dict[int, int] = {}
-    alive = []
-
-    def pack(tensor: Any) -> Any:
-        storages[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
-        alive.append(tensor)
-        return tensor
-
-    given = _leaves(args)
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        out = call(*given)
-    known = [*given, *(out if isinstance(out, tuple) else [out])]
-    own = {t.untyped_storage().data_ptr() for t in known if isinstance(t, torch.Tensor)}
-    return sum(storages.values()), sum(size for place, size in storages.items() if place not in own)
-
-
-def _seconds(calls: dict[str, Any], args: Any, rounds: int = 9) -> dict[str, float]:
-    """The fastest of several rounds, in turn."""
-    import torch
-
-    best = dict.fromkeys(calls, float("inf"))
-    for _ in range(rounds):
-        for name, call in calls.items():
-            given = _leaves(args)
-            start = time.process_time()
-            out = call(*given)
-            live = [o for o in (out if isinstance(out, tuple) else [out]) if o.requires_grad]
-            torch.autograd.backward(live, [torch.ones_like(o) for o in live])
-            best[name] = min(best[name], time.process_time() - start)
-    return best
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=textwrap.dedent(__doc__ or ""), formatter_class=argparse.RawTextHelpFormatter
@@ -362,12 +287,15 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument(
+        "--heap", choices=["used", "fresh"], default="used", help="has the process freed a large block before?"
+    )
     parser.add_argument("--only", default="", help="a name or hash")
     given = parser.parse_args()
     if given.what == "formulas":
         formulas()
     elif given.what == "cost":
-        cost(only=given.only)
+        derive_cost.cost(only=given.only, heap=given.heap)
     elif given.what == "own":
         own(check=given.check, only=given.only)
     elif given.what == "harvest":

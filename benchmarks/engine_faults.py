@@ -108,7 +108,10 @@ def break_somewhere(source: str, rng: random.Random) -> tuple[str, Fault]:
         number = rng.randrange(start, len(lines))
         line = lines[number]
         # Sizes and thread bounds are left alone: a fault there corrupts memory, or does nothing on one thread.
-        if line.lstrip().startswith(("for ", "#", "void", "work", "if (!blas", "const long")) or "align64" in line:
+        if (
+            line.lstrip().startswith(("for ", "#", "void", "work", "shared", "if (!blas", "const long"))
+            or "align64" in line
+        ):
             continue
         earlier: list[str] = []
         bound = 0

@@ -60,25 +60,30 @@ def contestants(folder: str, scratch: Path) -> dict[str, list[str]]:
     }
 
 
-def seconds(command: Sequence[str], environment: dict[str, str]) -> float:
+def environment(**more: str) -> dict[str, str]:
+    """As users start it. What is installed brings compiled modules; a setting that keeps Python from writing them would time the compiler."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | more
+
+
+def seconds(command: Sequence[str], around: dict[str, str]) -> float:
     begin = time.perf_counter()
-    subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(command, env=around, stdout=subprocess.DEVNULL, check=True)
     return time.perf_counter() - begin
 
 
 def measure(folder: str, rounds: int, only: Sequence[str] = ()) -> dict[str, list[float]]:
     with tempfile.TemporaryDirectory() as scratch:
-        environment = {**os.environ, "GRADSMITH_CACHE_DIR": f"{scratch}/gradsmith"}
+        around = environment(GRADSMITH_CACHE_DIR=f"{scratch}/gradsmith")
         commands = {n: c for n, c in contestants(folder, Path(scratch)).items() if not only or n in only}
         for command in commands.values():
-            seconds(command, environment)
+            seconds(command, around)
         taken: dict[str, list[float]] = {name: [] for name in commands}
         names = list(commands)
         for number in range(rounds):
             start = number % len(names)
             for name in (*names[start:], *names[:start]):
                 if name != SLOWEST or number < SLOW_ROUNDS:
-                    taken[name].append(seconds(commands[name], environment))
+                    taken[name].append(seconds(commands[name], around))
     return taken
 
 
@@ -129,7 +134,7 @@ def of_start(rounds: int) -> None:
             file = Path(scratch) / "one.py"
             file.write_text(text)
             command = contestants(str(file), Path(scratch))["gradsmith cold"]
-            times = [seconds(command, dict(os.environ)) for _ in range(rounds + 1)][1:]
+            times = [seconds(command, environment()) for _ in range(rounds + 1)][1:]
             print(
                 f"start-up, a file with {shown}: {statistics.median(times):.3f} s ({min(times):.3f} to {max(times):.3f})"
             )

@@ -5,6 +5,7 @@ Called by `python benchmarks/verify.py operators`. The operators are shared out 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import multiprocessing
 import os
@@ -12,10 +13,13 @@ import re
 import sys
 import warnings
 from collections import Counter
-from dataclasses import dataclass, field
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
+from keeping import NotFinished, kept
 
 import gradsmith as gs
 
@@ -52,6 +56,7 @@ class Tally:
     alarms: list[str] = field(default_factory=list)
     excused: Counter[str] = field(default_factory=Counter)
     undecided: Counter[str] = field(default_factory=Counter)
+    crashed: list[str] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
         self.operators += other.operators
@@ -59,28 +64,34 @@ class Tally:
         self.alarms += other.alarms
         self.excused += other.excused
         self.undecided += other.undecided
+        self.crashed += other.crashed
 
 
 @dataclass(frozen=True)
 class Share:
-    """Every `step`-th operator from `start` on."""
+    """Every `step`-th operator from `start` on, at most `most` of them."""
 
     start: int
     step: int
     samples: int
     seeds: int
     level: str
+    most: int | None = None
 
 
 def operators(samples: int, seeds: int, every: int = 1, level: str = "quick") -> bool:
     """Check them all and print the table; True when there was no false alarm."""
-    processes = len(os.sched_getaffinity(0))
-    pieces = 16 * processes
+    processes = int(os.environ.get("BENCH_JOBS", len(os.sched_getaffinity(0))))
+    pieces = 64
     shares = [Share(every * i, every * pieces, samples, seeds, level) for i in range(pieces)]
     tally = Tally()
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        for number, part in enumerate(pool.imap_unordered(_check, shares), 1):
-            tally.add(part)
+    with ThreadPoolExecutor(processes) as threads:
+        waiting = [threads.submit(kept, f"operators {share}", functools.partial(_apart, share)) for share in shares]
+        for number, part in enumerate(as_completed(waiting), 1):
+            try:
+                tally.add(part.result())
+            except NotFinished:
+                sys.exit("not finished: run it again, and it goes on")
             print(f"  {number} of {pieces} shares, {sum(tally.verdicts.values())} checks", file=sys.stderr, flush=True)
     checks = sum(tally.verdicts.values())
     print(
@@ -90,20 +101,41 @@ def operators(samples: int, seeds: int, every: int = 1, level: str = "quick") ->
     print(f"{told}; false alarms: {len(tally.alarms)}")
     for alarm in sorted(tally.alarms):
         print("  ALARM", alarm[:220])
+    for name in sorted(tally.crashed):
+        print("  CRASHED", name)
     print("exceptions, one by one:")
     for name in sorted(tally.excused):
         print(f"  {name} ({tally.excused[name]}): {EXCEPTIONS[name]}")
     print("unverified, by reason:", dict(tally.undecided.most_common(8)))
-    return not tally.alarms
+    return not tally.alarms and not tally.crashed
+
+
+def _apart(share: Share) -> Tally:
+    """The share in a process of its own. If that dies, its operators are checked one by one, and the one that killed it is named."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+        try:
+            return process.submit(_check, share).result()
+        except BrokenProcessPool:
+            if share.most == 1:
+                return Tally(operators=1, crashed=[_chosen(share)[0].formatted_name])
+    tally = Tally()
+    for number in range(len(_chosen(share))):
+        tally.add(_apart(replace(share, start=share.start + number * share.step, most=1)))
+    return tally
+
+
+def _chosen(share: Share) -> list[Any]:
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    able = [o for o in op_db if o.supports_autograd and torch.float64 in o.dtypes]
+    return able[share.start :: share.step][: share.most]
 
 
 def _check(share: Share) -> Tally:
-    from torch.testing._internal.common_methods_invocations import op_db
-
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     tally = Tally()
-    for op in [o for o in op_db if o.supports_autograd and torch.float64 in o.dtypes][share.start :: share.step]:
+    for op in _chosen(share):
         tally.operators += 1
         inputs = op.sample_inputs("cpu", torch.float64, requires_grad=True)
         for number, sample in enumerate(itertools.islice(inputs, share.samples)):

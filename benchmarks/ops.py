@@ -2,12 +2,14 @@
 
     python benchmarks/ops.py                        # all, 1 and 2 threads: about 6 minutes on an idle machine
     python benchmarks/ops.py --only rms_norm swish  # some
+    python benchmarks/ops.py --only swish --keep FILE; python benchmarks/ops.py --show FILE     # piece by piece
     python benchmarks/ops.py --quick                # small shapes, one thread, a minute; goals are not held
 
-Ratios are formed within a round, where all sides saw the same machine; goals are held to the median at one thread. Before a
-step is timed the same step runs once: so each way finds the allocator as it leaves it itself, and not as its neighbour did
-(page faults of the neighbour's freed memory were up to half of a step). Peak
-is measured in a process of its own: the largest resident size that forward and backward add (VmHWM, reset before).
+Every way has a process of its own, and they take turns: a round is one step of each, and ratios are formed within a round, where
+all sides saw the same machine. Goals are held to the medians. In one process a step would find the allocator as its neighbour left
+it: a step of 2.5 ms took 15 where it returned 84 to 150 MB that eager had freed. All processes tell glibc to keep what it gets back
+(`reuse_freed_pages`), as ours does by itself. Peak is measured apart: the largest resident size that forward and backward
+add (VmHWM, reset before).
 Saved is what the graph keeps for backward, inputs included. Exits with 1 if a goal is missed.
 """
 
@@ -26,11 +28,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from ops_rows import Goal, Row, keep, show
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 import gradsmith as gs
 from gradsmith import ops
+from gradsmith.native.memory import reuse_freed_pages
 
 Way = Callable[..., Tensor]
 
@@ -105,30 +109,54 @@ def step(way: Way, inputs: list[Any], grad: Tensor | None) -> None:
     torch.autograd.grad(way(*inputs), wanted, grad)
 
 
-def times(
-    case: Case, divide: int, rounds: int, budget_s: float, against: list[str] | None = None
-) -> dict[str, list[float]]:
+def take_turns(case: Case, way_name: str, divide: int, threads: int) -> None:
+    """In a process of its own: for every line that comes in, one step, and its seconds go out."""
+    torch.set_num_threads(threads)
+    reuse_freed_pages()
     torch.manual_seed(0)
-    inputs = case.make(divide)
-    ways = {name: way for name, way in case.ways().items() if not against or name in ("ours", *against)}
+    inputs, way = case.make(divide), case.ways()[way_name]
     with torch.no_grad():
         grad = torch.randn_like(case.ours(*inputs))
-    taken: dict[str, list[float]] = {name: [] for name in ways}
-    for way in ways.values():
-        step(way, inputs, grad)
-    long = case.name == "linear_cross_entropy" and divide == 1  # seconds per step: no fault shows in them
-    started = time.perf_counter()
+    long = (
+        case.name == "linear_cross_entropy" and divide == 1
+    )  # seconds per step: what the step before left does not show
+    step(way, inputs, grad)
     gc.disable()
-    for number in range(rounds):
-        for name, way in ways.items():
-            if not long:
-                step(way, inputs, grad)
-            before = time.perf_counter()
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        for _ in range(0 if long else 3):
             step(way, inputs, grad)
-            taken[name].append(time.perf_counter() - before)
+        before = time.perf_counter()
+        step(way, inputs, grad)
+        print(time.perf_counter() - before, flush=True)
+
+
+_REST_S = (
+    0.01  # until threads of OpenMP, which spin for milliseconds after a step, have left the cores to the next process
+)
+
+
+def times(
+    case: Case, threads: int, divide: int, rounds: int, budget_s: float, against: list[str] | None = None
+) -> dict[str, list[float]]:
+    names = [name for name in case.ways() if not against or name in ("ours", *against)]
+    workers = {}
+    for name in names:
+        command = [sys.executable, __file__, "--turns", case.name, name, str(divide), str(threads)]
+        workers[name] = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        workers[name].stdout.readline()  # type: ignore[union-attr]
+    taken: dict[str, list[float]] = {name: [] for name in names}
+    started = time.perf_counter()
+    for number in range(rounds):
+        for name, worker in workers.items():
+            assert worker.stdin and worker.stdout
+            time.sleep(_REST_S)
+            worker.stdin.write("go\n")
+            taken[name].append(float(worker.stdout.readline()))
         if number >= 4 and time.perf_counter() - started > budget_s:
             break
-    gc.enable()
+    for worker in workers.values():
+        worker.communicate()
     return taken
 
 
@@ -186,48 +214,16 @@ def peak(name: str, way: str, divide: int) -> int:
     return int(json.loads(done.stdout.splitlines()[-1]))
 
 
-@dataclass(frozen=True)
-class Goal:
-    what: str
-    found: float
-    most: float
-
-    def __str__(self) -> str:
-        return f"{'pass' if self.found <= self.most else 'MISSED':6} {self.what:60} {self.found:7.3f} (goal <= {self.most:g})"
-
-
-TIME_GOALS = {("linear_cross_entropy", "eager"): 1.1, ("linear_cross_entropy", "torch's chunked"): 0.8, ("rms_norm", "eager"): 0.25,
-              ("rms_norm", "compile"): 0.7, ("swish", "eager"): 0.7, ("logsumexp", "eager"): 0.5}  # fmt: skip
-PEAK_GOALS = {"linear_cross_entropy": 0.15, "rms_norm": 0.5, "logsumexp": 0.5}
-
-
-def measured(case: Case, threads: int, divide: int, chosen: argparse.Namespace) -> list[Goal]:
-    torch.set_num_threads(threads)
-    taken = times(case, divide, chosen.rounds, chosen.budget, chosen.against)
-    own = statistics.median(taken["ours"]) * 1e3
-    rest = "  ".join(f"{other} {ratio(taken, other):.2f}x" for other in taken if other != "ours")
-    print(f"{case.name:21} {threads} thread(s)  ours {own:8.2f} ms = {rest}", flush=True)
-    if threads != 1:
-        return []
-    goals = [
-        Goal(f"{case.name} time over {other}", ratio(taken, other), most)
-        for (name, other), most in TIME_GOALS.items()
-        if name == case.name and other in taken
-    ]
-    if chosen.no_peak:
-        return goals
-    peaks = {way: peak(case.name, way, divide) for way in case.ways()}
-    shown = "  ".join(f"{way} {size / 1e6:.0f} MB" for way, size in peaks.items())
-    inputs = case.make(divide)
-    saved = {name: saved_bytes(way, inputs) for name, way in (("ours", case.ours), ("eager", case.eager))}
-    print(f"{'':21} peak: {shown}; saved: {saved['ours'] / 1e6:.1f} of {saved['eager'] / 1e6:.1f} MB", flush=True)
-    if case.name in PEAK_GOALS:
-        goals.append(
-            Goal(f"{case.name} peak over eager", peaks["ours"] / max(peaks["eager"], 1), PEAK_GOALS[case.name])
-        )
-    if case.name == "swish":
-        goals.append(Goal("swish saved over eager", saved["ours"] / saved["eager"], 0.5))
-    return goals
+def measured(case: Case, threads: int, divide: int, chosen: argparse.Namespace) -> Row:
+    taken = times(case, threads, divide, chosen.rounds, chosen.budget, chosen.against)
+    ratios = {other: ratio(taken, other) for other in taken if other != "ours"}
+    peaks: dict[str, int] = {}
+    saved: dict[str, int] = {}
+    if not chosen.no_peak and threads == 1:
+        peaks = {way: peak(case.name, way, divide) for way in case.ways()}
+        inputs = case.make(divide)
+        saved = {name: saved_bytes(way, inputs) for name, way in (("ours", case.ours), ("eager", case.eager))}
+    return Row(case.name, threads, statistics.median(taken["ours"]), ratios, peaks, saved)
 
 
 def masks() -> list[Goal]:
@@ -341,7 +337,10 @@ def main() -> int:
     parser.add_argument("--no-peak", action="store_true")
     parser.add_argument("--budget", type=float, default=8.0, help="seconds per case after five rounds")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--keep", metavar="FILE", help="append what was measured")
+    parser.add_argument("--show", metavar="FILE", help="the table and the goals of what was kept; measure nothing")
     parser.add_argument("--peak", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--turns", nargs=4, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     if chosen.peak:
@@ -351,14 +350,23 @@ def main() -> int:
         )
         print(json.dumps(found))
         return 0
+    if chosen.turns:
+        name, way, divide, threads = chosen.turns
+        take_turns(next(c for c in cases() if c.name == name), way, int(divide), int(threads))
+        return 0
     wanted = chosen.only or [*names, "masks", "overhead", "hvp"]
     divide = 4 if chosen.quick else 1
-    goals: list[Goal] = []
-    for case in cases():
-        for threads in [1] if chosen.quick else chosen.threads:
-            goals += measured(case, threads, divide, chosen) if case.name in wanted else []
-    for extra in (masks, overhead, hvp):
-        goals += extra() if extra.__name__ in wanted else []
+    goals: list[Goal] = show(chosen.show) if chosen.show else []
+    for case in [] if chosen.show else cases():
+        for threads in ([1] if chosen.quick else chosen.threads) if case.name in wanted else []:
+            row = measured(case, threads, divide, chosen)
+            print(row, flush=True)
+            keep(chosen.keep, row)
+            goals += row.goals()
+    for extra in () if chosen.show else (masks, overhead, hvp):
+        for goal in extra() if extra.__name__ in wanted else []:
+            keep(chosen.keep, goal)
+            goals.append(goal)
     print(*goals, sep="\n")
     missed = [goal for goal in goals if goal.found > goal.most]
     print(f"{len(goals) - len(missed)} of {len(goals)} goals reached")

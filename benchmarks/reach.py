@@ -26,6 +26,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TextIO
 
+from keeping import NotFinished, kept
 from naming import Answer, answer
 from reach_results import Checked, Measured, Pair, tables
 
@@ -56,6 +57,10 @@ def check_file(path: Path, level: str, limit: float = LIMIT) -> Checked:
             return Checked(str(path), Answer("unverified", trouble=(words,)), process.returncode, seconds)
 
 
+def _checked(path: Path, level: str) -> Checked:
+    return kept(f"reach {path.resolve()} {level}", lambda: check_file(path, level))
+
+
 def _kill_session(leader: int) -> None:
     """Kill what a process has started: its workers have process groups of their own, and share its session."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -74,7 +79,7 @@ def measure(
     files = [pair / name for pair in pairs for name in ("broken.py", "mended.py")] + right
     done: dict[Path, Checked] = {}
     with ThreadPoolExecutor(jobs) as pool:
-        waiting = {pool.submit(check_file, path, level): path for path in files}
+        waiting = {pool.submit(_checked, path, level): path for path in files}
         for number, future in enumerate(as_completed(waiting), 1):
             path = waiting[future]
             done[path] = replace(future.result(), path=str(path.relative_to(folder)))
@@ -128,7 +133,10 @@ def main() -> None:
     )
     parser.add_argument("--goal", type=float, help="exit 1 if a smaller share is named, or right code gets an error")
     chosen = parser.parse_args()
-    measured = measure(chosen.folder, chosen.only, chosen.level, chosen.jobs, sys.stderr)
+    try:
+        measured = measure(chosen.folder, chosen.only, chosen.level, chosen.jobs, sys.stderr)
+    except NotFinished:
+        sys.exit("not finished: run it again, and it goes on")
     print("\n".join(tables(measured)))
     if chosen.json:
         chosen.json.write_text(json.dumps(_as_json(measured), indent=1), encoding="utf-8")

@@ -14,7 +14,7 @@ import random
 import sys
 import textwrap
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -663,6 +663,24 @@ def planted(patient: Patient, rule: str) -> str | None:
     return text
 
 
+def plantings(clean: list[Patient], seed: int, count: int) -> Iterator[tuple[str, Patient, str]]:
+    """`count` defects, one kind after the other: the rule, the Function it goes into, and the file with the defect in it."""
+    draw = random.Random(seed)
+    rules = sorted(PLANTERS)
+    draw.shuffle(rules)
+    done = 0
+    for turn in range(count * 3):
+        rule = rules[turn % len(rules)]
+        for patient in draw.sample(clean, len(clean)):
+            text = planted(patient, rule)
+            if text is not None:
+                yield rule, patient, text
+                done += 1
+                break
+        if done == count:
+            return
+
+
 def found_in(text: str, path: str, rule: str) -> int:
     report = gs.lint_source(text, path)
     return sum(f.rule == rule or any(s.rule == rule for s in f.symptoms) for f in report.findings)
@@ -674,27 +692,15 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--misses", action="store_true", help="say where a defect was missed")
     options = parser.parse_args()
-    draw = random.Random(options.seed)
     clean = patients()
     hits: dict[str, list[bool]] = defaultdict(list)
-    rules = sorted(PLANTERS)
-    draw.shuffle(rules)
-    done = 0
-    for turn in range(options.count * 3):
-        rule = rules[turn % len(rules)]
-        for patient in draw.sample(clean, len(clean)):
-            text = planted(patient, rule)
-            if text is None:
-                continue
-            file = patient.model.file
-            hit = found_in(text, file.path, rule) > found_in(file.text, file.path, rule)
-            hits[rule].append(hit)
-            done += 1
-            if not hit and options.misses:
-                print(f"missed {rule} in {Path(file.path).name}::{patient.model.qualname}")
-            break
-        if done == options.count:
-            break
+    for rule, patient, text in plantings(clean, options.seed, options.count):
+        file = patient.model.file
+        hit = found_in(text, file.path, rule) > found_in(file.text, file.path, rule)
+        hits[rule].append(hit)
+        if not hit and options.misses:
+            print(f"missed {rule} in {Path(file.path).name}::{patient.model.qualname}")
+    done = sum(map(len, hits.values()))
     total = sum(map(sum, hits.values()))
     print(f"{len(clean)} clean Functions, {done} defects of {len(hits)} kinds (seed {options.seed}): {total} found")
     print("  " + ", ".join(f"{rule} {sum(seen)}/{len(seen)}" for rule, seen in sorted(hits.items())))

@@ -47,9 +47,12 @@ class Case:
     parameters: dict[str, list[Tensor]]
     inputs: list[Tensor] = field(default_factory=list)
     named: dict[str, Tensor] = field(default_factory=dict)
-    elsewhere: dict[str, Callable[[], float]] = field(default_factory=dict)
-    """Ways in other processes: one call each, returning its seconds."""
+    elsewhere: dict[str, Callable[[], tuple[float, float]]] = field(default_factory=dict)
+    """Ways in other processes: two calls in a row each, returning their seconds."""
     seconds: dict[str, list[float]] = field(default_factory=dict)
+    """Of the second of two calls in a row."""
+    first_seconds: dict[str, list[float]] = field(default_factory=dict)
+    """Of the first of the two: what ran before has left the caches to others."""
 
 
 def with_index(cell: nn.Module, state: Any) -> Callable[[Tensor], Tensor]:

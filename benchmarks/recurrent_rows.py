@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import statistics
-from dataclasses import dataclass
+import subprocess
+from dataclasses import asdict, dataclass, field
 
 from recurrent_cases import SHAPES, Case
 
@@ -42,15 +43,21 @@ class Row:
     ratios: dict[str, list[float]]
     compile_s: dict[str, float]
     """What alternatives took to compile, and gradsmith to plan."""
+    first: dict[str, list[float]] = field(default_factory=dict)
+    """The same ratios for the first of two calls in a row."""
 
     @classmethod
     def of(cls, cell: str, shape: str, threads: int, case: Case, compile_s: dict[str, float]) -> Row:
-        own = case.seconds["gradsmith"]
-        ratios = {way: [a / b for a, b in zip(s, own)] for way, s in case.seconds.items() if way != "gradsmith"}
-        return cls(cell, shape, threads, statistics.median(own), ratios, compile_s)
+        def over_ours(seconds: dict[str, list[float]]) -> dict[str, list[float]]:
+            own = seconds["gradsmith"]
+            return {way: [a / b for a, b in zip(s, own)] for way, s in seconds.items() if way != "gradsmith"}
 
-    def quartiles(self, way: str) -> tuple[float, float, float]:
-        low, middle, high = statistics.quantiles(self.ratios[way], n=4, method="inclusive")
+        ours = statistics.median(case.seconds["gradsmith"])
+        return cls(cell, shape, threads, ours, over_ours(case.seconds), compile_s, over_ours(case.first_seconds))
+
+    def quartiles(self, way: str, first: bool = False) -> tuple[float, float, float]:
+        ratios = self.first if first else self.ratios
+        low, middle, high = statistics.quantiles(ratios[way], n=4, method="inclusive")
         return low, middle, high
 
     def __str__(self) -> str:
@@ -58,6 +65,9 @@ class Row:
         for way in self.ratios:
             low, middle, high = self.quartiles(way)
             columns.append(f"{way} {middle:.2f} [{low:.2f}, {high:.2f}]")
+            if way.startswith(("nn.", "jax", "torch.compile")):
+                low, middle, _ = self.quartiles(way, first=True)
+                columns.append(f"(first {middle:.2f} [{low:.2f}])")
         columns += [f"{way} compiles in {seconds:.2f} s" for way, seconds in self.compile_s.items()]
         name = f"{self.cell:16} {self.shape:11} {self.threads} thread(s) {self.ours_s * 1e3:8.2f} ms  "
         return name + "  ".join(columns)
@@ -86,16 +96,42 @@ class Row:
         return goals
 
 
+def keep(file: str, row: Row) -> None:
+    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    with open(file, "a", encoding="utf-8") as out:
+        print(json.dumps(asdict(row) | {"commit": head.stdout.strip()}), file=out)
+
+
 def show(file: str) -> list[Row]:
-    """All rows that were kept, as a table in Markdown: median [lower quartile]."""
-    with open(file) as kept:
-        rows = [Row(**json.loads(line)) for line in kept]
-    newest = {(row.cell, row.shape, row.threads, tuple(row.ratios)): row for row in rows}
-    ways = list(dict.fromkeys(way for row in newest.values() for way in row.ratios))
-    print(f"| cell | shape | threads | {' | '.join(ways)} |\n|{' --- |' * (len(ways) + 3)}")
+    """All rows that were kept, as a table in Markdown: median [lower quartile]; of JAX's two ways, the quicker one."""
+    newest: dict[tuple[object, ...], Row] = {}
+    commits: dict[tuple[object, ...], str] = {}
+    with open(file, encoding="utf-8") as kept:
+        for data in map(json.loads, kept):
+            commit = data.pop("commit")
+            row = Row(**data)
+            key = (row.cell, row.shape, row.threads)
+            if key in newest:  # what was measured again replaces what was measured before
+                before = newest[key]
+                row = Row(
+                    row.cell, row.shape, row.threads, row.ours_s, before.ratios | row.ratios,
+                    before.compile_s | row.compile_s, before.first | row.first,
+                )  # fmt: skip
+            newest[key], commits[key] = row, commit
+    ways = [way for way in dict.fromkeys(way for row in newest.values() for way in row.ratios) if "jax" not in way]
+    print(f"| cell | shape | threads | ours, ms | {' | '.join([*ways, 'JAX', 'JAX, first call'])} |")
+    print(f"|{' --- |' * (len(ways) + 6)}")
     for row in newest.values():
-        cells = [
-            f"{row.quartiles(way)[1]:.2f} [{row.quartiles(way)[0]:.2f}]" if way in row.ratios else "" for way in ways
-        ]
-        print(f"| {row.cell} | {row.shape} | {row.threads} | {' | '.join(cells)} |")
+        cells = [_shown(row.quartiles(way)) if way in row.ratios else "" for way in ways]
+        both = [way for way in row.ratios if way.startswith("jax")]
+        for first in (False, True):
+            cells.append(_shown(min(row.quartiles(way, first) for way in both)) if both else "")
+        print(f"| {row.cell} | {row.shape} | {row.threads} | {row.ours_s * 1e3:.2f} | {' | '.join(cells)} |")
+    print(f"Measured at commits {', '.join(dict.fromkeys(commits.values()))}.")
     return list(newest.values())
+
+
+def _shown(quartiles: tuple[float, float, float]) -> str:
+    low, middle, _ = quartiles
+    digits = 2 if middle < 20 else 0
+    return f"{middle:.{digits}f} [{low:.{digits}f}]"

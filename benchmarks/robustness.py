@@ -116,11 +116,7 @@ def main() -> None:
         files += report.files
         troubles.update(s.reason for s in report.skipped if " failed on " in s.reason)
         for source in scan.read_all(_children(Path(folder))):
-            if (
-                isinstance(source, scan.SourceFile)
-                and scan.mentioned(source.data).function
-                and len(source.data) < 20_000
-            ):
+            if isinstance(source, scan.SourceFile) and scan.known(source.data).function and len(source.data) < 20_000:
                 sources.append(source.data.decode("utf-8", "replace"))
     print(f"{files} files: {sum(troubles.values())} crashes", flush=True)
     for number, data in enumerate(mutants(options.mutants, options.seed, sources)):

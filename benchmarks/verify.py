@@ -138,9 +138,10 @@ def speed(rounds: int) -> None:
     inputs = (normal(32, 64), normal(64, 64))
     options = Options(level="quick", lint=False)
     from gradsmith.checking.run import examine
+    from gradsmith.inputs.examples import Supply
 
     def ours() -> None:
-        assert examine(resolve(Linear), [(inputs, {})], "given", options).ok
+        assert examine(resolve(Linear), Supply(((inputs, {}),), "given"), options).ok
 
     def theirs() -> None:
         torch.autograd.gradcheck(Linear.apply, inputs)

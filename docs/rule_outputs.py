@@ -31,9 +31,9 @@ def said(rule: Rule) -> tuple[str, str]:
     if "lint" in rule.lenses:
         command, report = f"gradsmith lint {file}", gs.lint(file, select=[rule.name])
     elif "check" in rule.lenses:
-        level = "" if rule.level in ("quick", "standard") else f" --level {rule.level}"
-        command = f"gradsmith check {file}{level}"
-        report = gs.check_paths(file, select=[rule.name], level=rule.level)
+        level = "deep" if rule.level == "deep" else "standard"  # what the command does without --level
+        command = f"gradsmith check {file}{' --level deep' if level == 'deep' else ''}"
+        report = gs.check_paths(file, select=[rule.name], level=level)
     else:
         command = f"gradsmith profile {file}"
         (subject,) = _subjects(file)

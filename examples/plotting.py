@@ -1,4 +1,4 @@
-"""Curves to a file, by matplotlib where it is installed (`pip install 'gradsmith[plots]'`)."""
+"""Curves to a file, by matplotlib where it is installed (`pip install matplotlib`)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,7 @@ def save_plot(argv: Sequence[str], default: str, curves: Mapping[str, Sequence[f
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        print("no plot: matplotlib is not installed (pip install 'gradsmith[plots]')")
+        print("no plot: matplotlib is not installed (pip install matplotlib)")
         return None
     path = argv[1] if len(argv) > 1 else default
     figure = Figure(figsize=(6, 3.5), layout="constrained")

@@ -1,4 +1,4 @@
-"""One curve in one file: needs matplotlib, `pip install 'gradsmith[plots]'`."""
+"""One curve in one file: needs matplotlib, `pip install matplotlib`."""
 
 from __future__ import annotations
 
