@@ -42,7 +42,7 @@ def plain_loss(
         z = softcap * torch.tanh(z / softcap) if softcap else z
         counted = (flat != -100).to(z.dtype)
         total = F.cross_entropy(z, flat, None if weight is None else weight.to(z.dtype), **options)
-        square = z_loss * torch.logsumexp(z, 1).square() * counted
+        square = z_loss * torch.logsumexp(z, 1).square() * counted if z_loss else torch.zeros_like(counted)
         reduction = options.get("reduction", "mean")
         if reduction == "none":
             return (total + square).reshape(TARGET.shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 
@@ -41,6 +42,15 @@ def test_gradsmith_verifies_its_own_op(case: Case) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_values_and_gradients_are_those_of_torch(case: Case, dtype: torch.dtype) -> None:
     assert_same(case, case.inputs(dtype), rtol=2e-5, atol=2e-5)
+
+
+@every
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e30, 0.0], ids=str)
+def test_what_is_not_finite_or_too_large_is_what_torch_makes_of_it(case: Case, value: float) -> None:
+    inputs = case.inputs(torch.float32)
+    with torch.no_grad():
+        inputs[0].flatten()[0] = value
+    assert_same(case, inputs, rtol=2e-5, atol=2e-5, equal_nan=True)
 
 
 @every

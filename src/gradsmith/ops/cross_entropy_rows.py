@@ -53,7 +53,7 @@ void ce_rows(real *z, const whole *target, const real *row_weight, const real *w
       for (long c = 0; c < V; c++) sum += EXP(a[c] - top);
     }
     const real lse = LOG(sum) + top, hard = wy * (ONE - smooth), each = smooth / V;
-    loss[r] = ce * (hard * (lse - zy) + each * (total * lse - spread)) + zl * lse * lse;
+    loss[r] = ce * (hard * (lse - zy) + each * (total * lse - spread)) + (zl > 0 ? zl * lse * lse : ZERO);  /* 0 times the square of 1e20 is not a number in float32 */
     if (!grad) continue;
     const real g = row_scale ? row_scale[r] : ONE;
     const real A = g * (ce * (hard + each * total) + 2 * zl * lse), B = g * ce * hard, E = g * ce * each, share = A / sum;
@@ -111,7 +111,10 @@ def rows(z: Tensor, target: Tensor, row_weight: Tensor, weights: Tensor | None, 
     if terms.smoothing > 0:
         spread = z.sum(1) if weights is None else z @ weights
         ce = ce + each * (terms.weight_sum * lse - spread)
-    loss = torch.where(counts, terms.ce * ce + terms.z_loss * lse.square(), 0)
+    loss = terms.ce * ce
+    if terms.z_loss > 0:
+        loss = loss + terms.z_loss * lse.square()
+    loss = torch.where(counts, loss, 0)
     if grad:
         a = terms.ce * (hard + each * terms.weight_sum) + 2 * terms.z_loss * lse
         z.sub_(lse.unsqueeze(1)).exp_().mul_(a.unsqueeze(1))

@@ -21,7 +21,9 @@ class _LinearReLU(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         y = F.linear(x, weight, bias).relu_()
-        ctx.save_for_backward(x, weight, pack(y > 0))
+        ctx.save_for_backward(
+            x, weight, pack((y <= 0).logical_not_())
+        )  # as relu does, NaN lets its gradient through and is seen
         return y
 
     @staticmethod
