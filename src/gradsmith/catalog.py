@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gradsmith import codes
 from gradsmith.findings import Finding, GradsmithError, Lens, Severity, one_line
+from gradsmith.nearest import nearest
 from gradsmith.rule_packages import RulePackage, installed
 from gradsmith.rule_shape import fault
 
@@ -61,7 +62,7 @@ class Rule:
     level: str
     profile: Callable[[Any], Iterator[Finding]] | None
     triggers: tuple[str, ...] = ()  # words without one of which lint_file finds nothing in a file
-    beside: str = ""  # a word that those files must hold, too
+    beside: Mapping[str, str] = field(default_factory=dict)  # of a trigger: a word that those files must hold, too
     asks: tuple[str, ...] = ()  # words for which it looks in every file of the project
     asks_names_in: tuple[str, ...] = ()  # words of files in which it looks for names
     after_others: bool = False  # its source lens judges what became of the other rules' findings
@@ -270,30 +271,6 @@ def for_event(event: str) -> Rule:
     return next(rule for rule in rules().values() if rule.event == event)
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A half sentence that offers what was probably meant.
-
-    >>> nearest("inplce-grad", ["inplace-grad", "return-count"])
-    "did you mean 'inplace-grad'?"
-    >>> nearest("xyz", ["quick", "deep"])
-    'there are quick, deep'
-    """
-    return _nearest(name, tuple(known))
-
-
-@functools.lru_cache(maxsize=256)
-def _nearest(name: str, known: tuple[str, ...]) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.4) or difflib.get_close_matches(
-        name.upper(), known, n=1, cutoff=0.6
-    )
-    if close:
-        return f"did you mean {close[0]!r}?"
-    # Names of rules are too many for a sentence; whatever else is asked for by name is told.
-    return f"there are {', '.join(known)}" if len(known) <= 20 else "`gradsmith rules` lists them all"
-
-
 def chosen(select: Sequence[str] = (), ignore: Sequence[str] = (), *, preview: bool = False) -> list[Rule]:
     """The rules that `--select` and `--ignore` leave: names, codes, beginnings of codes (GS2) or families.
 
@@ -348,6 +325,12 @@ def _group(pattern: str) -> list[Rule] | None:
     return hits if hits or len(written.digits) < codes.OURS.get(written.letters, 0) else None
 
 
+def _beside(module: ModuleType) -> Mapping[str, str]:
+    """`BESIDE` is one word for all triggers, or names those that have one."""
+    beside: str | Mapping[str, str] = getattr(module, "BESIDE", {})
+    return dict.fromkeys(module.TRIGGERS, beside) if isinstance(beside, str) else beside
+
+
 def _read(module: ModuleType, family: str) -> Rule:
     doc = (module.__doc__ or "").strip()
     title, _, page = doc.partition("\n")
@@ -369,7 +352,7 @@ def _read(module: ModuleType, family: str) -> Rule:
         level=getattr(module, "LEVEL", "quick"),
         profile=getattr(module, "profile", None),
         triggers=tuple(getattr(module, "TRIGGERS", ())),
-        beside=getattr(module, "BESIDE", ""),
+        beside=_beside(module),
         asks=tuple(getattr(module, "ASKS", ())),
         asks_names_in=tuple(getattr(module, "ASKS_NAMES_IN", ())),
         after_others=bool(getattr(module, "AFTER_OTHERS", False)),

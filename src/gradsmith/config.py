@@ -115,7 +115,8 @@ def _toml(file: Path) -> dict[str, Any]:
 
 
 def _config(table: Mapping[str, Any], file: Path) -> Config:
-    from gradsmith.catalog import chosen, nearest
+    from gradsmith.catalog import chosen
+    from gradsmith.nearest import nearest
     from gradsmith.rule_shape import LEVELS
 
     kinds = {f.name.replace("_", "-"): f.metadata["kind"] for f in fields(Config) if "kind" in f.metadata}

@@ -108,7 +108,7 @@ def _asked(line: str) -> tuple[list[str], dict[str, Any]]:
 
 
 def _named(name: str, now: Mapping[str, Any]) -> Any:
-    from gradsmith.catalog import nearest
+    from gradsmith.nearest import nearest
 
     if name not in now:
         known = [n for n in now if not n.startswith("_")]

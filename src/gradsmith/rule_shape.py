@@ -18,7 +18,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "STATE": STATES,
     "STOPS": ("measuring", "everything"),
 }
-_TEXTS = ("CODE", "BAD", "GOOD", "EVENT", "OUTCOME", "UNPROVEN", "DEMONSTRATION", "CAUSES", "REPLACED_BY", "BESIDE")
+_TEXTS = ("CODE", "BAD", "GOOD", "EVENT", "OUTCOME", "UNPROVEN", "DEMONSTRATION", "CAUSES", "REPLACED_BY")
 _LISTS = ("EXPLAINS", "TRIGGERS", "ASKS", "ASKS_NAMES_IN", "WAIVED_BY")
 
 
@@ -39,6 +39,9 @@ def fault(module: ModuleType) -> str:
         value = given.get(name, ())
         if not isinstance(value, (tuple, list)) or not all(isinstance(item, str) for item in value):
             return f"{name} must be a tuple of texts, not {value!r}"
+    beside = given.get("BESIDE", {})
+    if not isinstance(beside, (str, Mapping)):
+        return f"BESIDE must be a text, or one for each of some triggers, not {beside!r}"
     for name in (*HOOKS, "absorbs"):
         if not callable(given.get(name, fault)):
             return f"{name} must be a function, not {given[name]!r}"

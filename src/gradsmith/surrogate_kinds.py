@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gradsmith.catalog import nearest
 from gradsmith.findings import GradsmithError
+from gradsmith.nearest import nearest
 
 if TYPE_CHECKING:
     from gradsmith.source.suppressions import Declaration

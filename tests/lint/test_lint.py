@@ -77,13 +77,13 @@ def test_select_ignore_and_config(tmp_path: Path) -> None:
 def test_a_rule_that_fails_does_not_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    from gradsmith import linting
+    from gradsmith import catalog
 
     def broken(_: object) -> None:
         raise ZeroDivisionError("oh")
 
     chosen = [replace(rules()["return-count"], lint=broken), rules()["inplace-grad"]]
-    monkeypatch.setattr(linting, "chosen", lambda *_, **__: chosen)
+    monkeypatch.setattr(catalog, "chosen", lambda *_, **__: chosen)
     report = lint_source(BAD)
     assert [f.rule for f in report.findings] == ["inplace-grad"]
     assert "rule return-count failed on Double: ZeroDivisionError: oh" in report.skipped[0].reason

@@ -110,6 +110,46 @@ def test_a_branch_for_old_releases_is_dead_code() -> None:
     assert found(text.replace("<", ">=")) == ["inplace-grad"]
 
 
+PARTS = "import packaging.version\nMAJOR, MINOR = map(int, torch.__version__.split('.')[:2])\nV = packaging.version.parse(torch.__version__)\n"
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "MAJOR < 1",
+        "MAJOR == 1 and MINOR < 8",
+        "MAJOR <= 1",
+        "V < packaging.version.parse('2.0')",
+        "torch.__version__.startswith(('0.', '1.5'))",
+        "torch.__version__ == '1.0.0'",
+        "hasattr(torch, 'new') and not V >= packaging.version.parse('1.8')",
+    ],
+)
+def test_only_a_branch_that_no_supported_release_takes_is_dead(test: str) -> None:
+    old = function("return x * 1", f"if {test}:\n    return grad_output.mul_(2)\nreturn grad_output", around=PARTS)
+    assert found(old) == []
+    assert found(old.replace(test, f"not ({test})")) == ["inplace-grad"]
+    assert found(old.replace(test, f"({test}) or ctx.other")) == ["inplace-grad"]
+
+
+@pytest.mark.parametrize("test", ["MINOR < 8", "MAJOR <= 2", "V < packaging.version.parse('2.4')", "V == '2.0'"])
+def test_a_branch_that_some_supported_release_takes_is_read(test: str) -> None:
+    some = function("return x * 1", f"if {test}:\n    return grad_output.mul_(2)\nreturn grad_output", around=PARTS)
+    assert found(some) == ["inplace-grad"]
+
+
+def test_what_stands_behind_a_branch_that_always_returns_is_dead() -> None:
+    behind = "if torch.__version__ >= '{}':\n    return grad_output\nreturn grad_output.mul_(2)"
+    assert found(function("return x * 1", behind.format("1.8"))) == []
+    assert found(function("return x * 1", behind.format("2.4"))) == ["inplace-grad"]
+
+
+def test_an_input_that_gets_a_gradient_is_a_tensor_also_where_it_is_kept() -> None:
+    kept = function("SEEN.append({})\nreturn x * scale", "return grad_output, None", "x, scale", around="SEEN = []\n")
+    assert found(kept.format("x")) == ["kept-in-module"]
+    assert found(kept.format("scale")) == []
+
+
 def test_a_branch_that_asks_what_forward_always_sets_is_never_taken() -> None:
     kept = "ctx.empty = {}\nreturn x * 1"
     backward = "if ctx.empty:\n    return grad_output, grad_output, grad_output\nreturn grad_output"

@@ -175,3 +175,19 @@ class C: at the margin of a docstring
 '''
     whole = [(n.name, n.lineno) for n in ast.walk(ast.parse(text)) if isinstance(n, ast.ClassDef)]
     assert [(f.name, f.node.lineno) for f in functions(text)] == whole
+
+
+@pytest.mark.parametrize(
+    ("before", "inside"),
+    [
+        ('# a comment with """ in it\n', False),
+        ('x = \'"""\'\n', False),
+        ("x = '''\"\"\"'''\n", False),
+        ('x = \'\' + """\n', True),
+        ('x = """\n# a comment, \'or\n', True),
+    ],
+)
+def test_what_stands_in_a_string_is_no_class(before: str, inside: bool) -> None:
+    text = f'{before}class A(Function):\n    pass\n"""\n'
+    (file,) = project_of(file=text).files
+    assert file.in_docstring(text.index("class")) is inside

@@ -41,7 +41,7 @@ def gradcheck(
     """
     unknown = set(torch_options) - _UNDERSTOOD - _UNNECESSARY
     if unknown:
-        from gradsmith.catalog import nearest
+        from gradsmith.nearest import nearest
 
         name = min(unknown)
         raise GradsmithError(f"gradcheck has no option {name!r}; {nearest(name, _UNDERSTOOD | _UNNECESSARY)}")

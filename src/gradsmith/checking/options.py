@@ -7,9 +7,9 @@ from dataclasses import Field, dataclass, field, fields
 from types import ModuleType
 from typing import Any
 
-from gradsmith.catalog import nearest
 from gradsmith.checking.named import found, named
 from gradsmith.findings import GradsmithError
+from gradsmith.nearest import nearest
 from gradsmith.rule_shape import LEVELS
 
 GRADIENTS = ("exact", "surrogate", "approximate")

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gradsmith.catalog import nearest
 from gradsmith.config import Config
 from gradsmith.findings import GradsmithError
+from gradsmith.nearest import nearest
 from gradsmith.source import FileModel, FunctionModel, notebook, project, scan
 from gradsmith.source.applied import aliases, applied_in
 from gradsmith.source.encoding import decoded

@@ -89,7 +89,7 @@ def _found(target: str) -> tuple[Any, Any]:
     for part in name.split("."):
         found = getattr(found, part, None)
         if found is None:
-            from gradsmith.catalog import nearest
+            from gradsmith.nearest import nearest
 
             raise GradsmithError(
                 f"{path} has no {name!r}; {nearest(name, [n for n in vars(module) if not n.startswith('_')])}"

@@ -73,7 +73,8 @@ def cause_page(path: str) -> str:
     import ast
     from importlib.util import find_spec
 
-    from gradsmith.catalog import find, nearest
+    from gradsmith.catalog import find
+    from gradsmith.nearest import nearest
     from gradsmith.source.loaded import file_named
 
     name, _, cause = path.partition("/")

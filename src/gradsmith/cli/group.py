@@ -15,9 +15,9 @@ import click
 
 from gradsmith import bundle
 from gradsmith.about import VERSION
-from gradsmith.catalog import nearest
 from gradsmith.findings import GradsmithError
 from gradsmith.lab.process.stopping import Stopped, orderly
+from gradsmith.nearest import nearest
 
 COMMANDS = {
     "check": "Is the gradient right? Runs it and names what is wrong.",

@@ -12,13 +12,13 @@ from torch import Tensor
 from torch._C._functorch import is_legacy_batchedtensor
 from torch.utils import _pytree as pytree
 
-from gradsmith.catalog import nearest
 from gradsmith.external import ladder
 from gradsmith.external.errors import ExternalError, NotConverged, PoorGradientError
 from gradsmith.external.linear import solve as linear_solve
 from gradsmith.external.stencil import Array
 from gradsmith.lab.subject.target import short_name
 from gradsmith.native.outside_compile import leave_graph
+from gradsmith.nearest import nearest
 
 KINDS = ("root", "fixed-point", "minimum")
 LINEAR = ("auto", "direct", "gmres", "cg")

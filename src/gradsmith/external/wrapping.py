@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from gradsmith.catalog import nearest
 from gradsmith.external import operator
 from gradsmith.external.calls import Call, Calls, plain
 from gradsmith.external.errors import ExternalError, PoorGradientError
@@ -28,6 +27,7 @@ from gradsmith.external.quality import METHODS, NOTICEABLE, Measured, Statement,
 from gradsmith.external.tensors import as_array, as_tensors, float_type, numpy_type, weights
 from gradsmith.lab.subject.declarations import ATTRIBUTE, Declaration
 from gradsmith.lab.subject.target import short_name
+from gradsmith.nearest import nearest
 
 _handles = itertools.count()
 _wrapped: dict[int, Wrapped] = {}

@@ -136,8 +136,8 @@ class Wanted(NamedTuple):
     @staticmethod
     def by(rules: Sequence[Rule]) -> Wanted:
         # A word of a rule without a condition is looked for everywhere, whatever other rules say of it.
-        words = dict.fromkeys(word for rule in rules if not rule.beside for word in rule.triggers)
-        beside = {word: rule.beside for rule in rules if rule.beside for word in rule.triggers if word not in words}
+        words = dict.fromkeys(word for rule in rules for word in rule.triggers if word not in rule.beside)
+        beside = {word: rule.beside[word] for rule in rules for word in rule.triggers if word not in words}
         beside |= {word: _companion(word, tuple(words)) for word in words}
         by_stem: dict[bytes, list[Group]] = {stem: [] for stem in (b"", *scan.STEMS)}
         for companion in (each.encode() for each in dict.fromkeys(beside.values())):
@@ -211,9 +211,10 @@ def _find_out(seen: LookedAt, wanted: Wanted) -> None:
     """What will be asked of every file; here, where several processes are at work."""
     # What was looked for in the bytes of every file is known; those of a notebook are not its text.
     known = () if seen.file.path.endswith(notebook.ENDING) else wanted.everywhere
-    seen.file.note((word, word in seen.promise.words) for word in wanted.asked if word in known)
+    seen.file.note((word, word in seen.promise.words) for word in known)
     seen.file.note((word, word in seen.file.text) for word in wanted.asked if word not in known)
     if seen.file.mentions(*wanted.asked_names_in):
         assert seen.file.names is not None
+    assert seen.file.holders is not None
     if seen.promise.function:
         assert seen.file.direct_functions is not None

@@ -140,6 +140,8 @@ class Run:
             what = f"rule {rule.name} failed on {getattr(subject, 'qualname', 'the file')}"
             self.skipped.append(Skipped(file.path, f"{what}: {one_line(error)} (--debug shows where)"))
             return
+        if not findings:
+            return
         if isinstance(subject, FunctionModel):
             findings = [f for f in findings if not subject.never_runs(f.path, f.line or 0) and not subject.is_namespace]
             if subject.is_example:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from gradsmith.catalog import nearest
 from gradsmith.findings import GradsmithError, Report
+from gradsmith.nearest import nearest
 from gradsmith.report.escaping import PROSE, presentable, without_commands
 
 FORMATS = ("full", "concise", "json", "sarif", "github", "junit", "html")

@@ -44,6 +44,18 @@ def has_word(text: str, word: str) -> bool:
     return False
 
 
+def _name_before(text: str, end: int) -> str:
+    """The letters of a name that ends here.
+
+    >>> _name_before("y = ops.Square.forward(x)", 14)
+    'Square'
+    """
+    start = end
+    while start > 0 and (text[start - 1].isalnum() or text[start - 1] == "_"):
+        start -= 1
+    return text[start:end]
+
+
 class Place(NamedTuple):
     """Where a node stands: lines from 1, columns from 0, in characters."""
 
@@ -117,8 +129,8 @@ class FileModel:
         """Does a character stand in a docstring? Counting triple quotes is quick, and clears nearly every one."""
         if bisect_left(self._triple_quotes, offset) % 2 == 0:
             return False
-        before = bisect_left(self._strings, (offset, 0)) - 1
-        return before >= 0 and self._strings[before][1] > offset
+        before = bisect_left(self._triple_quoted, (offset, 0)) - 1
+        return before >= 0 and self._triple_quoted[before][1] > offset
 
     def _in_string(self, index: int) -> bool:
         """Does a line, by its index from 0, begin inside a string? What looks like code there is a text."""
@@ -135,8 +147,8 @@ class FileModel:
         return slices.triple_quotes(self.text)
 
     @cached_property
-    def _strings(self) -> list[tuple[int, int]]:
-        return slices.strings(self.text)
+    def _triple_quoted(self) -> list[tuple[int, int]]:
+        return slices.triple_quoted(self.text, self._triple_quotes)
 
     @cached_property
     def headers(self) -> list[slices.ClassHeader]:
@@ -146,6 +158,13 @@ class FileModel:
     def direct_functions(self) -> frozenset[slices.ClassHeader]:
         """The classes that derive from torch's Function, as far as this file tells."""
         return bases.direct_functions(self)
+
+    @cached_property
+    def holders(self) -> frozenset[str]:
+        """The names whose forward or backward somebody calls in this file: `X` of `X.forward(`."""
+        known = (called for called in (".forward(", ".backward(") if self._noted.get(called, True))
+        calls = (at for called in known for at in self.occurrences(called))
+        return frozenset(name for at in calls if (name := _name_before(self.text, at)))
 
     @cached_property
     def tops(self) -> dict[str, int]:

@@ -38,6 +38,7 @@ class Project:
     files: list[FileModel] = field(default_factory=list)
     unparsed: dict[FileModel, Exception] = field(default_factory=dict)
     classes: dict[FileModel, list[_Class]] = field(default_factory=dict, repr=False)
+    with_functions: frozenset[FileModel] = frozenset()
     with_layers: frozenset[FileModel] = frozenset()
     whole: frozenset[FileModel] = frozenset()
     surrogate_of: Callable[[str], str | None] | None = None  # `package.module.Class` -> the kind the project says it is
@@ -65,14 +66,8 @@ class Project:
 
     @cached_property
     def holders(self) -> frozenset[str]:
-        """The names whose forward or backward somebody calls, in any file: `X` of `X.forward(`. One search for all of them."""
-        return frozenset(
-            name
-            for file in self.files
-            for called in (".forward(", ".backward(")
-            for at in file.occurrences(called)
-            if (name := _name_before(file.text, at))
-        )
+        """The names whose forward or backward somebody calls, in any file: `X` of `X.forward(`."""
+        return frozenset().union(*(file.holders for file in self.files))
 
     @property
     def functions(self) -> Iterator[model.FunctionModel]:
@@ -113,7 +108,8 @@ class Project:
             if file in self.whole:
                 assert file.tree
             self._build(file, classes, layers)
-            models.functions.extend(customop.custom_ops(file))
+            if file in self.with_functions:
+                models.functions.extend(customop.custom_ops(file))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             self.unparsed[file] = error
         return [found for found in classes if found in self._by_class]
@@ -152,22 +148,16 @@ def load(
     classes: dict[FileModel, list[_Class]] = {}
     for found in _function_classes(with_functions):
         classes.setdefault(found.file, []).append(found)
-    project = Project(list(files), classes=classes, with_layers=frozenset(with_layers), whole=frozenset(whole))
+    project = Project(
+        list(files),
+        classes=classes,
+        with_functions=frozenset(with_functions),
+        with_layers=frozenset(with_layers),
+        whole=frozenset(whole),
+    )
     for file in files:
         file.project = project
     return project
-
-
-def _name_before(text: str, end: int) -> str:
-    """The letters of a name that ends here.
-
-    >>> _name_before("y = ops.Square.forward(x)", 14)
-    'Square'
-    """
-    start = end
-    while start > 0 and (text[start - 1].isalnum() or text[start - 1] == "_"):
-        start -= 1
-    return text[start:end]
 
 
 def _classes(tree: ast.Module) -> Iterator[ast.ClassDef]:

@@ -42,9 +42,20 @@ def triple_quotes(text: str) -> list[int]:
     return sorted(found)
 
 
-def strings(text: str) -> list[tuple[int, int]]:
-    """Where each string begins and ends; comments count as none."""
-    return [match.span() for match in _STRINGS.finditer(text) if match[0][0] != "#"]
+def triple_quoted(text: str, quotes: Sequence[int]) -> list[tuple[int, int]]:
+    """Where each string in triple quotes begins and ends, of a text with triple quotes in these places.
+
+    A line between two of them begins outside of strings: only what stands before a quote in its own line is read.
+    """
+    found, end = [], 0
+    for at in quotes:
+        if at >= end:
+            read = _STRINGS.finditer(text, max(end, text.rfind("\n", 0, at) + 1))
+            around = next((match for match in read if match.end() > at), None)
+            if around is not None and around.start() <= at:  # else it is never closed
+                end = around.end()
+                found += [around.span()] if around.start() == at else []
+    return found
 
 
 def headers(text: str) -> list[ClassHeader]:

@@ -66,7 +66,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     for method in (m for m in methods if m is not None and not m.inherited):
         for node in method.nodes:
             for holder, kept in _put(node):
-                if _is_container(method, holder) and _is_tensor(method, kept):
+                if _is_container(method, holder) and _is_tensor(function, method, kept):
                     name, shown = holder.id, ast.unparse(kept)
                     yield function.at(
                         node,
@@ -105,8 +105,11 @@ def _is_container(method: Method, name: ast.Name) -> bool:
     return re.search(taken, method.file.text) is None
 
 
-def _is_tensor(method: Method, node: ast.expr) -> bool:
+def _is_tensor(function: FunctionModel, method: Method, node: ast.expr) -> bool:
     value = method.value(node)
+    param = method.param_of(node)
+    if value.kind == "unknown" and param is not None and param.role == "input":
+        return function.gives_gradient(param.index) is True
     if value.kind not in ("tensor", "unknown") or value.elements in ("integer", "bool"):
         return False
     owned = any(s.owner in ("input", "grad_output", "saved", "output") for s in method.sources(node))

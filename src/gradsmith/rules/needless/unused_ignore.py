@@ -92,7 +92,8 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
 
 def _judged(suppression: Suppression, ran: frozenset[str]) -> _Verdict | None:
     """What to say about a comment that hid nothing, and how loudly; None where nothing is certain."""
-    from gradsmith.catalog import left_out, nearest, rules
+    from gradsmith.catalog import left_out, rules
+    from gradsmith.nearest import nearest
 
     known = rules()
     codes = {rule.code: name for name, rule in known.items()}

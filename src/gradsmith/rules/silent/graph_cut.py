@@ -44,6 +44,7 @@ CODE = "GS224"
 SEVERITY = "warning"
 EXPLAINS = ("wrong-gradient", "none-for-tensor", "hidden-parameter")
 TRIGGERS = (".numpy()", ".item(), requires_grad=True")
+BESIDE = {".numpy()": "def forward("}
 BAD = """
 import numpy as np
 import torch
