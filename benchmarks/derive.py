@@ -1,6 +1,8 @@
 """How many forwards that people wrote can be derived, and is any derivation wrong?
 
 Run: python benchmarks/derive.py harvest FOLDER [--seed 0]     downloads packages into FOLDER, draws 120 forwards, keeps names and hashes
+     python benchmarks/derive.py inputs FOLDER                  guesses inputs for each, before anything is derived; derive_inputs.py has those
+                                                                written by hand where the guess failed
      python benchmarks/derive.py run FOLDER [--check]           derives each; --check also runs gs.check on what was derived
      python benchmarks/derive.py formulas                       40 formulas through `gradsmith new`
      python benchmarks/derive.py cost [--only NAME]             saved bytes and time against autograd, from 1e5 elements on
@@ -28,6 +30,7 @@ from typing import Any
 
 import derive_cost
 import derive_harvest
+from derive_inputs import BY_HAND, WITHOUT
 
 FORMULAS = [
     "x * sigmoid(beta * x)",
@@ -100,11 +103,36 @@ def run(folder: Path, *, check: bool, only: str = "") -> None:
         print(f"median lines of backward: {lines[len(lines) // 2]}")
 
 
+def guess(folder: Path, *, only: str = "") -> None:
+    """One line per forward: has it inputs, and has autograd a derivative there? Nothing is derived."""
+    counts: Counter[str] = Counter()
+    for item in json.loads((folder / "chosen.json").read_text(encoding="utf-8")):
+        if only and not {item["hash"], item["name"]} & set(only.split(",")):
+            continue
+        if item["hash"] in WITHOUT:
+            counts["no derivative, by reading"] += 1
+            continue
+        outcome, why = "inputs by hand" if item["hash"] in BY_HAND else "inputs guessed", ""
+        try:
+            fn = loaded(folder, item)
+            with _limited(60), contextlib.redirect_stdout(io.StringIO()):
+                args, kwargs = inputs_of(folder, item, fn)
+                why = without_derivative(fn, args, kwargs)
+            outcome = f"{outcome}, no derivative" if why else outcome
+        except Exception as error:
+            outcome, why = "no inputs", f"{type(error).__name__}: {error}"
+        counts[outcome] += 1
+        print(f"{outcome:29} {item['hash']} {item['package'][:20]:20} {item['name'][:34]:34} {why[:200]}", flush=True)
+    print(dict(counts))
+
+
 def _outcome(folder: Path, item: dict[str, str], *, check: bool) -> dict[str, Any]:
     from gradsmith.deriving.deriving import derived
     from gradsmith.deriving.refusal import Refused
     from gradsmith.writing.derive import written
 
+    if item["hash"] in WITHOUT:
+        return {"outcome": "no derivative", "why": WITHOUT[item["hash"]]}
     try:
         fn = loaded(folder, item)
     except Exception as error:  # a default that is no part of what was harvested
@@ -129,16 +157,20 @@ def _outcome(folder: Path, item: dict[str, str], *, check: bool) -> dict[str, An
     (folder / "derived").mkdir(exist_ok=True)
     (folder / "derived" / f"{item['hash']}.py").write_text(made.source, encoding="utf-8")
     backward = made.source.split("def backward", 1)[1].split("\ndef ", 1)[0]
-    return {"outcome": "derived", "lines": len(backward.strip().splitlines()) - 1, "saved": made.plan.nbytes}
+    by = {"inputs": "by hand"} if item["hash"] in BY_HAND else {}
+    return {**by, "outcome": "derived", "lines": len(backward.strip().splitlines()) - 1, "saved": made.plan.nbytes}
 
 
 def inputs_of(folder: Path, item: dict[str, str], fn: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What gradsmith guesses, kept in the folder: guessing takes longer than deriving, and is not what is measured."""
+    """Those written by hand, else what gradsmith guesses, kept in the folder: guessing takes longer than deriving, and is not what is measured."""
     import torch
 
     from gradsmith.findings import GradsmithError
     from gradsmith.writing.derive import _supplied
 
+    if item["hash"] in BY_HAND:
+        torch.manual_seed(0)
+        return tuple(eval(BY_HAND[item["hash"]], {"torch": torch, "fn": fn})), {}
     kept = folder / "inputs" / f"{item['hash']}.pt"
     kept.parent.mkdir(exist_ok=True)
     if not kept.exists():
@@ -191,7 +223,7 @@ def without_derivative(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     total = sum(o.abs().double().sum() if o.is_complex() else o.double().sum() for o in live)
     try:
         grads = torch.autograd.grad(total, leaves, allow_unused=True)
-    except NotImplementedError as error:
+    except RuntimeError as error:  # NotImplementedError is one
         return f"autograd has none: {error}"
     known = [g for g in grads if g is not None]
     weighted = any(bool((g != 0).any()) for g in known)
@@ -283,9 +315,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=textwrap.dedent(__doc__ or ""), formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("what", choices=["harvest", "run", "formulas", "own", "cost"])
+    parser.add_argument("what", choices=["harvest", "inputs", "run", "formulas", "own", "cost"])
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--more", action="store_true", help="harvest: from twice as many packages")
+    parser.add_argument(
+        "--without", type=Path, nargs="*", default=[], help="harvest: folders whose forwards are not drawn"
+    )
     parser.add_argument("--check", action="store_true")
     parser.add_argument(
         "--heap", choices=["used", "fresh"], default="used", help="has the process freed a large block before?"
@@ -299,7 +335,9 @@ def main() -> None:
     elif given.what == "own":
         own(check=given.check, only=given.only)
     elif given.what == "harvest":
-        derive_harvest.harvest(given.folder, given.seed)
+        derive_harvest.harvest(given.folder, given.seed, given.without, given.more)
+    elif given.what == "inputs":
+        guess(given.folder, only=given.only)
     else:
         run(given.folder, check=given.check, only=given.only)
 

@@ -1,6 +1,6 @@
 """What a derived Function costs beside autograd: bytes kept for backward, time of forward and backward, from 1e5 elements on.
 
-Called by `derive.py cost`. autograd, least bytes and `--fast` have a process each, and they take turns: a round is some steps
+Called by `derive.py cost`. Each forward is derived on inputs of the size that is measured: what to keep depends on sizes. autograd, least bytes and `--fast` have a process each, and they take turns: a round is some steps
 of each, and ratios are formed within a round, where all have seen the same machine. In one process a step would find the
 memory that its neighbour has freed. One thread. All processes begin with a block of 32 MB that is freed at once, as a process
 that has loaded or trained anything has done: until then glibc returns every larger block to the kernel, and what is measured is
@@ -87,14 +87,15 @@ def _in_turns(workers: dict[str, Any], name: str, rounds: int, seconds: float) -
 
 def _write_derived(folder: Path, names: list[str]) -> None:
     import torch
-    from derive_forwards import INPUTS
+    from derive_forwards import LARGE
 
     from gradsmith.deriving.deriving import derived
 
-    for fn in INPUTS:
+    torch.set_num_threads(1)
+    for fn in LARGE:
         for way in WAYS[1:] if fn.__name__ in names else ():
             torch.manual_seed(0)
-            made = derived(fn, INPUTS[fn](), {}, fast=way == "fast")
+            made = derived(fn, LARGE[fn](), {}, fast=way == "fast")
             (folder / f"{fn.__name__}_{way}.py").write_text(made.source, encoding="utf-8")
 
 

@@ -45,13 +45,71 @@ PACKAGES = [
     "torchgeometry",
     "adabelief-pytorch",
 ]
+# Added for the draw of seed 2506, so that it is not of packages alone on which fixes were made.
+MORE = [
+    "fvcore",
+    "pytorchvideo",
+    "geoopt",
+    "torchdiffeq",
+    "gpytorch",
+    "linear-operator",
+    "e3nn",
+    "speechbrain",
+    "asteroid",
+    "julius",
+    "kymatio",
+    "lpips",
+    "pytorch-msssim",
+    "pyiqa",
+    "roma",
+    "pypose",
+    "pytorch-kinematics",
+    "nerfacc",
+    "neuralforecast",
+    "pytorch-forecasting",
+    "torchrl",
+    "captum",
+    "torchattacks",
+    "snntorch",
+    "brevitas",
+    "compressai",
+    "tensorly-torch",
+    "torch-harmonics",
+    "neuraloperator",
+    "torchani",
+    "schnetpack",
+    "transformers",
+    "diffusers",
+    "trl",
+    "peft",
+    "open-clip-torch",
+    "fla-core",
+    "ultralytics",
+    "pytorch-optimizer",
+    "opacus",
+    "theseus-ai",
+    "basicsr",
+    "torchquad",
+    "deepxde",
+    "sbi",
+    "nflows",
+    "normflows",
+    "botorch",
+    "allennlp",
+    "fastai",
+    "espnet",
+    "nemo-toolkit",
+]
 WANTED = 120
 
 
-def harvest(folder: Path, seed: int) -> None:
+def harvest(folder: Path, seed: int, without: list[Path], more: bool) -> None:
+    """Draw from PACKAGES, with `more` from MORE, too; what another folder's draw has is left out."""
     wheels = folder / "wheels"
     wheels.mkdir(parents=True, exist_ok=True)
-    for package in PACKAGES:
+    packages = [*PACKAGES, *(MORE if more else ())]
+    known = {item["hash"] for other in without for item in json.loads((other / "chosen.json").read_text("utf-8"))}
+    for package in packages:
         if not any(wheels.glob(package.replace("-", "_") + "-*")):
             subprocess.run(
                 [
@@ -74,6 +132,7 @@ def harvest(folder: Path, seed: int) -> None:
     found = []
     for wheel in sorted(wheels.glob("*.whl")):
         found += in_wheel(wheel)
+    found = [item for item in {item["hash"]: item for item in found}.values() if item["hash"] not in known]
     random.Random(seed).shuffle(found)
     per: Counter[str] = Counter()
     chosen = []

@@ -115,3 +115,42 @@ def test_the_places_of_a_condition() -> None:
         return x[i, j] ** 2
 
     assert "torch.nonzero(mask" in derived(chosen, (r(3, 4), r(3, 4).detach()), {}).source
+
+
+def test_multiples_of_one_value_are_one_term() -> None:
+    def gaussian(x: Any, log_sigma: Any) -> Any:
+        z = x * torch.exp(-log_sigma)
+        return -0.5 * z * z - log_sigma
+
+    text = backward_of(gaussian, r(3, 4), r(3, 4))
+    assert "0.5" not in text and "grad_z = -grad_output * z" in text
+    assert "grad_z * z" in text  # x * exp(-log_sigma) is z
+
+
+def test_a_factor_that_cancels_is_not_written() -> None:
+    def rounded(x: Any, scale: Any) -> Any:
+        q = x / scale
+        return torch.clamp(q, -1, 1) * scale
+
+    text = backward_of(rounded, r(3, 4), r())
+    assert "grad_x = grad_output * slope" in text
+
+
+def test_parts_that_are_copies_are_computed_once() -> None:
+    def mixed(image: Any, i: Any, weight: Any) -> Any:
+        return torch.sin(image[i] * weight) * image[i]
+
+    text = backward_of(mixed, r(5, 3), torch.tensor([0, 1, 1, 2, 4, 3]), r(6, 3))
+    assert text.count("image[i]") <= 1
+
+
+def test_states_that_forward_stacks_are_not_kept_a_second_time() -> None:
+    def recurrent(x: Any, h: Any, w: Any) -> Any:
+        states = []
+        for t in range(x.shape[0]):
+            h = torch.tanh(x[t] + h @ w)
+            states.append(h)
+        return torch.stack(states)
+
+    source = derived(recurrent, (r(6, 2, 3), r(2, 3), r(3, 3)), {}).source
+    assert "torch.cat((h.unsqueeze(0), output[:-1]))" in source and "mark_non_differentiable" not in source

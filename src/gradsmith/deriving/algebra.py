@@ -24,6 +24,9 @@ class Algebra:
     def same(self, a: Any, b: Any) -> bool:
         raise NotImplementedError
 
+    def known(self, op: str, *args: Any) -> Node | None:
+        raise NotImplementedError
+
     def arith(self, op: str, a: Any, b: Any) -> Any:
         """`a op b`; numbers are computed at once."""
         if not isinstance(a, Node) and not isinstance(b, Node):
@@ -69,11 +72,28 @@ class Algebra:
             return self.arith("sub", b, a.args[0])
         if op == "add" and a is b:
             return self.product([2, a], [])
+        alike = self._alike(op, a, b)
+        if alike is not None:
+            return alike
         if isinstance(a, Node) and isinstance(b, Node):
             factored = self._factored(op, a, b)
             if factored is not None:
                 return factored
         return self.make(op, a, b)
+
+    def _alike(self, op: str, a: Any, b: Any) -> Any:
+        """0.5 * z + z as 1.5 * z, and x - (1 - x) as 2 * x - 1."""
+        (times, base), (more, other) = term(a), term(b)
+        if base is other and isinstance(base, Node) and base.is_tensor:
+            times = times + more if op == "add" else times - more
+            return self.product([times, base], []) if times else None
+        for whole, rest, first in ((a, b, True), (b, a, False)):
+            if op == "sub" and isinstance(rest, Node) and rest.op == "sub" and _unnamed(rest) and rest.args[1] is whole:
+                number = rest.args[0]
+                if is_number(number) and isinstance(whole, Node) and whole.is_tensor:
+                    twice = self.product([2, whole], [])
+                    return self.make("sub", twice, number) if first else self.make("sub", number, twice)
+        return None
 
     def _factored(self, op: str, a: Node, b: Node) -> Any:
         """g * p + g * q as g * (p + q), where g is a gradient; p / s + q / s as (p + q) / s."""
@@ -117,6 +137,8 @@ class Algebra:
         sign, number = 1, 1.0
         whole = True
         up: list[Any] = []
+        above, below = _cancelled_inside(above, below)
+        above, below = self._known_together(above, below)
         down = list(below)
         for factor in above:
             while _is_neg(factor) or _is_plain_neg(factor):
@@ -148,6 +170,21 @@ class Algebra:
         result = 1 if result is None else result
         return result if sign > 0 else self.neg(result)
 
+    def _known_together(self, above: list[Any], below: list[Any]) -> tuple[list[Any], list[Any]]:
+        """g * d * e as g * z, and g * x / s as g * u, where forward has z = d * e and u = x / s."""
+        above, below = list(above), list(below)
+        tensors = [f for f in above if isinstance(f, Node) and f.is_tensor and not f.back]
+        for first in tensors:
+            for second in tensors:
+                made = self.known("mul", first, second) if first is not second else None
+                if made is not None and all(any(f is g for g in above) for f in (first, second)):
+                    above = [*_without(above, [first, second]), made]
+            for divisor in [f for f in below if isinstance(f, Node) and f.is_tensor and not f.back]:
+                made = self.known("div", first, divisor)
+                if made is not None and any(f is first for f in above) and any(f is divisor for f in below):
+                    above, below = [*_without(above, [first]), made], _without(below, [divisor])
+        return above, below
+
     def _quotient(self, result: Any, above: list[Any], below: list[Any]) -> Any:
         """The result so far, times the one, over the other."""
         for factor in above:
@@ -163,6 +200,39 @@ class Algebra:
         if isinstance(b, Node) and b.op == "mul" and _loose(b):
             return self._times(self._times(a, b.args[0]), b.args[1])
         return self.make("mul", a, b)
+
+
+def term(value: Any) -> tuple[Any, Any]:
+    """2 * z as (2, z), also where the user wrote it, unless it has a name."""
+    if isinstance(value, Node) and _floating(value) and value.is_tensor and _unnamed(value):
+        if value.op == "neg":
+            number, base = term(value.args[0])
+            return -number, base
+        if value.op == "mul":
+            for number, base in (value.args, tuple(reversed(value.args))):
+                if is_number(number):
+                    times, inner = term(base)
+                    return number * times, inner
+    return 1, value
+
+
+def _unnamed(node: Node) -> bool:
+    return node.name is None and node.grad_of is None
+
+
+def _cancelled_inside(above: list[Any], below: list[Any]) -> tuple[list[Any], list[Any]]:
+    """grad_q / s is g * m where grad_q = g * s * m has a name: as long, and without the quotient."""
+    above, below = list(above), list(below)
+    for place, piece in enumerate(above):
+        if not isinstance(piece, Node) or not piece.back or _loose(piece) or piece.op not in ("mul", "div"):
+            continue
+        (a, b), (c, d) = ratio(piece.args[0]), ratio(piece.args[1])
+        up, down = (a + c, b + d) if piece.op == "mul" else (a + d, b + c)
+        for factor in below:
+            if isinstance(factor, Node) and len(up) + len(down) <= 3 and any(factor is f for f in up):
+                rest = _without(up, [factor])
+                return [*above[:place], *rest, *above[place + 1 :]], [*_without(below, [factor]), *down]
+    return above, below
 
 
 def _cancelled(op: str, a: Any, b: Any) -> Any:
@@ -231,7 +301,7 @@ def from_output(value: Any) -> bool:
 
 
 def _loose(node: Node) -> bool:
-    return node.back and node.grad_of is None
+    return node.back and node.grad_of is None and not node.shared
 
 
 def _selects(value: Any) -> bool:

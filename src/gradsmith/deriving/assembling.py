@@ -117,6 +117,10 @@ class Text:
         names = ", ".join(self.saved.values()) or "nothing"
         return [f'"""`{self.reading.name}` with its derivative written out. Saves {names}.{once}"""']
 
+    def _without_zeros(self) -> bool:
+        """Would autograd make zeros for gradients that backward never reads? Then it gets None, for grad_output as well."""
+        return bool(self.extra) and len(self.grads) == 1
+
     def _grad_names(self) -> list[str]:
         names = [
             str(self.grads[out].name) if out in self.grads else f"_{i}" for i, out in enumerate(self.reading.outputs)
@@ -186,6 +190,8 @@ class Text:
                 lines.append(f"{names[0]} = output")
         if inert:
             lines.append(f"ctx.mark_non_differentiable({', '.join(inert)})")
+        if self._without_zeros():
+            lines.append("ctx.set_materialize_grads(False)")
         if self.saved:
             lines.append(f"ctx.save_for_backward({', '.join(self.saved.values())})")
         return lines + stored
@@ -214,6 +220,9 @@ class Text:
         final |= {node: f"grad_{node.name}" for node in self.gradients if f"grad_{node.name}" in aliases}
         statements, final = _without_aliases(statements, final)
         lines = []
+        if self._without_zeros():
+            nothing = ", ".join(["None"] * len(self.arguments))
+            lines += [f"if {next(iter(self.grads.values())).name} is None:", f"    return {nothing}"]
         if self.saved:
             shown = ", ".join(self.saved.values())
             lines.append(f"{shown if len(self.saved) > 1 else f'({shown},)'} = ctx.saved_tensors")

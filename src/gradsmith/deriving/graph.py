@@ -44,6 +44,9 @@ _LINEAR += (
     "squeeze",
     "getitem",
     "narrow",
+    "index_select",
+    "gather",
+    "take_along_dim",
 )
 
 
@@ -75,6 +78,11 @@ class Graph(Algebra):
             if node.is_tensor:
                 node.dims = like.dims if isinstance(like, Node) else fresh(self, node)
         return self.pool[key]
+
+    def known(self, op: str, *args: Any) -> Node | None:
+        """What forward has computed by this operation, if it has."""
+        found = self.pool.get((op, key_of(args)))
+        return found if found is not None and not found.back and found.is_tensor else None
 
     def literal(self, text: str, value: float) -> Node:
         return self.leaf("literal", (text,), value)

@@ -31,6 +31,7 @@ class Node:
         self.near: Node | None = None  # the value whose gradient it is, though it may be rewritten: for its name alone
         self.terms_of: Node | None = None  # the value of whose gradient it is a part, up to sign and summing
         self.inside: frozenset[Any] = frozenset()  # the loops in whose turns it differs
+        self.shared = False  # is it written once, and read by name wherever it is a factor?
         self.share: float | None = None  # of its bytes here, what it takes where reductions are long
         self.call: Node | None = (
             None  # the one call of torch that computes it, where the rules see what that is made of

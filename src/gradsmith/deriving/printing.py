@@ -456,7 +456,7 @@ class Printer:
             return unique(f"grad_{node.grad_of.name}", self.taken)
         if not node.back and node.name:
             return unique(node.name, self.taken)
-        simple = node.op in ("mT", "item", "transpose") or (node.op == "getitem" and not node.back)
+        simple = node.op in ("mT", "item", "transpose") or (node.op == "getitem" and not node.back and _is_view(node))
         simple = simple or (node.op == "neg" and (node.args[0] in self.names or not node.args[0].operands))
         if (uses > 1 and not simple) or len(self.text(node, whole=True)) > _WIDTH - 20:
             return unique(f"grad_{label(node.grad_of)}" if node.grad_of is not None else label(node), self.taken)
@@ -483,6 +483,12 @@ def counted(size: Node, dim: int, rank: int) -> int:
     if asked is None:
         return -1 if dim == rank - 1 else dim
     return dim - rank if asked < 0 else dim
+
+
+def _is_view(node: Node) -> bool:
+    """Does it lie in the memory of what it is a part of? Then writing it twice costs nothing."""
+    whole = node.args[0].value
+    return bool(node.value.untyped_storage().data_ptr() == whole.untyped_storage().data_ptr())
 
 
 def _read_every_turn(node: Node) -> tuple[Node, ...]:

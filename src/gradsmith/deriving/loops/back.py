@@ -242,6 +242,9 @@ def _keep(back: Back) -> None:
 def _kept(loop: Loop, node: Node, *, both: bool) -> Kept:
     assert loop.node is not None
     graph = loop.graph
+    listed = _listed(loop, node, both=both)
+    if listed is not None:
+        return Kept(node, listed, both)
     values = [turn[node] for turn in loop.turns()]
     if both:
         state = next(s for s in loop.states if s.leaf is node)
@@ -253,6 +256,32 @@ def _kept(loop: Loop, node: Node, *, both: bool) -> Kept:
     count = graph.arith("add", loop.count, 1) if both else loop.count
     stacked.dims, stacked.name = (count, *node.dims), f"all_{node.name or node.op}"
     return Kept(node, stacked, both)
+
+
+def _listed(loop: Loop, node: Node, *, both: bool) -> Node | None:
+    """The values of a state that forward stacks anyway: the first value, and then what its list holds."""
+    graph = loop.graph
+    state = next((s for s in loop.states if s.leaf is node), None)
+    if state is None or not isinstance(state.init, Node) or state.init.value.shape != node.value.shape:
+        return None
+    for i, (_, appended) in enumerate(loop.lists):
+        stacks = [n for n in list(graph.pool.values()) if n.op == "stack" and not n.back and n.args[1] == 0]
+        items = [n for n in stacks if _is_list(n.args[0], loop, i)]
+        if appended is state.new and items:
+            with graph.of_forward():
+                later = items[0] if both else graph.make("getitem", items[0], slice(None, -1))
+                made: Node = graph.make("cat", (graph.make("unsqueeze", state.init, 0), later), 0)
+            made.name, made.needs_grad = f"all_{state.name}", False
+            count = graph.arith("add", loop.count, 1) if both else loop.count
+            made.dims = (count, *node.dims)
+            return made
+    return None
+
+
+def _is_list(value: Any, loop: Loop, i: int) -> bool:
+    """Is this the list that the loop has filled?"""
+    own = isinstance(value, Node) and value.op == "item" and value.args[0] is loop.node
+    return own and bool(value.args[1] == loop.position("list", i))
 
 
 def _forward_reads(back: Back) -> list[Node]:

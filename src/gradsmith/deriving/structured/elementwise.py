@@ -30,6 +30,22 @@ def pow_(y: Node, g: Any) -> Pairs:
 
 
 @rule
+def quotient(y: Node, g: Any) -> Pairs:
+    """g / b and -g * y / b, with the one division written once where both are wanted and b is not small."""
+    a, b = y.args
+    part = g / b
+    shared = all(isinstance(n, Node) and n.needs_grad and n.value.numel() == y.value.numel() > 1 for n in (a, b))
+    if shared and isinstance(part, Node) and part.op == "div":
+        part.shared = True
+        yield a, part
+        yield b, -part * y
+        return
+    yield a, part
+    if isinstance(b, Node) and b.is_tensor:
+        yield b, -g * y / b
+
+
+@rule
 def clamp(y: Node, g: Any) -> Pairs:
     x, low, high = y.args
     inside = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from gradsmith.deriving.node import Node, is_number, value_of
@@ -77,6 +78,8 @@ def whole(node: Node, g: Any, fit: Any) -> Iterator[tuple[Any, Any]] | None:
     """The derivative of a subgraph that ends in this value, for those that are better known whole; None for all others."""
     if node.op == "div" and _softmax_of(node) is not None:
         return iter([_softmax_by_hand(node, fit(node, g))])
+    if node.op == "div" and _segments_of(node) is not None:
+        return iter([_softmax_of_segments(node, fit(node, g))])
     if node.op == "add" and _shifted_back(node) is not None:
         return iter([_logsumexp_by_hand(node, fit(node, g))])
     if node.op == "sub" and _logits_of(node) is not None:
@@ -127,6 +130,43 @@ def _softmax_by_hand(node: Node, g: Any) -> tuple[Node, Any]:
     z, dim = found
     node.name = node.name or "softmax"
     return _unshifted(z, dim), node * (g - (g * node).sum(dim, keepdim=True))
+
+
+def _segments_of(node: Node) -> tuple[Node, Node, int, Node] | None:
+    """(z, the sums, dim, index) where the value is exp(z) over the sum of exp(z) of its own segment."""
+    above, below = node.args
+    if not (isinstance(above, Node) and isinstance(below, Node)) or above.op != "exp":
+        return None
+    if below.op == "add":  # the sum and a small number
+        number = next((n for n in below.args if is_number(n)), None)
+        below = next((n for n in below.args if isinstance(n, Node)), below) if number is not None else below
+    read = {"getitem": (0, 1), "index_select": (1, 2), "gather": (1, 2)}.get(below.op)
+    if read is None or not isinstance(below.args[0], Node) or below.args[0].op not in ("index_add", "scatter_add"):
+        return None
+    dim, index = 0 if below.op == "getitem" else below.args[1], below.args[read[1]]
+    start, along, into, terms = below.args[0].args
+    alike = terms is above and into is index and isinstance(along, int) and along == dim
+    whole = (below.op == "gather") == (below.args[0].op == "scatter_add") and isinstance(index, Node)
+    if not (alike and whole and _is_zeros(start)) or (below.op == "getitem" and index.value.dtype == torch.bool):
+        return None
+    return above.args[0], below.args[0], dim, index
+
+
+def _is_zeros(value: Any) -> bool:
+    if not isinstance(value, Node):
+        return False
+    return value.op in ("new_zeros", "zeros_like") or (value.op == "create" and value.args[0] == "torch.zeros")
+
+
+def _softmax_of_segments(node: Node, g: Any) -> tuple[Node, Any]:
+    found = _segments_of(node)
+    assert found is not None
+    z, total, dim, index = found
+    node.name = node.name or "softmax"
+    inner = g * node
+    sums = node.graph.make(total.op, node.graph.zeros_of(inner, total), dim, index, inner)
+    read = "gather" if total.op == "scatter_add" else "index_select"
+    return z, node * (g - node.graph.make(read, sums, dim, index))
 
 
 def _shifted_back(node: Node) -> tuple[Node, Node, Any] | None:

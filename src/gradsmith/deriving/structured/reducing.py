@@ -81,8 +81,8 @@ def extremum(y: Node, g: Any) -> Pairs:
 def logsumexp(y: Node, g: Any) -> Pairs:
     x, dim = y.args[:2]
     dim = dim[0] if isinstance(dim, tuple) and len(dim) == 1 else dim
-    # softmax is one pass over x; the other form reads x and y, and computes y again where it is no output.
-    slope = x.softmax(dim) if isinstance(dim, int) else (x - unreduced(y, y)).exp()
+    # softmax needs x alone; exp(x - y) takes less time where y is kept.
+    slope = x.softmax(dim) if isinstance(dim, int) and not y.graph.fast else (x - unreduced(y, y)).exp()
     yield x, unreduced(y, g) * slope
 
 
@@ -114,7 +114,11 @@ def roll(y: Node, g: Any) -> Pairs:
 
 @rule
 def cumprod(y: Node, g: Any) -> Pairs:
-    yield from vjp(y, g)  # a formula that divides by x is NaN where one factor is 0
+    """The kernel of autograd: a formula that divides by x is NaN where one factor is 0."""
+    x, dim = y.args
+    made = y.graph.make("create", "torch.ops.aten.cumprod_backward", (g, x, dim, y), ())
+    made.dims = x.dims
+    yield x, made
 
 
 @rule
