@@ -136,7 +136,8 @@ class Text:
         targets = {n: name for n, name in targets.items() if n.op != "input"}
         sizes = self._named_sizes(printer)
         statements = printer.statements(targets)
-        returned = [str(o.name) if o.op == "input" else self.outputs[o] for o in self.reading.outputs]
+        # torch refuses to save an input that is returned as it is.
+        returned = [f"{o.name}.view_as({o.name})" if o.op == "input" else self.outputs[o] for o in self.reading.outputs]
         returned += [self.saved[n] for n in self.extra]
         lines = [line for s in statements for line in s.lines]
         one = self.reading.single and not self.extra
@@ -269,13 +270,17 @@ class Text:
                 raise Refused(told, f"Write a function without `{name}` that uses it by its name, and derive that.")
             fails = f"{name} is not {shown}" if value is None or isinstance(value, bool) else f"{name} != {shown}"
             lines += _indented(Test(fails, f"derived for {name}={shown}").lines(self.reading.name), 1)
+        for text, length in self.reading.containers.lengths():
+            lines += _indented(
+                Test(f"len({text}) != {length}", f"derived for len({text}) == {length}").lines(self.reading.name), 1
+            )
         for name, parameter in self.reading.signature.parameters.items():
             if parameter.default is None and name in self.reading.inputs:
                 lines += _indented(Test(f"{name} is None", f"derived for a {name}").lines(self.reading.name), 1)
-        for name in self.without:
+        for name in map(self.reading.containers.written, self.without):
             fails = f"{name}.requires_grad and torch.is_grad_enabled()"
             lines += _indented(Test(fails, f"derived without a gradient for {name}").lines(self.reading.name), 1)
-        call = f"{self.class_name}.apply({', '.join(self.arguments)})"
+        call = f"{self.class_name}.apply({', '.join(self.reading.containers.passed(self.arguments))})"
         if self.extra:
             call += "[0]" if self.reading.single else f"[:{len(self.reading.outputs)}]"
         return [*lines, f"    return {call}"]

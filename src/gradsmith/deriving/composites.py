@@ -270,3 +270,9 @@ def tensordot(a, b, dims=2):  # type: ignore
     left, right = a.shape[: a.dim() - dims], b.shape[dims:]
     rows = a.reshape((*left, -1)).flatten(0, -2) if len(left) > 1 else a.reshape((*left, -1))
     return (rows @ b.reshape((-1, *right)).flatten(1)).reshape((*left, *right))
+
+
+def broadcast_tensors(*tensors):  # type: ignore
+    tensors = tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    shape = torch.broadcast_shapes(*(t.shape for t in tensors))
+    return tuple(t.expand(shape) for t in tensors)

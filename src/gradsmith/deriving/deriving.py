@@ -25,6 +25,7 @@ from gradsmith.deriving.trying import (
     compared,
     kept_by_autograd,
     other_numbers,
+    second_agrees,
     single_agrees,
     variations,
     without_gradient,
@@ -36,7 +37,7 @@ SINGLE = "float32 inputs"
 
 @dataclass(frozen=True)
 class Derived:
-    """The source, what it keeps, and the live wrapper and Function."""
+    """The source, what it keeps, and the live wrapper and Function; a wrapper of lists takes their tensors by name here."""
 
     source: str
     reading: Reading
@@ -64,7 +65,7 @@ def _derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     ranks: frozenset[str] = frozenset()  # inputs of which it takes one number of dimensions only
     refusal: Refused | None = None
     fixed: frozenset[str] = frozenset()  # numbers for whose value alone it is right
-    literal = unrolled = False
+    literal = unrolled = once = False
     attempts = [(False, 0), (True, 1), (True, 2), (True, 3)]
     while attempts:
         trusting, level = attempts.pop(0)
@@ -80,6 +81,7 @@ def _derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
                 literal=literal,
                 unrolled=unrolled,
                 fixed=fixed,
+                once=once,
             )
         except LoopRefused as error:
             refusal = refusal or error
@@ -103,6 +105,10 @@ def _derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
             continue
         if wrong == SINGLE and not literal:
             literal = True  # a dtype that the source writes down is not that of the inputs
+            attempts.insert(0, (trusting, level))
+            continue
+        if wrong is None and made.plan.twice and not _right_twice(made):
+            once = True  # right, but not what autograd makes of its backward
             attempts.insert(0, (trusting, level))
             continue
         if wrong is None:
@@ -154,7 +160,8 @@ def gradients_of(
     grads: dict[Node, Node] = {}
     for i, out in enumerate(reading.outputs):
         if out.needs_grad and out not in grads:
-            name = "grad_output" if reading.single else f"grad_{out.name or f'output{i}'}"
+            own = None if out.op == "input" else out.name  # `grad_x` is what goes out
+            name = "grad_output" if reading.single else f"grad_{own or f'output{i}'}"
             name = unique(name, set(reading.inputs), "grad_result")  # an input may be called so
             grads[out] = leaf = graph.leaf("grad", (name, i), torch.randn_like(out.value))
             leaf.name, leaf.back, leaf.dims = name, True, out.dims
@@ -176,6 +183,7 @@ def _once(
     literal: bool = False,
     unrolled: bool = False,
     fixed: frozenset[str] = frozenset(),
+    once: bool = False,
 ) -> Derived:
     found = gradients_of(
         fn,
@@ -195,7 +203,7 @@ def _once(
     also: frozenset[Node] = frozenset()
     most = kept_by_autograd(reading.fn, example, {str(n.name) for n in inputs})
     while True:
-        plan = planned(list(gradients.values()), reading.outputs, fast=fast, also=also, most=most)
+        plan = planned(list(gradients.values()), reading.outputs, fast=fast, also=also, most=most, once=once)
         text = Text(reading, plan, gradients, grads, conditions(reading, level, ranks), frozen)
         try:
             source = text.source()
@@ -206,7 +214,8 @@ def _once(
             also |= {missing.node}
     scope = executed(source)
     wanted = frozenset(str(n.name) for n in inputs)
-    return Derived(source, reading, plan, scope[text.class_name], scope[reading.name], example, wanted, 0)
+    wrapper = reading.containers.packed(scope[reading.name])
+    return Derived(source, reading, plan, scope[text.class_name], wrapper, example, wanted, 0)
 
 
 def executed(source: str) -> dict[str, Any]:
@@ -226,7 +235,7 @@ def _example(reading: Reading, args: Any, kwargs: Any) -> dict[str, Any]:
     names = {*reading.inputs, *reading.options}
     return {
         name: v.detach().double() if isinstance(v, torch.Tensor) and v.is_floating_point() else v
-        for name, v in bound.arguments.items()
+        for name, v in reading.containers.flat(bound.arguments).items()
         if name in names
     }
 
@@ -248,6 +257,14 @@ def _first_wrong(made: Derived) -> tuple[str | None, list[dict[str, Any]]]:
         if not single_agrees(made.reading.fn, made.wrapper, made.example, set(made.wanted)):
             return SINGLE, []
         return None, raises
+    finally:
+        torch.set_rng_state(state)
+
+
+def _right_twice(made: Derived) -> bool:
+    state = torch.get_rng_state()
+    try:
+        return second_agrees(made.reading.fn, made.wrapper, made.example, set(made.wanted))
     finally:
         torch.set_rng_state(state)
 

@@ -261,8 +261,9 @@ class Reader(TorchFunctionMode):
                 args = (args[0], _without_lists(args[1]))
         node = self.call(name, args, kwargs)
         if name == "getitem" and isinstance(node, Node) and node.is_tensor and _is_basic(args[1]):
-            # A view, even where what it reads is known to be the value of something else.
-            return self.memory.view(node.value.detach(), node, args[0], ("getitem", (self.nodes(args[1]),)))
+            # A view, even where what it reads is known to be the value of something else, which may be expanded.
+            given = node.value.detach() if _expanded(args[0]) or not _expanded(node.value) else node.value.clone()
+            return self.memory.view(given, node, args[0], ("getitem", (self.nodes(args[1]),)))
         if node is None:
             body = _python_body(func)
             if body is None:
@@ -282,6 +283,8 @@ class Reader(TorchFunctionMode):
 
         arguments = tuple(self._like("dtype", v) if isinstance(v, torch.dtype) else self.nodes(v) for v in args)
         named = {k: self._like("dtype", v) if isinstance(v, torch.dtype) else self.nodes(v) for k, v in kwargs.items()}
+        if "device" in named and args and isinstance(args[0], Tensor) and kwargs["device"] == args[0].device:
+            named.pop("device")
         if name == "to" and not any(isinstance(a, (torch.dtype, Tensor)) for a in (*args[1:], *kwargs.values())):
             return arguments[0]
         try:
@@ -441,7 +444,8 @@ class Reader(TorchFunctionMode):
             return self._masked(node, parts[0], part, value)
         if tensors:
             if len(tensors) < len(parts):
-                raise Refused("this assignment to an index has no rule.", "Use torch.where, scatter or torch.cat.")
+                mixed: Node = self.graph.make("assign", node, index, self._filled(part, value))
+                return mixed
             filled = (
                 value
                 if isinstance(value, Node) and value.is_tensor
@@ -478,6 +482,10 @@ class Reader(TorchFunctionMode):
 
 def _shares(a: Tensor, b: Tensor) -> bool:
     return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr() and a.numel() > 0
+
+
+def _expanded(tensor: Tensor) -> bool:
+    return any(step == 0 and size > 1 for step, size in zip(tensor.stride(), tensor.shape))
 
 
 def _is_basic(index: Any) -> bool:

@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gradsmith.deriving.containers import Containers, holds_tensors
+from gradsmith.deriving.containers import rebuilt as rebuilt_container
 from gradsmith.deriving.graph import Graph
 from gradsmith.deriving.loops.reading import Loops
 from gradsmith.deriving.node import Node
@@ -48,6 +50,7 @@ class Reading:
     single: bool
     notes: list[str] = field(default_factory=list)
     kept: Kept | None = None  # what the forward of a Function put on ctx
+    containers: Containers = field(default_factory=Containers)
 
     @property
     def tensors(self) -> list[Node]:
@@ -87,17 +90,23 @@ def read(
     graph = Graph(trusting=trusting, pinned=pinned)
     reader = Reader(graph, literal_dtypes=literal_dtypes)
     reader.promoted = promoted
-    inputs: dict[str, Node] = {}
+    inputs: dict[Any, Node] = {}  # by name; inside of a container by its place
     options: dict[str, Any] = {}
     values = {}
-    wanted = any(isinstance(v, Tensor) and v.requires_grad for v in bound.arguments.values())
+    containers = Containers()
+    wanted = any(t.requires_grad for v in bound.arguments.values() for t in _tensors_in(v))
+    plain_call = context is None and not hasattr(function, "gradsmith_setup")
     for name, value in bound.arguments.items():
         kind = bound.signature.parameters[name].kind
         if (kind is kind.VAR_POSITIONAL and value == ()) or (kind is kind.VAR_KEYWORD and value == {}):
             continue
         if kind in (kind.VAR_POSITIONAL, kind.VAR_KEYWORD):
             raise Refused(f"forward takes `*{name}`.", "Name its arguments.")
-        values[name] = _argument(graph, reader, name, value, wanted, inputs, options, fixed)
+        if holds_tensors(value) and plain_call:
+            containers.whole[name] = value
+            values[name] = _contained(graph, reader, (name, ()), value, wanted, inputs)
+        else:
+            values[name] = _argument(graph, reader, name, value, wanted, inputs, options, fixed)
     rebuilt: Any = rebuilt_for(function, graph, Loops(reader, unrolled=unrolled))
     ctx = Context()
     setup = functools.partial(_set_up, function, ctx, tuple(values.values()))
@@ -112,7 +121,47 @@ def read(
         tuple(_seen(reader, t) for t in vars(ctx).pop("gradsmith_saved", ())),
         {name: _seen(reader, value) for name, value in vars(ctx).items() if name != "gradsmith_saved"},
     )
-    return Reading(call, function.__name__, graph, bound.signature, inputs, options, outputs, single, kept=kept)
+    named = containers.named(inputs)
+    call = containers.packed(call)
+    return Reading(
+        call,
+        function.__name__,
+        graph,
+        bound.signature,
+        named,
+        options,
+        outputs,
+        single,
+        kept=kept,
+        containers=containers,
+    )
+
+
+def _tensors_in(value: Any) -> list[Tensor]:
+    if isinstance(value, (tuple, list)):
+        return [t for v in value for t in _tensors_in(v)]
+    return [value] if isinstance(value, Tensor) else []
+
+
+def _contained(
+    graph: Graph, reader: Reader, place: tuple[str, tuple[int, ...]], value: Any, wanted: bool, inputs: dict[Any, Node]
+) -> Any:
+    """A list or tuple as forward gets it; every tensor and number in it is an input without a name so far."""
+    if isinstance(value, (tuple, list)):
+        argument, path = place
+        parts = [_contained(graph, reader, (argument, (*path, i)), v, wanted, inputs) for i, v in enumerate(value)]
+        return rebuilt_container(value, parts)
+    if isinstance(value, Tensor) or _is_free_number(value):
+        own: dict[Any, Node] = {}
+        given = _argument(graph, reader, f"{place[0]} {place[1]}", value, wanted, own, {}, frozenset())
+        inputs[place] = node = next(iter(own.values()))
+        node.name = None
+        return given
+    raise Refused(f"`{place[0]}` holds tensors and a {type(value).__name__}.", "Pass them as arguments of their own.")
+
+
+def _is_free_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _seen(reader: Reader, value: Any) -> Any:
@@ -200,7 +249,7 @@ def _argument(
     name: str,
     value: Any,
     wanted: bool,
-    inputs: dict[str, Node],
+    inputs: dict[Any, Node],
     options: dict[str, Any],
     fixed: frozenset[str],
 ) -> Any:
@@ -214,12 +263,12 @@ def _argument(
         node.name = name
         inputs[name] = node
         return reader.register(copy.detach(), node)
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and name not in fixed:
+    if _is_free_number(value) and name not in fixed:
         node = graph.leaf("input", (name,), value)
         node.name = name
         inputs[name] = node
         return number(node)
-    if isinstance(value, (tuple, list)) and any(isinstance(v, Tensor) for v in value):
+    if holds_tensors(value):
         raise Refused(
             f"`{name}` is a {type(value).__name__} of tensors.", "Pass each tensor as an argument of its own."
         )

@@ -42,21 +42,27 @@ class Plan:
 
 
 def planned(
-    gradients: list[Node], outputs: list[Node], *, fast: bool, most: int, also: frozenset[Node] = frozenset()
+    gradients: list[Node],
+    outputs: list[Node],
+    *,
+    fast: bool,
+    most: int,
+    also: frozenset[Node] = frozenset(),
+    once: bool = False,
 ) -> Plan:
-    """The plan of least cost; at equal cost the one that can be differentiated again. `most` is what autograd keeps."""
+    """The plan of least cost; at equal cost the one that can be differentiated again, unless `once`. `most` is what autograd keeps."""
     needed = _needed(gradients) | also
     worth = _FAST if fast else _LEAST
-    plan = _cheapest(needed, outputs, worth)
+    plan = _cheapest(needed, outputs, worth, once)
     while plan.nbytes > most and worth < _LEAST:
         worth *= 2
-        plan = _cheapest(needed, outputs, worth)
+        plan = _cheapest(needed, outputs, worth, once)
     return plan
 
 
-def _cheapest(needed: set[Node], outputs: list[Node], worth: float) -> Plan:
+def _cheapest(needed: set[Node], outputs: list[Node], worth: float, once: bool) -> Plan:
     plans = []
-    for twice in (True, False):
+    for twice in (False,) if once else (True, False):
         try:
             plans.append(_plan(needed, outputs, twice=twice, worth=worth))
         except Refused:

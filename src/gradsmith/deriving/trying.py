@@ -161,6 +161,42 @@ def single_agrees(fn: Callable[..., Any], derived: Callable[..., Any], example: 
     return all(_close(a, b, 2e-3) or _gap(e, b) <= 10 * _gap(e, a) for e, a, b in zip(exact, truth, found))
 
 
+def second_agrees(fn: Callable[..., Any], derived: Callable[..., Any], example: Arguments, wanted: set[str]) -> bool:
+    """Are second derivatives finite, and those of `fn` under autograd? Where autograd has none, there is nothing to compare."""
+    try:
+        found = _second(derived, example, wanted)
+    except Exception:  # of torch: there is a part that cannot be differentiated again
+        return False
+    if any(not bool(torch.isfinite(t).all()) for t in found):
+        return False
+    try:
+        truth = _second(fn, example, wanted)
+    except Exception:
+        return True
+    if any(not bool(torch.isfinite(t).all()) for t in truth):
+        return True
+    return all(_close(a, b, 1e-5) for a, b in zip(truth, found))
+
+
+def _second(fn: Callable[..., Any], example: Arguments, wanted: set[str]) -> list[Tensor]:
+    """Derivatives of the gradients: by the inputs and by the gradients of the outputs."""
+    fresh = {n: v.detach().clone() if isinstance(v, Tensor) else v for n, v in example.items()}
+    leaves = [v.requires_grad_() for n, v in fresh.items() if n in wanted and isinstance(v, Tensor)]
+    torch.manual_seed(3)
+    out = fn(**{n: v.view_as(v) if isinstance(v, Tensor) else v for n, v in fresh.items()})
+    live = [o for o in (out if isinstance(out, (tuple, list)) else [out]) if o.requires_grad]
+    generator = torch.Generator().manual_seed(3)
+    draw = lambda t: torch.randn(t.shape, dtype=torch.float64, generator=generator).to(t.dtype)  # noqa: E731
+    vs = [draw(o).requires_grad_() for o in live]
+    weights = [draw(leaf) for leaf in leaves]
+    grads = torch.autograd.grad(live, leaves, vs, create_graph=True, allow_unused=True)
+    total = sum((g * w).sum() for g, w in zip(grads, weights) if g is not None)
+    if not isinstance(total, Tensor) or not total.requires_grad:
+        return []
+    found = torch.autograd.grad(total, [*leaves, *vs], allow_unused=True)
+    return [torch.zeros_like(t) if g is None else g.detach() for g, t in zip(found, [*leaves, *vs])]
+
+
 def _gap(exact: Tensor, found: Tensor) -> float:
     return float((exact.double() - found.double()).abs().max()) if exact.numel() else 0.0
 

@@ -94,8 +94,9 @@ def _examples(made: Derived, args: tuple[Any, ...], kwargs: dict[str, Any]) -> l
     bound = made.reading.signature.bind(*args, **kwargs)
     bound.apply_defaults()
     examples = []
+    given = made.reading.containers.flat(bound.arguments)
     for name in made.reading.inputs:
-        value = bound.arguments[name]
+        value = given[name]
         if isinstance(value, torch.Tensor):
             value = value.detach().clone().requires_grad_(name in made.wanted)
         examples.append(value)
