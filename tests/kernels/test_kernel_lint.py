@@ -35,6 +35,13 @@ RESHAPED = (
     "tl.store(y_ptr + row, tl.sum(tl.reshape(y, [{}]), axis={}))"
 )
 
+# The size by way of a name, and columns of a product that were rows when they were loaded.
+TURNED = (
+    "size = n\nb = tl.load(x_ptr + i[:, None] * n + tl.arange(0, 16)[None, :], mask=i{} < size)\n"
+    "a = tl.load(y_ptr + tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :])\n"
+    "tl.store(y_ptr + i[None, :], tl.dot(a, b.T), mask=i[None, :] < size)"
+)
+
 
 def seen(body: str, grid: str = CDIV) -> list[tuple[str, int]]:
     lines = "\n".join(f"    {line}" for line in body.splitlines())
@@ -60,6 +67,7 @@ def seen(body: str, grid: str = CDIV) -> list[tuple[str, int]]:
         (SUMS.format("x", "tl.store(y_ptr + row, before)"), "undefined-lane"),
         (RESHAPED.format("BLOCK * 4, 4", 1), "undefined-lane"),
         (RESHAPED.format("BLOCK, 4, 4", 0), "undefined-lane"),
+        (TURNED.format("[None, :]"), "undefined-lane"),
         ("tl.store(y_ptr + i, tl.load(y_ptr + i, mask=mask, other=0.0) + row, mask=mask)", "race"),
     ],
 )
@@ -92,6 +100,9 @@ def test_a_mistake_is_seen(body: str, rule: str) -> None:
         # The last block has no next step to spoil; rows that were not loaded stay rows.
         SUMS.format("before", ""),
         RESHAPED.format("BLOCK, 4, 4", 1),
+        TURNED.format("[:, None]"),
+        # A mask that is None leaves nothing out.
+        "x = tl.load(x_ptr + i, None)\ntl.store(y_ptr + row, tl.sum(x, 0), mask=None)",
         "while tl.atomic_cas(x_ptr, 0, 1) == 1:\n    pass\ntl.store(y_ptr, tl.load(y_ptr) + row)\ntl.atomic_xchg(x_ptr, 0)",
     ],
 )

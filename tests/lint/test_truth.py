@@ -319,3 +319,72 @@ def test_an_output_of_integers_has_no_gradient_to_ignore() -> None:
     backward = "def backward(ctx, grad_output, grad_index)"
     text = function(made.format(".type(torch.IntTensor)"), "return grad_output * 2")
     assert found(text.replace("def backward(ctx, grad_output)", backward)) == []
+
+
+MODULE = """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 3)
+
+    def forward(self, x):
+        hidden = self.linear(x)
+        {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("ending", "wrong"),
+    [
+        ("return hidden / hidden.norm().item()", True),
+        ("scale = hidden.norm().item()\n        return hidden / scale, scale", True),
+        ("return hidden, hidden.norm().item()", False),
+        ("shown = hidden.norm().item()\n        return hidden, shown", False),
+        ("return hidden / hidden.detach().norm().item()", False),
+        ("return hidden / hidden.norm().detach().item()", False),
+    ],
+)
+def test_a_number_for_the_log_or_of_what_was_detached_is_meant(ending: str, wrong: bool) -> None:
+    assert found(MODULE.format(ending)) == (["item-in-forward"] if wrong else [])
+
+
+LOOKED_UP = """
+moved = points - start
+out = {}
+ctx.save_for_backward(moved, weight)
+return out
+"""
+BACK = """
+moved, weight = ctx.saved_tensors
+return None, grad_output * weight * moved, None
+"""
+
+
+@pytest.mark.parametrize(
+    ("out", "wrong"),
+    [
+        ("torch.nn.functional.embedding(moved, weight)", False),
+        ("weight.index_select(0, moved)", False),
+        ("torch.gather(weight, 0, index=moved)", False),
+        ("moved.gather(0, weight)", True),
+        ("weight * moved", True),
+    ],
+)
+def test_what_forward_looks_up_with_has_no_derivative(out: str, wrong: bool) -> None:
+    back = BACK.replace("None, grad", "grad_output * weight, grad") if wrong else BACK
+    saved = function(LOOKED_UP.format(out), back, "points, weight, start")
+    assert ("intermediate-saved" in found(saved)) is wrong
+
+
+def test_gradients_cut_to_the_number_of_inputs_stand_in_their_order() -> None:
+    cut = "return ({}, grad_output, None)[: len(ctx.needs_input_grad)]"
+    forward = "y = x * 2.0\nctx.save_for_backward(y)\nreturn y * w"
+    back = "(y,) = ctx.saved_tensors\ngrad_output = grad_output * y\n"
+    assert found(function(forward, back + cut.format("None"), "x, w, n=0")) == []
+    assert found(function(forward, back + cut.format("grad_output"), "x, w, n=0")) == ["intermediate-saved"]
+
+
+def test_without_a_backward_nothing_refers_to_ctx() -> None:
+    kept = function("y = torch.exp(x)\nctx.y = y\nreturn y", "return grad_output * ctx.y")
+    assert found(kept) == ["tensor-on-ctx"]
+    assert found(kept[: kept.index("    @staticmethod\n    def backward")]) == []

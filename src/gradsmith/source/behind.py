@@ -45,10 +45,11 @@ def made_of(
         if node is not None and node not in seen:
             seen.add(node)
             yield node
-            waiting += into(node) if into is not None else _all_of(method, node)
+            waiting += into(node) if into is not None else all_of(method, node)
 
 
-def _all_of(method: Method, node: ast.AST) -> Iterator[ast.AST | None]:
+def all_of(method: Method, node: ast.AST) -> Iterator[ast.AST | None]:
+    """What stands in an expression, and what the names in it were assigned."""
     yield from ast.iter_child_nodes(node)
     if isinstance(node, ast.Name):
         yield from (binding.value for binding in method.definitions(node))

@@ -29,11 +29,21 @@ def _in(function: FunctionModel, backward: Method, item: Return, index: int) -> 
     elements = item.elements
     if elements is None and isinstance(item.value, ast.Tuple):
         elements = _without_star(item.value.elts, function, index)
+    elif elements is None and isinstance(item.value, ast.Subscript):
+        elements = _from_the_first(backward, item.value)
     elif elements is None and item.value is not None and not item.is_tuple and len(function.inputs) == 1:
         elements = [item.value]
     if elements is None or index >= len(elements):
         return None
     return _is_given(backward, elements[index], set())
+
+
+def _from_the_first(backward: Method, node: ast.Subscript) -> list[ast.expr] | None:
+    """`(None, grad, None)[: len(ctx.needs_input_grad)]`: as many as there are inputs, in order."""
+    cut = node.slice
+    if not isinstance(cut, ast.Slice) or cut.lower is not None or cut.step is not None:
+        return None
+    return tuple_elements(backward, node.value)[0]
 
 
 def _without_star(elements: list[ast.expr], function: FunctionModel, index: int) -> list[ast.expr] | None:

@@ -36,7 +36,8 @@ class Access:
 
     @property
     def mask(self) -> ast.expr | None:
-        return argument(self.node, 1 if self.kind == "load" else 2, "mask")
+        given = argument(self.node, 1 if self.kind == "load" else 2, "mask")
+        return None if isinstance(given, ast.Constant) and given.value is None else given
 
     @property
     def other(self) -> ast.expr | None:

@@ -294,6 +294,13 @@ NUMPY_WITHOUT_DERIVATIVE = _words(
     """
 )
 # Choose among elements by an operand that needs no gradient.
+# Where the index stands among the arguments of a function of torch (one less for the method), and what it is called.
+INDEX_PLACES = (
+    dict.fromkeys(_words("embedding embedding_bag one_hot"), (0, "input"))
+    | dict.fromkeys(_words("gather index_select index_add index_copy index_fill"), (2, "index"))
+    | dict.fromkeys(_words("scatter scatter_add scatter_reduce"), (2, "index"))
+    | {"take": (1, "index"), "take_along_dim": (1, "indices")}
+)
 SELECTS = _words("gather index_select embedding where masked_fill scatter take_along_dim")
 # Methods that wait for the device, and bring numbers to the host.
 TO_HOST = _words("item tolist cpu numpy")

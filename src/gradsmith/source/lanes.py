@@ -185,8 +185,11 @@ def _is_new(place: ast.expr) -> bool:
     return isinstance(place, ast.Constant) and place.value is None
 
 
-def _varies(kernel: Kernel, node: ast.expr, axis: Axis, seen: set[ast.AST]) -> bool:
-    """Whether a mask differs from lane to lane along this axis; yes where the source does not say."""
+def _varies(kernel: Kernel, node: ast.expr, axis: Axis, seen: set[ast.AST], counted: bool = False) -> bool:
+    """Whether a mask differs from lane to lane along this axis; yes where the source does not say.
+
+    `counted`: it is one side of `rows[:, None] < M`. What is handed to a kernel beside its pointers is a number there.
+    """
     if axis is None or node in seen:
         return axis is None
     seen.add(node)
@@ -194,7 +197,7 @@ def _varies(kernel: Kernel, node: ast.expr, axis: Axis, seen: set[ast.AST]) -> b
         return False
     if isinstance(node, ast.Name):
         values = kernel.values(node)
-        return not values or any(_varies(kernel, value, axis, seen) for value in values)
+        return any(_varies(kernel, value, axis, seen, counted) for value in values) if values else not counted
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
         return _inside(node, axis) != ()
     if isinstance(node, ast.Call):
@@ -205,11 +208,9 @@ def _varies(kernel: Kernel, node: ast.expr, axis: Axis, seen: set[ast.AST]) -> b
         return name not in know.KERNEL_SCALARS
     if isinstance(node, (ast.Compare, ast.BinOp, ast.BoolOp, ast.UnaryOp)):
         sides = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
-        # `rows[:, None] < M`: what is handed to a kernel beside its pointers is a number.
-        numbers = [isinstance(side, ast.Name) and not kernel.values(side) for side in sides]
-        if isinstance(node, (ast.BoolOp, ast.UnaryOp)) or _joins_masks(node):
-            numbers = [False] * len(sides)
-        return any(_varies(kernel, side, axis, seen) for side, number in zip(sides, numbers) if not number)
+        if isinstance(node, ast.Compare) or (isinstance(node, ast.BinOp) and not _joins_masks(node)):
+            counted = True
+        return any(_varies(kernel, side, axis, seen, counted) for side in sides)
     return True
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gradsmith.source import knowledge as know
-from gradsmith.source.behind import made_of
+from gradsmith.source.behind import all_of, made_of
 from gradsmith.source.lexicon import is_a
 
 if TYPE_CHECKING:
@@ -37,10 +38,18 @@ def operands(call: ast.Call) -> list[ast.expr]:
     return [*given, call.func.value] if isinstance(call.func, ast.Attribute) else given
 
 
-def from_layer(method: Method, node: ast.expr) -> bool:
-    """Something of the module's own took part: `self.linear(x)`, `x * self.weight`."""
+def from_layer(method: Method, node: ast.expr, *, through_detach: bool = True) -> bool:
+    """Something of the module's own took part: `self.linear(x)`, `x * self.weight`.
+
+    `through_detach`: also where it was detached since. NumPy takes nothing else; elsewhere somebody wanted a constant.
+    """
+
+    def into(part: ast.AST) -> Iterable[ast.AST | None]:
+        cut = not through_detach and isinstance(part, ast.Call) and method.op(part) == "detach"
+        return () if cut else all_of(method, part)
+
     layer = False
-    for part in made_of(method, [node]):
+    for part in made_of(method, [node], into):
         if isinstance(part, ast.Call):
             func = part.func
             if method.op(part) in know.TO_INTEGER | know.TO_BOOL or (

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING
 from gradsmith.findings import Edit, Finding
 from gradsmith.source import knowledge as know
 from gradsmith.source.guards import is_none_test, no_tensor
+from gradsmith.source.indices import is_index
 from gradsmith.source.lexicon import is_a
 
 if TYPE_CHECKING:
@@ -92,7 +93,9 @@ _ELSE = "it is invisible to saved-tensor hooks and stays in memory after backwar
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
     backward = function.backward
-    dropped = {w.attr for w in backward.context.writes} if backward else set()
+    if backward is None:
+        return  # for inference: nothing is differentiated, and no output refers to ctx
+    dropped = {w.attr for w in backward.context.writes}
     kept = [w for w in function.ctx_writes if w.attr not in dropped and _is_tensor(function, w)]
     for write in kept:
         value = write.value
@@ -170,7 +173,9 @@ def _has_no_gradient(write: AttributeWrite) -> bool:
     if write.value is None:
         return True
     value = write.method.value(write.value)
-    return value.elements in ("integer", "bool") or is_a(ast.unparse(write.value), "integer")
+    if value.elements in ("integer", "bool") or is_a(ast.unparse(write.value), "integer"):
+        return True
+    return is_index(write.method, write.value)
 
 
 def _save_instead(function: FunctionModel, write: AttributeWrite, kept: list[AttributeWrite]) -> list[Edit | None]:

@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.source import recorded
+from gradsmith.source.indices import is_index
 from gradsmith.source.lexicon import is_a
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def _is_intermediate(function: FunctionModel, save: Save, expression: ast.expr) 
     value = save.method.value(expression)
     if value.constant or value.never_tensor or value.elements in ("integer", "bool"):
         return False
-    if is_a(ast.unparse(expression), "integer"):
+    if is_a(ast.unparse(expression), "integer") or is_index(save.method, expression):
         return False
     if function.role_of_saved(save, expression) not in ("intermediate", "view"):
         return False

@@ -86,7 +86,7 @@ def _in_forward(file: FileModel, owner: ast.ClassDef, method: Method) -> Iterato
     for found in method.returns:
         for call in _numbers(method, found.node.value):
             tensor = call.func.value if isinstance(call.func, ast.Attribute) else None
-            if tensor is None or call in told or not from_layer(method, tensor):
+            if tensor is None or call in told or not from_layer(method, tensor, through_detach=False):
                 continue
             if any(is_off(method, place) for place in (call, found.node)):
                 continue
@@ -102,7 +102,10 @@ def _in_forward(file: FileModel, owner: ast.ClassDef, method: Method) -> Iterato
 
 
 def _numbers(method: Method, node: ast.expr | None) -> list[ast.Call]:
-    """The calls of `.item()` that a value is computed with, through arithmetic and torch operations only."""
+    """The calls of `.item()` that a value is computed with, through arithmetic and torch operations only.
+
+    A number that is returned beside others, for the log, is not computed with.
+    """
 
     def into(part: ast.AST) -> list[ast.expr]:
         if not isinstance(part, ast.Call):
@@ -110,5 +113,12 @@ def _numbers(method: Method, node: ast.expr | None) -> list[ast.Call]:
         op = method.op(part)
         return operands(part) if op in torch_ops.POINTWISE and op not in know.TO_NUMBER else []
 
-    made = made_of(method, [node], into)
-    return [n for n in made if isinstance(n, ast.Call) and method.op(n) in know.TO_NUMBER]
+    def beside(part: ast.AST) -> list[ast.expr]:
+        return parts(method, part) if isinstance(part, (ast.Tuple, ast.Name)) else []
+
+    def is_number(part: ast.AST) -> bool:
+        return isinstance(part, ast.Call) and method.op(part) in know.TO_NUMBER
+
+    returned = [part for part in made_of(method, [node], beside) if not isinstance(part, (ast.Tuple, ast.Name))]
+    made = made_of(method, [part for part in returned if not is_number(part)], into)
+    return [n for n in made if isinstance(n, ast.Call) and is_number(n)]
