@@ -623,3 +623,16 @@ def test_a_function_can_be_given_to_the_threads_of_torchs_openmp() -> None:
     parallel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)(address)
     parallel(ctypes.cast(member, ctypes.c_void_p), None, 2, 0)
     assert len(seen) == 2 and threading.get_ident() in seen
+
+
+def test_what_sync_batch_norm_computes_its_gradient_with_has_no_derivative() -> None:
+    """`WITHOUT_DERIVATIVE` of the source. The kernels are for GPUs, autograd's part is for every device: it is asked with ours on the CPU."""
+    x, channel, count = leaf(2, 3, 4), leaf(3), torch.ones(1, dtype=torch.int32)
+    with torch.library._scoped_library("aten", "IMPL") as ours:
+        ours.impl("batch_norm_backward_elemt", lambda *given: given[0].clone(), "CPU")
+        ours.impl("batch_norm_backward_reduce", lambda *given: tuple(given[2].clone() for _ in range(4)), "CPU")
+        elements = torch.batch_norm_backward_elemt(x, x, channel, channel, channel, channel, channel, count)
+        sums = torch.batch_norm_backward_reduce(x, x, channel, channel, channel, True, True, True)
+        for result in (elements, *sums):
+            with pytest.raises(RuntimeError, match=r"derivative for aten::batch_norm_backward_.* is not implemented"):
+                torch.autograd.grad(result.sum(), x)

@@ -42,6 +42,11 @@ TURNED = (
     "tl.store(y_ptr + i[None, :], tl.dot(a, b.T), mask=i[None, :] < size)"
 )
 
+FLAGGED = (
+    "EVEN: tl.constexpr = n == BLOCK\no = row * n + i\nif EVEN:\n    x = tl.load(x_ptr + o)\nelse:\n"
+    "    x = tl.load(x_ptr + o, mask=mask, other=0.0)\nif {}:\n    tl.store(y_ptr + o, x)\n{}:\n    tl.store(y_ptr + o, x, mask=mask)"
+)
+
 
 def seen(body: str, grid: str = CDIV) -> list[tuple[str, int]]:
     lines = "\n".join(f"    {line}" for line in body.splitlines())
@@ -68,6 +73,7 @@ def seen(body: str, grid: str = CDIV) -> list[tuple[str, int]]:
         (RESHAPED.format("BLOCK * 4, 4", 1), "undefined-lane"),
         (RESHAPED.format("BLOCK, 4, 4", 0), "undefined-lane"),
         (TURNED.format("[None, :]"), "undefined-lane"),
+        (FLAGGED.format("row > 0", "else"), "out-of-bounds-store"),
         ("tl.store(y_ptr + i, tl.load(y_ptr + i, mask=mask, other=0.0) + row, mask=mask)", "race"),
     ],
 )
@@ -101,6 +107,8 @@ def test_a_mistake_is_seen(body: str, rule: str) -> None:
         SUMS.format("before", ""),
         RESHAPED.format("BLOCK, 4, 4", 1),
         TURNED.format("[:, None]"),
+        # A flag says that nothing is left out, here and where the load is.
+        FLAGGED.format("EVEN", "else"),
         # A mask that is None leaves nothing out.
         "x = tl.load(x_ptr + i, None)\ntl.store(y_ptr + row, tl.sum(x, 0), mask=None)",
         "while tl.atomic_cas(x_ptr, 0, 1) == 1:\n    pass\ntl.store(y_ptr, tl.load(y_ptr) + row)\ntl.atomic_xchg(x_ptr, 0)",

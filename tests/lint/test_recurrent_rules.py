@@ -191,3 +191,11 @@ class Model(nn.Module):
 def test_batch_first(option: str, body: str, found: bool) -> None:
     report = lint_source(RNN.format(option=option, body=body), select=["batch-first-mismatch"], debug=True)
     assert bool(report.findings) is found
+
+
+@pytest.mark.parametrize("header", ["i in range(len(skips))", "skip in skips", "i, skip in enumerate(skips)"])
+def test_the_arguments_of_a_call_are_no_steps_through_time(header: str) -> None:
+    grown = f"for {header}:\n    h = torch.cat([h, skip if True else x], 1)\nreturn h"
+    text = TEMPLATE.format(body=textwrap.indent(grown, " " * 8))
+    assert [f.rule for f in lint_source(text.replace("h, c=None", "h, skips"), select=["cat-in-loop"]).findings]
+    assert not lint_source(text.replace("h, c=None", "h, *skips"), select=["cat-in-loop"]).findings

@@ -388,3 +388,44 @@ def test_without_a_backward_nothing_refers_to_ctx() -> None:
     kept = function("y = torch.exp(x)\nctx.y = y\nreturn y", "return grad_output * ctx.y")
     assert found(kept) == ["tensor-on-ctx"]
     assert found(kept[: kept.index("    @staticmethod\n    def backward")]) == []
+
+
+NORM = """
+total, scale = torch.{}(grad_output, x, mean, mean, None, True, True, True)[:2]
+return {}
+"""
+
+
+def test_what_cannot_be_differentiated_again_loses_nothing_silently() -> None:
+    forward = "mean = torch.mean(x, 0)\nctx.save_for_backward(x, mean)\nreturn x - mean"
+    unpacked = "x, mean = ctx.saved_tensors\n"
+    again = unpacked + NORM.format("batch_norm_backward_reduce", "total * 2")
+    assert found(function(forward, again)) == []
+    assert found(function(forward, again.replace("total * 2", "total + grad_output * mean"))) == ["intermediate-saved"]
+
+
+@pytest.mark.parametrize(
+    ("prepared", "wrong"),
+    [
+        ("x, w = converted(x, w)", False),
+        ("x = converted(x)", False),
+        ("x = torch.exp(x)", True),
+        ("x = own(x)", True),
+    ],
+)
+def test_an_input_that_strange_code_hands_back_may_be_that_very_input(prepared: str, wrong: bool) -> None:
+    around = "from elsewhere import converted\n\n\ndef own(x):\n    return torch.exp(x)\n"
+    forward = f"{prepared}\nkept = x if ctx.needs_input_grad[1] else None\nctx.save_for_backward(kept, w)\nreturn x * w"
+    back = "x, w = ctx.saved_tensors\nreturn grad_output * w, grad_output * x"
+    assert ("intermediate-saved" in found(function(forward, back, "x, w", around))) is wrong
+
+
+@pytest.mark.parametrize(
+    ("made", "meant"), [("torch.rand(x.size(0))", True), ("torch.zeros(n.sum())", True), ("torch.zeros(3) * n", False)]
+)
+def test_random_gradients_of_a_function_for_shapes_alone_are_left_alone(made: str, meant: bool) -> None:
+    forward = f"y = {made}\nctx.save_for_backward(y)\nreturn y"
+    back = "(y,) = ctx.saved_tensors\nreturn torch.rand(y.size()), None"
+    assert ("random-backward" not in found(function(forward, back, "x, n"))) is meant
+    filled = function("y = torch.zeros(n)\nfill(y, x)\nreturn y", "return grad_output * torch.rand(3), None", "x, n")
+    assert "random-backward" in found(filled)

@@ -76,6 +76,10 @@ def body_called(method: Method, func: ast.expr, owner: ast.AST | None = None) ->
     return found if static or owner is not None else None
 
 
+# Take sizes alone: `torch.rand(lengths.sum(), device=x.device)` has as many elements as a value says, and none of its numbers.
+_SIZED = frozenset(("zeros", "ones", "empty", "rand", "randn"))
+
+
 def is_free_of_inputs(method: Method, node: ast.expr) -> bool:
     """Whether no value of an input gets into this expression: nothing but sizes, dtypes and devices of them.
 
@@ -93,13 +97,22 @@ def is_free_of_inputs(method: Method, node: ast.expr) -> bool:
             if any(b.how not in ("assign", "unpack") or b.value is None for b in bindings):
                 return False
             waiting += [b.value for b in bindings if b.value is not None]
-        elif not _is_measure(part):
+        elif not _is_measure(part) and not (isinstance(part, ast.Call) and method.op(part) in _SIZED):
             waiting += ast.iter_child_nodes(part)
     names = {n.id for n in followed if isinstance(n, ast.Name) and method.definitions(n)}
     return not any(
         isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id in names and n not in followed
         for n in method.nodes
+        if not _is_kept(method, n)
     )
+
+
+def _is_kept(method: Method, node: ast.AST) -> bool:
+    """Returned, or handed to ctx: `ctx.save_for_backward(y)` writes nothing into y."""
+    parent = method.file.parents.get(node)
+    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
+        return node in parent.args and method.context.is_ctx(parent.func.value)
+    return isinstance(parent, ast.Return)
 
 
 def _is_measure(node: ast.AST) -> bool:

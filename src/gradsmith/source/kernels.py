@@ -142,6 +142,22 @@ class Kernel:
         ]
         return [n.test for n in (*around, *left)]
 
+    def excludes(self, one: ast.AST, other: ast.AST) -> bool:
+        """Whether only one of two places runs, because of a test: `if EVEN: ...` and, here or further down, its `else`."""
+        sides = self._sides(other)
+        return any((test, not holds) in sides for test, holds in self._sides(one))
+
+    def _sides(self, node: ast.AST) -> set[tuple[str, bool]]:
+        """The tests around a node, of names that do not change, and whether it runs where they hold."""
+        found = set()
+        for branch in (n for n in self.nodes if isinstance(n, ast.If)):
+            names = [n.id for n in nodes_under(branch.test) if isinstance(n, ast.Name)]
+            if all(len(self.assigned.get(name, ())) <= 1 for name in names):
+                for holds, block in ((True, branch.body), (False, branch.orelse)):
+                    if any(node is inner for statement in block for inner in nodes_under(statement)):
+                        found.add((ast.dump(branch.test), holds))
+        return found
+
     def axes(self, expression: ast.AST | None) -> set[str]:
         """The axes of the grid on which an expression depends, as they are written."""
         if expression is None:

@@ -294,6 +294,13 @@ NUMPY_WITHOUT_DERIVATIVE = _words(
     """
 )
 # Choose among elements by an operand that needs no gradient.
+# Functions of torch that compute gradients, and have no derivative themselves: differentiating them raises.
+WITHOUT_DERIVATIVE = _words(
+    """
+    torch.batch_norm_backward_elemt torch.batch_norm_backward_reduce torch.batch_norm_elemt torch.batch_norm_stats
+    torch.batch_norm_gather_stats torch.batch_norm_gather_stats_with_counts torch.batch_norm_update_stats
+    """
+)
 # Where the index stands among the arguments of a function of torch (one less for the method), and what it is called.
 INDEX_PLACES = (
     dict.fromkeys(_words("embedding embedding_bag one_hot"), (0, "input"))

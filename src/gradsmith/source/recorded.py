@@ -174,6 +174,8 @@ class _Tracer:
         method, func = self.method, node.func
         site = CallSite(node, method.dotted(func), method.op(node))
         given = [*node.args, *(k.value for k in node.keywords)]
+        if site.dotted in know.WITHOUT_DERIVATIVE:
+            return  # nothing gets lost silently
         if site.is_kernel or site.is_extension or site.is_numpy:
             self.trace.unseen = True
         elif site.op is not None:

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Literal
 
 from gradsmith.source import knowledge as know
+from gradsmith.source.behind import body_called
 from gradsmith.source.returns import tuple_elements
 
 if TYPE_CHECKING:
@@ -39,6 +40,11 @@ def of_saved(function: FunctionModel, method: Method, node: ast.expr) -> SavedRo
             or _collected(method, node)
         ):
             return "unknown"
+        if any(_is_prepared(method, b) for b in bindings):
+            return "unknown"
+        value = method.resolve(node)
+        if isinstance(value, ast.IfExp) and isinstance(value.body, ast.Name):  # `x if needed else None`
+            return of_saved(function, method, value)
     elif isinstance(node, (ast.Attribute, ast.Starred)):
         return "unknown"
     elif isinstance(node, ast.IfExp):
@@ -47,6 +53,15 @@ def of_saved(function: FunctionModel, method: Method, node: ast.expr) -> SavedRo
     elif isinstance(node, ast.Subscript) and not method.value(node).is_tensor:
         return "unknown"
     return "intermediate"
+
+
+def _is_prepared(method: Method, binding: Binding) -> bool:
+    """`x, w = converted(x, w)` by code that is not here: what comes back under its own name may be what was given."""
+    call = binding.value
+    if not isinstance(call, ast.Call) or binding.how not in ("assign", "unpack") or method.op(call) is not None:
+        return False
+    given = any(isinstance(a, ast.Name) and a.id == binding.name for a in call.args)
+    return given and isinstance(call.func, ast.Name) and body_called(method, call.func) is None
 
 
 def _is_whole(method: Method, node: ast.expr) -> bool:

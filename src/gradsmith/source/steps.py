@@ -49,7 +49,15 @@ def _goes_through_parts(loop: Loop) -> bool:
         return True
     if loop.iterated is not None and _holds_own_parts(loop.iterated):
         return True
+    if any(_is_several(loop.method, part) for part in nodes_under(header)):
+        return True
     return is_a(text, "part of a model")
+
+
+def _is_several(method: Method, node: ast.AST) -> bool:
+    """`*skips`: as many as the call passes, each with a name or a place of its own."""
+    param = method.param_of(node) if isinstance(node, ast.Name) else None
+    return param is not None and param.kind == "vararg"
 
 
 def _holds_own_parts(iterated: ast.expr) -> bool:

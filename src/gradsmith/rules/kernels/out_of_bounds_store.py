@@ -84,7 +84,8 @@ def _guarded(kernel: Kernel, store: Access, masked: list[Access]) -> set[str]:
     if not offset or not kernel.axes(store.pointer):
         return set()  # what every program stores at the same place has room for a whole block
     alike = [a for a in masked if kernel.offsets(a.pointer) == offset and _have_same_values(kernel, a, store)]
-    same = [a.mask for a in alike if a.mask is not None]
+    # `if EVEN:` without a mask, `else:` with one: the flag says that there is nothing to leave out.
+    same = [a.mask for a in alike if a.mask is not None and not kernel.excludes(a.node, store.node)]
     bounded = {name for mask in same for name in kernel.names_behind(mask)}
     return kernel.leads_to(store.pointer, "arange") & bounded
 

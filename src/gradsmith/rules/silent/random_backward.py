@@ -28,13 +28,14 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.rules.transforms import MISMATCHES
-from gradsmith.source.behind import made_of
+from gradsmith.source.behind import is_free_of_inputs, made_of
 from gradsmith.source.knowledge import RANDOM
+from gradsmith.source.roles import returned_expressions
 from gradsmith.surrogate_kinds import waives
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
-    from gradsmith.source import FunctionModel
+    from gradsmith.source import FunctionModel, Method
 
 CODE = "GS215"
 SEVERITY = "error"
@@ -102,6 +103,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return  # forward's numbers are drawn again on purpose, or the rounding is random on purpose
     if any(word in function.name.lower() for word in ("stochastic", "noise", "noisy", "dither")):
         return
+    if function.forward is not None and _stands_for_shapes(function.forward):
+        return
     returned = set(made_of(backward, [found.node.value for found in backward.returns]))
     for call in backward.calls:
         if call.op in RANDOM and call.node in returned and "meta" not in ast.unparse(call.node):
@@ -112,6 +115,12 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 advice="Draw in forward and save the mask (or the generator state) with ctx.save_for_backward.",
                 severity="warning",
             )
+
+
+def _stands_for_shapes(forward: Method) -> bool:
+    """No value of an input gets into what forward returns (a Function for the meta device): there are only shapes."""
+    outputs = returned_expressions(forward)
+    return bool(outputs) and all(is_free_of_inputs(forward, output) for output in outputs)
 
 
 def probe(lab: Lab) -> Iterator[Finding]:
