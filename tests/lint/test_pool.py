@@ -150,8 +150,9 @@ def test_a_file_that_changes_in_between_is_skipped_and_said_so(tmp_path: Path) -
 def test_a_process_with_any_thread_does_not_fork() -> None:
     """Python 3.12 warns of it. Threads that `threading` did not start count, too (execnet's, an editor's)."""
     code = (
-        "import _thread, time; _thread.start_new_thread(time.sleep, (60,)); from gradsmith.linting import pool; "
-        "print(pool.processors())"
+        "import _thread, time\nrunning = _thread.allocate_lock()\nrunning.acquire()\n"
+        "_thread.start_new_thread(lambda: (running.release(), time.sleep(60)), ())\nrunning.acquire()\n"
+        "from gradsmith.linting import pool\nprint(pool.processors())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "1\n"
