@@ -48,6 +48,13 @@ def test_a_run_that_was_cut_off_goes_on_where_it_was(
     assert (tmp_path / "ran").read_text() == "a"
 
 
+def test_an_environment_without_pytest_counts_as_not_run(
+    compatibility: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compatibility, "_commit", lambda: "abc")
+    assert compatibility.tested("false", ["tests/plugin"], tmp_path, 1) == {}
+
+
 def test_the_page_is_what_the_script_writes(compatibility: ModuleType) -> None:
     assert compatibility.PAGE.read_text(encoding="utf-8") == compatibility.page(compatibility.kept())
 

@@ -30,14 +30,17 @@ TESTS = (
 def environment(version: str, folder: Path) -> str:
     """The interpreter of an environment with this torch and all that the tests need; made where it is missing."""
     python = str(folder / "bin" / "python")
-    if not os.path.exists(python):
+    pin, ready = folder / "torch.txt", folder / "ready"  # without the second, making it was cut off
+    if not ready.exists():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
         wanted = "torch" if version == "newest" else f"torch=={version}"
         install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir"]
         subprocess.run([*install, wanted], check=True)
-        pin = folder / "torch.txt"
-        pin.write_text(f"torch=={_said(python, 'import torch; print(torch.__version__)')}\n", encoding="utf-8")
+        # As the package states it: `torch.__version__` may name a build ("2.15.0+cu132") that no package is called by.
+        stated = _said(python, "from importlib.metadata import version; print(version('torch'))")
+        pin.write_text(f"torch=={stated}\n", encoding="utf-8")
         subprocess.run([*install, "--constraint", str(pin), "--editable", f"{ROOT}[dev]"], check=True)
+        ready.touch()
     return python
 
 
