@@ -159,7 +159,7 @@ class _SafeRoot(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
-        y = x.clamp(min=0).sqrt()
+        y = torch.where(x < 0, 0, x).sqrt()  # a clamp hands back nothing at its bound, or everything: torch decides
         ctx.save_for_backward(y)
         return y
 

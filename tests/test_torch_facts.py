@@ -636,3 +636,25 @@ def test_what_sync_batch_norm_computes_its_gradient_with_has_no_derivative() -> 
         for result in (elements, *sums):
             with pytest.raises(RuntimeError, match=r"derivative for aten::batch_norm_backward_.* is not implemented"):
                 torch.autograd.grad(result.sum(), x)
+
+
+@pytest.mark.parametrize("bound", [0.0, torch.zeros(())], ids=["number", "tensor"])
+@pytest.mark.parametrize("side", ["min", "max"])
+def test_what_a_clamp_hands_back_at_its_bound_is_everything_or_the_least(side: str, bound: float | Tensor) -> None:
+    """https://github.com/pytorch/pytorch/pull/191142"""
+    x = torch.zeros((), requires_grad=True)
+    (slope,) = torch.autograd.grad(x.clamp(**{side: bound}), x)
+    least = 0.5 if isinstance(bound, Tensor) else 0.0
+    assert slope == (least if torch_says.clamp_stops_at_its_bounds() else 1.0)
+
+
+@pytest.mark.parametrize("larger", [torch.fmax, torch.fmin])
+def test_equal_arguments_of_fmax_share_the_gradient_or_the_first_has_it(larger: Callable[..., Tensor]) -> None:
+    x, y = torch.zeros((), requires_grad=True), torch.zeros((), requires_grad=True)
+    slopes = torch.autograd.grad(larger(x, y), (x, y))
+    assert slopes == ((0.5, 0.5) if torch_says.fmax_shares_between_equals() else (1.0, 0.0))
+
+
+def test_equal_arguments_of_maximum_share_the_gradient() -> None:
+    x, y = torch.zeros((), requires_grad=True), torch.zeros((), requires_grad=True)
+    assert torch.autograd.grad(torch.maximum(x, y), (x, y)) == (0.5, 0.5)

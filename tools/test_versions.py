@@ -22,7 +22,7 @@ from compatibility import REASONS, REFERENCE, ROOT, differences, judged, keep, k
 
 TESTS = (
     "tests/test_torch_facts.py", "tests/test_catalogue.py", "tests/test_check_extras.py", "tests/test_findings.py",
-    "tests/conditions", "tests/explaining", "tests/explore", "tests/gallery", "tests/inputs", "tests/lab", "tests/measure",
+    "tests/conditions", "tests/deriving", "tests/explaining", "tests/explore", "tests/gallery", "tests/inputs", "tests/lab", "tests/measure",
     "tests/plugin", "tests/profiling", "tests/recording", "tests/recurrent",
 )  # fmt: skip
 

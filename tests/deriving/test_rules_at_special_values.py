@@ -71,3 +71,30 @@ def test_the_rule_is_autograds_at_zeros_ties_and_negative_numbers(name: str) -> 
         example = dict(zip(names, values))
         outcome = compared(forward, made.wrapper, example, set(made.wanted))
         assert outcome in ("same", "not judged", "refuses"), f"{outcome} at {example}\n{made.source}"
+
+
+_BETWEEN = torch.tensor([-1.0, 0.0, 0.5, 1.0, 2.0], dtype=torch.float64)
+
+
+def _written(expression: str, *names: str) -> Any:
+    scope: dict[str, Any] = {"torch": torch}
+    exec(f"def forward({', '.join(names)}):\n    return {expression}", scope)
+    return scope["forward"]
+
+
+@pytest.mark.parametrize("bounds", ["min=0.0", "max=1.0", "0.0, 1.0", "1.0, 1.0"])
+def test_a_clamp_to_numbers_hands_back_at_its_bounds_what_autograd_does(bounds: str) -> None:
+    forward = _written(f"torch.clamp(t, {bounds})", "t")
+    made = _once(forward, (_BETWEEN.clone().requires_grad_(),), {}, trusting=True, level=0, fast=False)
+    assert compared(forward, made.wrapper, {"t": _BETWEEN}, set(made.wanted)) == "same", made.source
+
+
+@pytest.mark.parametrize("bounds", ["min=low) + high", "max=high) + low", "low, high)"])
+def test_a_clamp_to_tensors_hands_back_at_its_bounds_what_autograd_does(bounds: str) -> None:
+    """Every order of the three, with everything that can be equal."""
+    names = ("t", "low", "high")
+    forward = _written(f"torch.clamp(t, {bounds}", *names)
+    given = [g.clone() for g in torch.cartesian_prod(_BETWEEN, _BETWEEN, _BETWEEN).unbind(1)]
+    leaves = tuple(g.clone().requires_grad_() for g in given)
+    made = _once(forward, leaves, {}, trusting=True, level=0, fast=False)
+    assert compared(forward, made.wrapper, dict(zip(names, given)), set(made.wanted)) == "same", made.source

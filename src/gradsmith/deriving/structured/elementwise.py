@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 
 from gradsmith.deriving.node import Node, is_number
 from gradsmith.deriving.structured.registry import Pairs, rule
+from gradsmith.lab.process import torch_says
 
 
 @rule
@@ -48,6 +50,9 @@ def quotient(y: Node, g: Any) -> Pairs:
 @rule
 def clamp(y: Node, g: Any) -> Pairs:
     x, low, high = y.args
+    if torch_says.clamp_stops_at_its_bounds():
+        yield from _clamp_stopping(y, g)
+        return
     inside = None
     if low is not None:
         inside = x >= low
@@ -60,14 +65,55 @@ def clamp(y: Node, g: Any) -> Pairs:
         yield high, g * (x > high) if low is None else g * ((x > high) | (low > high))
 
 
+def _clamp_stopping(y: Node, g: Any) -> Pairs:
+    """At a bound that is a number x gets nothing; with a bound that is a tensor it shares."""
+    x, low, high = y.args
+    lower, upper = (isinstance(bound, Node) and bound.is_tensor for bound in (low, high))
+    equal = partial(y.graph.make, "eq")
+
+    def shared(tie: Any, otherwise: Any) -> Any:
+        return y.graph.call("where", (tie, 0.5 * g, otherwise), {})
+
+    if low is None and high is None:
+        yield x, g
+    elif not lower and not upper:
+        above = None if low is None else x > low
+        below = None if high is None else x < high
+        yield x, g * (below if above is None else above if below is None else above & below)
+    elif high is None:
+        yield x, shared(equal(x, low), g * (x > low))
+        yield low, shared(equal(x, low), g * (x < low))
+    elif low is None:
+        yield x, shared(equal(x, high), g * (x < high))
+        yield high, shared(equal(x, high), g * (x > high))
+    else:  # torch takes two tensors or two numbers; where the bounds are equal, x has all of it
+        apart = low < high
+        yield x, shared((equal(x, low) | equal(x, high)) & apart, g * ((x >= low) & (x <= high)))
+        yield low, shared(equal(x, low) & apart, g * ((x < low) & (low <= high)))
+        yield high, shared(equal(x, high) & apart, g * ((x > high) | (low > high)))
+
+
 @rule
 def larger(y: Node, g: Any) -> Pairs:
     a, b = y.args
-    wins = a > b if y.op == "maximum" else a < b
-    tie = y.graph.make("eq", a, b)
+    yield from _won(y, g, a > b if y.op == "maximum" else a < b, shared=True)
+
+
+@rule
+def larger_number(y: Node, g: Any) -> Pairs:
+    """What is not a number loses."""
+    a, b = y.args
+    nothing = y.graph.call("isnan", (b,), {})
+    yield from _won(
+        y, g, (a >= b if y.op == "fmax" else a <= b) | nothing, shared=torch_says.fmax_shares_between_equals()
+    )
+
+
+def _won(y: Node, g: Any, wins: Any, *, shared: bool) -> Pairs:
+    a, b = y.args
     make = y.graph.call
-    yield a, make("where", (tie, 0.5 * g, make("where", (wins, g, 0), {})), {})
-    yield b, make("where", (tie, 0.5 * g, make("where", (wins, 0, g), {})), {})
+    for operand, own in ((a, make("where", (wins, g, 0), {})), (b, make("where", (wins, 0, g), {}))):
+        yield operand, make("where", (y.graph.make("eq", a, b), 0.5 * g, own), {}) if shared else own
 
 
 @rule

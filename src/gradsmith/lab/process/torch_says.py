@@ -229,6 +229,30 @@ def compile_refused(error: BaseException) -> bool:
     return re.search(r"not (currently )?support", str(error)) is not None
 
 
+# --- where an operation has no slope --------------------------------------------------------------------------------
+
+
+@functools.cache
+def clamp_stops_at_its_bounds() -> bool:
+    """Whether torch.clamp hands nothing back where x is a bound that is a number, and half of it where that is a tensor.
+
+    It handed back everything before torch 2.15 (pytorch#191142).
+    """
+    return _slope_at_zero(lambda x: x.clamp(min=0.0)) == 0
+
+
+@functools.cache
+def fmax_shares_between_equals() -> bool:
+    """Whether equal arguments of torch.fmax share the gradient, as those of torch.maximum do; the first had it before torch 2.15."""
+    return _slope_at_zero(lambda x: torch.fmax(x, torch.zeros(()))) == 0.5
+
+
+def _slope_at_zero(call: Callable[[Tensor], Tensor]) -> float:
+    with torch.enable_grad():
+        x = torch.zeros((), requires_grad=True)
+        return float(torch.autograd.grad(call(x), x)[0])
+
+
 # --- private names --------------------------------------------------------------------------------------------------
 
 
