@@ -80,6 +80,7 @@ class Rule:
     absorbs: Callable[[Finding, Finding], bool] | None = None  # whether one of its findings takes in another one
     state: Literal["preview", "stable", "deprecated"] = "stable"  # those that are not stable run only if named
     replaced_by: str = ""  # the rule to use instead of a deprecated one
+    fixed_in: str = ""  # of a defect of PyTorch's own: the first version that was seen to be free of it
     package: str = ""  # the distribution that brings it; none: gradsmith itself
 
     @property
@@ -369,4 +370,5 @@ def _read(module: ModuleType, family: str) -> Rule:
         absorbs=getattr(module, "absorbs", None),
         state=getattr(module, "STATE", "stable"),
         replaced_by=getattr(module, "REPLACED_BY", ""),
+        fixed_in=getattr(module, "FIXED_IN", ""),
     )

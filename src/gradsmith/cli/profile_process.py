@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
@@ -17,7 +16,7 @@ from gradsmith.lab.process import run_folder, tree
 from gradsmith.lab.process.channel import read_message
 from gradsmith.lab.process.household import environment
 from gradsmith.lab.process.stopping import undisturbed
-from gradsmith.lab.process.time_limit import TimeLimit
+from gradsmith.lab.process.time_limit import waited
 from gradsmith.report.escaping import escaped
 
 _MARK = "\x1egradsmith: "  # in front of progress; what user code writes to stderr is not ours to show
@@ -66,16 +65,6 @@ def profiled(task: dict[str, Any], timeout: float, say: Callable[[str], None]) -
     return result
 
 
-def _late(process: subprocess.Popen[str], timeout: float) -> str:
-    """Which limit of time it exceeds; nothing where it ends before."""
-    limit = TimeLimit(timeout)
-    while not (late := limit.exceeded([process.pid, *tree.below(process.pid)])):
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_POLL)
-            return ""
-    return late
-
-
 def _run(words: list[str], environment: Mapping[str, str], timeout: float, say: Callable[[str], None]) -> str:
     """Why the process did not end well, or nothing. All that it started ends with it."""
     last_words: list[str] = []
@@ -103,7 +92,7 @@ def _run(words: list[str], environment: Mapping[str, str], timeout: float, say: 
     listener = threading.Thread(target=listen, daemon=True)
     try:
         listener.start()
-        late = _late(process, timeout)
+        late = waited(process, timeout)
     finally:
         with undisturbed():
             tree.end_below(process.pid)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -22,11 +21,12 @@ from gradsmith.lab.conditions.ranks import DIFFERENT, NOT_TRIED, WORKS, Layer, W
 from gradsmith.lab.explore.sizes import sizes
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.once import once
+from gradsmith.lab.process.time_limit import finished
 from gradsmith.lab.run import forward
 from gradsmith.lab.snippet import on_two_ranks
 from gradsmith.lab.subject.arguments import Arguments, Leaf
 
-_SECONDS = 120.0
+_SECONDS = 120.0  # of CPU time, all three processes together
 
 
 @column("DDP")
@@ -173,15 +173,9 @@ def _launched(lab: Lab) -> dict[str, str] | str:
         launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         try:
-            done = subprocess.run(
-                [*launcher, "-m", "gradsmith.lab.conditions.ranks", str(Path(folder) / "task.json")],
-                capture_output=True,
-                text=True,
-                timeout=_SECONDS,
-                env=environment,
-                check=False,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
+            command = [*launcher, "-m", "gradsmith.lab.conditions.ranks", str(Path(folder) / "task.json")]
+            done = finished(command, _SECONDS, environment=environment)
+        except OSError as error:
             return f"the process group did not come up: {words(error)}"
         if not result.is_file():
             said = [line for line in done.stderr.splitlines() if "Error" in line]

@@ -3,30 +3,56 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from gradsmith.lab.explore.tape import OperationTape
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.process import torch_says
+from gradsmith.lab.run import Run, forward
+
+_UNWRITTEN = frozenset({"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"})
+Results = dict[tuple[str, str], Tensor]
 
 
 def poisoned(lab: Lab) -> Iterator[tuple[str, str]]:
     """(name, kind) of every result that is NaN then, and was not before."""
     run = lab.run()
     v = run.normal(lab.generator(19))
-    before = run.gradients(v)
+    before = _results(run, run.gradients(v))
     with filled():
         again = lab.run()
-        after = again.gradients(v)
-    for name, old, new in zip(run.output_names, run.outputs, again.outputs):
-        if old.is_floating_point() and bool(new.isnan().any()) and not bool(old.isnan().any()):
-            yield name, "the output"
-    for leaf in run.arguments.differentiable:
-        old_grad, new_grad = before[leaf.position], after[leaf.position]
-        if old_grad is not None and new_grad is not None and bool((new_grad.isnan() & ~old_grad.isnan()).any()):
-            yield leaf.name, "the gradient of"
+        after = _results(again, again.gradients(v))
+    if any(bool(old.isnan().any()) for old in before.values()):
+        before = _with_zeros(
+            lab, v
+        )  # gradsmith itself fills memory with NaN, and torch.empty may hand out what it freed
+    for key, new in after.items():
+        if key in before and bool((new.isnan() & ~before[key].isnan()).any()):
+            yield key
+
+
+def _results(run: Run, gradients: Mapping[int, Tensor | None]) -> Results:
+    outputs = {(name, "the output"): out for name, out in zip(run.output_names, run.outputs)}
+    leaves = {leaf.position: leaf.name for leaf in run.arguments.differentiable}
+    found = {(leaves[n], "the gradient of"): grad for n, grad in gradients.items() if n in leaves and grad is not None}
+    return {**outputs, **found}
+
+
+def _with_zeros(lab: Lab, v: dict[int, Tensor]) -> Results:
+    """The same where torch.empty gives zeros."""
+
+    def zeroed(func: Any, args: Any, kwargs: Any) -> Any:
+        result = func(*args, **kwargs)
+        return result.zero_() if func.overloadpacket.__name__ in _UNWRITTEN else result
+
+    tape = OperationTape(around=zeroed, aten_only=True, keep=False)
+    run = forward(lab.target, lab.arguments, seed=lab.settings.seed, classes=lab.classes, tape=tape)
+    with tape:
+        return _results(run, run.gradients(v))
 
 
 @contextlib.contextmanager

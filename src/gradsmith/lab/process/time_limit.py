@@ -7,14 +7,19 @@ limit on the wall, ten times as long and a minute.
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
+import tempfile
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from gradsmith.lab.process import tree
 
 TIMES = 10.0
 MORE = 60.0
+_POLL = 0.1
 
 
 @dataclass
@@ -42,3 +47,44 @@ class TimeLimit:
         if time.monotonic() - self.started > self.wall:
             return f"did not finish within {self.wall:g} s and computed for {self.computed:.2g} s of them; it waits for something"
         return ""
+
+
+def waited(process: subprocess.Popen[Any], seconds: float) -> str:
+    """Wait for a process: what it and all it started did instead of finishing within the limit, or nothing where it ended."""
+    limit = TimeLimit(seconds)
+    while not (late := limit.exceeded([process.pid, *tree.below(process.pid)])):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_POLL)
+            return ""
+    return late
+
+
+def finished(
+    command: Sequence[str], seconds: float, *, given: str = "", environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end on what it is given; where it exceeds the limit, TimeoutError, and all that it started is ended.
+
+    >>> finished(["cat"], 60, given="as it was").stdout
+    'as it was'
+    """
+    with (
+        tempfile.TemporaryFile("w+") as asked,
+        tempfile.TemporaryFile("w+") as out,
+        tempfile.TemporaryFile("w+") as err,
+    ):
+        asked.write(given)
+        asked.seek(0)
+        process = subprocess.Popen(
+            command, stdin=asked, stdout=out, stderr=err, env=environment, start_new_session=True
+        )
+        try:
+            late = waited(process, seconds)
+        finally:
+            if process.poll() is None:
+                tree.end([process.pid])
+                process.wait()
+        if late:
+            raise TimeoutError(late)
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(command, process.returncode, out.read(), err.read())

@@ -2,8 +2,8 @@
 
 What it finds
 -------------
-torch.func.grad of the Function is compiled and compared with the same in eager mode. PyTorch 2.13 inlines forward there, and
-differentiates it by autograd: the custom backward is not called.
+torch.func.grad of the Function is compiled and compared with the same in eager mode. PyTorch up to 2.13 inlines forward there,
+and differentiates it by autograd: the custom backward is not called.
 
 Why it matters
 --------------
@@ -12,8 +12,8 @@ silently replaced by the derivative, which may be zero everywhere.
 
 Known problems
 --------------
-A defect of PyTorch, seen in 2.13; the thread is closed, later versions may be free of it. Reported as `info`, because most users never
-compile torch.func.grad.
+A defect of PyTorch, seen in 2.6 to 2.13; 2.15 is free of it. Reported as `info`, because most users never compile
+torch.func.grad.
 
 References
 ----------
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 CODE = "GS606"
 SEVERITY = "info"
 LEVEL = "standard"
+FIXED_IN = "2.15"
 BAD = """
 import torch
 
@@ -73,7 +74,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
             advice="Keep torch.func.grad out of compiled code, or compile torch.autograd.grad / .backward() instead.",
             evidence={
                 "thread": "https://github.com/pytorch/pytorch/issues/193279",
-                "torch": "2.13; the issue is closed",
+                "torch": "2.6 to 2.13; 2.15 is free of it",
             },
         )
         yield replace(found, blame="pytorch")
