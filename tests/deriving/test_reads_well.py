@@ -154,3 +154,60 @@ def test_states_that_forward_stacks_are_not_kept_a_second_time() -> None:
 
     source = derived(recurrent, (r(6, 2, 3), r(2, 3), r(3, 3)), {}).source
     assert "torch.cat((h.unsqueeze(0), output[:-1]))" in source and "mark_non_differentiable" not in source
+
+
+def test_what_does_nothing_is_not_written() -> None:
+    def shifted(x: Any) -> Any:
+        y = torch.empty_like(x)
+        y[:, :-1] = x[:, 1:].reshape(x.shape[0], -1)
+        y[:, -1] = 1.0
+        return y
+
+    text = backward_of(shifted, r(3, 4))
+    assert "sum_to_size" not in text and ".reshape(" not in text
+    assert "full_like" not in forward_of(shifted, r(3, 4))
+
+
+def test_a_sum_does_not_keep_a_dimension_to_drop_it() -> None:
+    def spread(x: Any, y: Any) -> Any:
+        return x.unsqueeze(-1) * y
+
+    assert "(grad_output * y).sum(-1)" in backward_of(spread, r(3), r(3, 4))
+
+
+def test_sizes_that_are_written_often_have_a_name_in_backward() -> None:
+    def halves(x: Any, y: Any) -> Any:
+        half = x.shape[-1] // 2
+        n = y.shape[-1]
+        return torch.cat((x[..., :half] * n, x[..., half:] * n / (n + 1)), -1) * y
+
+    assert "    n = y.shape[-1]" in backward_of(halves, r(3, 4), r(3, 4))
+
+
+def test_pi_is_written_by_name() -> None:
+    import math
+
+    assert "math.pi / 2 * " in backward_of(lambda_of_pi, r(3)) and math.pi
+
+
+def lambda_of_pi(x: Any) -> Any:
+    import math
+
+    return torch.sin(x * (math.pi / 2))
+
+
+def test_halves_are_derived_for_even_sizes_not_for_one_shape() -> None:
+    def rotated(x: Any) -> Any:
+        a, b = x.chunk(2, -1)
+        return torch.cat((-b, a), -1)
+
+    assert "if x.shape[-1] % 2 != 0:" in derived(rotated, (r(3, 4),), {}).source
+
+
+def test_long_lines_are_broken_at_commas() -> None:
+    from gradsmith.deriving.wrapping import wrapped
+
+    line = "    out = torch.stack((torch.cat((first, second, third), -1), 'a, b', torch.cat((fourth, fifth), -1)), -2)"
+    broken = wrapped(line, 60)
+    assert len(broken) > 1 and max(map(len, broken)) <= 60 and "".join(broken).count("'a, b'") == 1
+    compile("if True:\n" + "\n".join(broken), "broken", "exec")

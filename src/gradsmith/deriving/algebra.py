@@ -31,7 +31,7 @@ class Algebra:
         """`a op b`; numbers are computed at once."""
         if not isinstance(a, Node) and not isinstance(b, Node):
             return INFIX[op][2](a, b)
-        if op in ("add", "sub") and not _tensors(a, b):
+        if op in ("add", "sub") and (not _tensors(a, b) or not (_floating(a) or _floating(b))):
             known = _cancelled(op, a, b)
             if known is not None:
                 return known
@@ -60,6 +60,8 @@ class Algebra:
         if op == "mul" and not _tensors(a, b) and (is_number(a, 1) or is_number(b, 1)):
             return b if is_number(a, 1) else a
         if op in ("add", "sub") and not _tensors(a, b) and is_number(b, 0):
+            return a
+        if op == "floor_divide" and not _tensors(a, b) and is_number(b, 1):
             return a
         if op == "sub" and a is b and not _tensors(a, b):
             return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,9 @@ from gradsmith.deriving.printing import Printer, Statement, counted, serving
 from gradsmith.deriving.reading import Reading
 from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.saving import Plan
+from gradsmith.deriving.wrapping import wrapped
 
+_DOCSTRING = 100
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -84,7 +87,7 @@ class Text:
         body = "\n".join((*forward, *setup, *backward, *self._wrapper()))
         imports = ["import math"] if re.search(r"\bmath\.", body) else []
         imports += ["", "import torch"] if imports else ["import torch"]
-        if re.search(r"\bF\.", body):
+        if re.search(r"\bF\.", body) and "F" not in self.taken:
             imports.append("import torch.nn.functional as F")
         if not self.plan.twice:
             imports.append("from torch.autograd.function import once_differentiable")
@@ -110,12 +113,14 @@ class Text:
             *("", ""),
             *self._wrapper(),
         ]
-        return "\n".join(lines) + "\n"
+        return "\n".join(part for line in lines for part in wrapped(line)) + "\n"
 
     def _docstring(self) -> list[str]:
         once = "" if self.plan.twice else " Not differentiable twice."
         names = ", ".join(self.saved.values()) or "nothing"
-        return [f'"""`{self.reading.name}` with its derivative written out. Saves {names}.{once}"""']
+        first, second = f"`{self.reading.name}` with its derivative written out.", f"Saves {names}.{once}"
+        one = f'"""{first} {second}"""'
+        return [one] if len(one) < _DOCSTRING else [f'"""{first}', "", second, '"""']
 
     def _without_zeros(self) -> bool:
         """Would autograd make zeros for gradients that backward never reads? Then it gets None, for grad_output as well."""
@@ -198,11 +203,26 @@ class Text:
         return lines + stored
 
     def _backward(self) -> list[str]:
+        """The lines; a size that is written twice or more has its name of forward."""
+        free = {n.name for n in self.reading.graph.pool.values() if n.op != "size"} | {*self.arguments, "ctx"}
+        sizes: dict[Node, str] = {}
+        for size, name in self.reading.graph.size_names.items():
+            if size.args[0].op == "input" and not name.startswith("_") and name not in {*free, *sizes.values()}:
+                sizes[size] = name
+        if sizes:
+            words = Counter(_WORD.findall("\n".join(self._backward_lines(sizes))))
+            sizes = {size: name for size, name in sizes.items() if words[name] > 2}  # once where it is made
+        return self._backward_lines(sizes)
+
+    def _backward_lines(self, sizes: dict[Node, str]) -> list[str]:
         graph = self.reading.graph
         graph.backward = True
+        self.attributes = {}
         names = {**{g: str(g.name) for g in self.grads.values()}, **self.saved}
-        taken = set(names.values()) | {"ctx"}
-        printer = Printer(names, self._outside, taken)
+        taken = set(names.values()) | {"ctx", *sizes.values()}
+        plain = Printer(dict(names), self._outside)
+        made = {name: plain.text(size) for size, name in sizes.items()}
+        printer = Printer({**names, **sizes}, self._outside, taken)
         targets: dict[Node, str] = {}
         aliases: dict[str, Node] = {}
         for node, gradient in self.gradients.items():
@@ -230,9 +250,24 @@ class Text:
         for number in sorted(printer.numbers, key=lambda n: n.serial):
             self.attributes[str(number.name)] = str(number.name)
             lines.append(f"{number.name} = ctx.{number.name}")
+        lines += [f"{name} = {text}" for name, text in made.items()]
         lines += self._guarded(statements, final) if len(final) > 1 else [line for s in statements for line in s.lines]
         returned = [final.get(node, "None") if node.is_tensor else "None" for node in self.reading.inputs.values()]
-        if len(returned) == 1 and statements and lines[-1] == f"{statements[-1].name} = {statements[-1].text}":
+        only = [s for s in statements if s.name in final.values()]
+        if (
+            len(final) == 1
+            and only
+            and lines[-1] == f"{only[-1].name} = {only[-1].text}"
+            and only[-1].text.isidentifier()
+        ):
+            lines.pop()
+            returned = [only[-1].text if name == only[-1].name else name for name in returned]
+        if (
+            len(returned) == 1
+            and statements
+            and lines
+            and lines[-1] == f"{statements[-1].name} = {statements[-1].text}"
+        ):
             lines[-1] = f"return {statements[-1].text}"
         else:
             lines.append("return " + ", ".join(returned))

@@ -138,6 +138,9 @@ def bound(graph: Graph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
         if param not in operation.defaults:
             raise Refused(f"`{name}` is called without {param}.")
         given[param] = operation.defaults[param]
+    dim = given.get("dim")
+    if operation.kind == "r" and isinstance(dim, (tuple, list)) and len(dim) == 1:
+        given["dim"] = dim[0]
     return name, tuple(_frozen(given[p]) for p in operation.params)
 
 

@@ -144,14 +144,19 @@ def _to_shape(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
         return tuple(shape)
     if node.op == "reshape" and all(not isinstance(d, frozenset) for d in own):
         left, rest = list(own), [d for d in shape if not _is_minus_one(d)]
+        divisor = 1
         for d in rest:
             match = next((o for o in left if graph.same(o, d)), None)
-            if match is None:
+            if match is not None:
+                left.remove(match)
+            elif isinstance(d, int):
+                divisor *= d
+            else:
                 return None
-            left.remove(match)
         product: Any = 1
         for d in left:
             product = graph.arith("mul", product, d)
+        product = product if divisor == 1 else graph.arith("floor_divide", product, divisor)
         return tuple(product if _is_minus_one(d) else d for d in shape)
     return None
 
@@ -220,7 +225,7 @@ def _sliced(graph: Graph, dim: Dim, part: slice) -> Dim | None:
 def _end(graph: Graph, dim: Dim, end: Any) -> Any:
     if end is None or value_of(end) > value_of(dim):
         return None if end is None else dim
-    return graph.arith("add", dim, end) if is_number(end) and end < 0 else end
+    return graph.arith("sub", dim, -end) if is_number(end) and end < 0 else end
 
 
 def _like_index(graph: Graph, node: Node) -> tuple[Dim, ...]:
@@ -360,6 +365,10 @@ def _part(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
     elif isinstance(dims[dim], frozenset):
         return None
     else:
+        if graph.trusting and not graph.backward and isinstance(dims[dim], Node) and isinstance(whole.args[1], int):
+            even = graph.make("eq", graph.make("remainder", dims[dim], whole.args[1]), 0)
+            if even.value:  # the last piece is as long as the others
+                graph.conditions.setdefault(even, True)
         piece = graph.arith("floor_divide", dims[dim], whole.args[1])
     return (*dims[:dim], piece, *dims[dim + 1 :])
 

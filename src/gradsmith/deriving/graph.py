@@ -106,6 +106,10 @@ class Graph(Algebra):
             return self.neg(self.make(op, args[0].args[0], *args[1:]))
         if op == "squeeze" and self.backward and _undone(*args):
             return args[0].args[0]
+        if op == "reshape" and self.backward and self._has_shape(args[0], args[1]):
+            return args[0]
+        if op == "squeeze" and self.backward and _kept_by_sum(*args):
+            return self.make("sum", args[0].args[0], args[0].args[1], False)
         if op in ("dtype", "device"):
             args = (_source(self, args[0]),)
         key: tuple[Any, ...] = (op, key_of(args))
@@ -120,6 +124,11 @@ class Graph(Algebra):
         if node.is_tensor:
             node.dims = dims_of(self, node)
         return node
+
+    def _has_shape(self, node: Node, shape: Any) -> bool:
+        """Is this the shape that it has, whatever the sizes are?"""
+        dims = shape.args[0].dims if isinstance(shape, Node) and shape.op == "shape" else shape
+        return isinstance(dims, tuple) and len(dims) == len(node.dims) and all(map(self.same, dims, node.dims))
 
     def _signs_pass(self, op: str, args: tuple[Any, ...]) -> bool:
         """Is this -x, and is the operation of -x minus that of x? The sign is written outside."""
@@ -251,6 +260,13 @@ def _undone(node: Node, dim: Any) -> bool:
     if node.op != "unsqueeze" or not isinstance(dim, int):
         return False
     return bool(dim % len(node.dims) == value_of(node.args[1]) % len(node.dims))
+
+
+def _kept_by_sum(node: Node, dim: Any) -> bool:
+    """Is this the dimension that a sum has kept?"""
+    if node.op != "sum" or not node.back or not isinstance(dim, int) or not isinstance(node.args[1], int):
+        return False
+    return bool(node.args[2]) and dim % len(node.dims) == node.args[1] % len(node.dims)
 
 
 def _source(graph: Graph, node: Node) -> Node:

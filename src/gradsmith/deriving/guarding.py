@@ -36,6 +36,8 @@ def test_of(text: str, truth: bool) -> Test:
         text, truth = (text, truth) if truth else (text.replace(" == ", " != "), True)
     if not truth:
         return Test(text, f"not derived for {text}")
+    if text.count(" != ") == 1 and " and " not in text and " or " not in text:
+        return Test(text.replace(" != ", " == "), f"needs {text}")
     opposite = (
         text.replace(" == ", " != ") if text.count(" == ") == 1 else f"not {text}" if _closed(text) else f"not ({text})"
     )
@@ -60,8 +62,10 @@ def conditions(reading: Reading, level: int, ranks: frozenset[str]) -> list[Test
     names: dict[Node, str] = {node: name for name, node in reading.inputs.items()}
     printer = Printer(dict(names))
     found = []
-    for node, truth in reading.graph.conditions.items():
-        if not node.is_tensor:
+    asked = {node: truth for node, truth in reading.graph.conditions.items() if not node.is_tensor}
+    pinned = {node.args[0] for node, truth in asked.items() if truth and _pins(node)}
+    for node, truth in asked.items():
+        if (truth and _pins(node)) or not set(node.operands) or not set(node.operands) <= pinned:
             found.append(test_of(printer.text(node), truth))
     if level == 3:
         shapes = [test_of(f"{n.name}.shape == {tuple(n.value.shape)}", True) for n in reading.tensors]
@@ -73,6 +77,11 @@ def conditions(reading: Reading, level: int, ranks: frozenset[str]) -> list[Test
     if level >= 1:
         found += [test_of(text, True) for text in _equal_sizes(reading)]
     return list(dict.fromkeys(found))
+
+
+def _pins(node: Node) -> bool:
+    """Is this `n == 1`, so that whatever else is asked of n is known?"""
+    return node.op == "eq" and isinstance(node.args[0], Node) and not isinstance(node.args[1], Node)
 
 
 def _equal_sizes(reading: Reading) -> list[str]:

@@ -30,6 +30,13 @@ ACCUMULATE = "torch.ops.aten.index_put"  # as a method it takes no slices among 
 _ADDING = ("index_put", "index_add", "scatter_add", "scatter")
 _FRESH = ("new_zeros", "zeros_like", "ones_like", "new_full", "full_like", "empty_like", "new_empty")
 _CHEAP = ("add", "sub", "mul", "neg")
+_PI = {math.pi: "math.pi", -math.pi: "-math.pi", 2 * math.pi: "2 * math.pi", math.pi / 2: "math.pi / 2"}
+_PI |= {
+    math.pi / 4: "math.pi / 4",
+    -math.pi / 2: "-math.pi / 2",
+    180 / math.pi: "180 / math.pi",
+    math.pi / 180: "math.pi / 180",
+}
 
 
 class NotAtHand(Refused):
@@ -103,8 +110,8 @@ class Printer:
             return "..."
         if isinstance(value, float) and not math.isfinite(value):
             return f'float("{value}")'
-        if isinstance(value, float) and value == math.pi:
-            return "math.pi"
+        if isinstance(value, float) and (named := _PI.get(value)):
+            return f"({named})" if " " in named and level > 8 else named
         if isinstance(value, str):
             return '"' + value.replace('"', '\\"') + '"'
         if isinstance(value, torch.device):
@@ -183,7 +190,10 @@ class Printer:
         loose = node.back and isinstance(b, Node) and b.op in regrouped
         if loose and node.op == "mul" and b.op == "div" and is_number(b.args[0], 1) and b not in self.names:
             sign, b, loose = "/", b.args[1], False  # `g * (1 / n)`, where `1 / n` is the user's
-        return f"{self.text(a, level + (level == 2))} {sign} {self.text(b, level + (not loose))}", level
+        left, right = self.text(a, level + (level == 2)), self.text(b, level + (not loose))
+        if node.op == "add" and node.back and right.startswith("-"):
+            return f"{left} - {right[1:]}", level
+        return f"{left} {sign} {right}", level
 
     def _call(self, node: Node) -> str:
         operation = node.graph.operations[node.op]
@@ -216,6 +226,8 @@ class Printer:
                 shown += [self.text(v) for v in value]
                 continue
             shown.append((f"{param}=" if named and i else "") + self.text(value, _ATOM if method and not i else 0))
+        if node.op == "to" and shown[1:] == [f"{shown[0]}.dtype"]:
+            return shown[0]
         if method:
             name = f"{operation.name}_" if operation.name in _ADDING and self._own(args[0]) else operation.name
             return f"{shown[0]}.{name}({', '.join(shown[1:])})"

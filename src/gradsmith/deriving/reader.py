@@ -457,7 +457,8 @@ class Reader(TorchFunctionMode):
             return made
         if all(is_all(i) or i is Ellipsis for i in parts):
             return self._filled(node, value)
-        scatter: Node = scattered(self.graph, node, parts, self._filled(part, value))
+        number = not (isinstance(value, Node) and value.is_tensor) and None not in parts
+        scatter: Node = scattered(self.graph, node, parts, value if number else self._filled(part, value))
         return scatter
 
     def _masked(self, node: Node, mask: Node, part: Node, value: Any) -> Node:
