@@ -413,3 +413,12 @@ def test_what_torch_itself_pulls_back_may_stand_in_the_middle(forward: Any, shap
     made = derived(forward, tuple(r(*shape) for shape in shapes), {})
     assert compared(forward, made.wrapper, made.example, set(made.wanted)) == "same"
     assert "vjp(" in made.source
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "amax", "var"])
+def test_a_reduction_over_everything_may_keep_its_dimensions(reduce: str) -> None:
+    def centred(x: Any) -> Any:
+        return x * getattr(x, reduce)(dim=None, keepdim=True)
+
+    made = derived(centred, (r(3, 4),), {})
+    assert compared(centred, made.wrapper, {"x": r(2, 5).detach()}, {"x"}) == "same"

@@ -213,7 +213,8 @@ class Printer:
         shown: list[str] = []
         skipped = False
         for i, (param, value) in enumerate(zip(operation.params, args)):
-            if param in operation.defaults and key_of(value) == key_of(operation.defaults[param]):
+            spelled = param == "dim" and operation.keeps_all(args)
+            if param in operation.defaults and key_of(value) == key_of(operation.defaults[param]) and not spelled:
                 skipped = True
                 continue
             named = skipped or param in operation.keyword or (param in operation.defaults and param not in _POSITIONAL)

@@ -63,6 +63,11 @@ class Operation:
     def argument(self, args: tuple[Any, ...], name: str) -> Any:
         return args[self.params.index(name)]
 
+    def keeps_all(self, args: tuple[Any, ...]) -> bool:
+        """A reduction over all dimensions that keeps them."""
+        named = dict(zip(self.params, args))
+        return self.kind == "r" and "dim" in named and named["dim"] is None and bool(named.get("keepdim"))
+
     def run(self, *args: Any) -> Any:
         """The operation on real values."""
         if self.style == "infix":
@@ -82,7 +87,10 @@ class Operation:
             return getattr(args[0], self.name)
         if self.name == "einsum":
             return torch.einsum(args[0], *args[1])
-        given = {p: a for p, a in zip(self.params, args) if p not in self.defaults or not _same(a, self.defaults[p])}
+        named = dict(zip(self.params, args))
+        given = {p: a for p, a in named.items() if p not in self.defaults or not _same(a, self.defaults[p])}
+        if self.keeps_all(args):
+            given["dim"] = None  # torch takes no keepdim without dim
         plain = [p for p in self.params if p in given and p not in self.defaults and p not in self.keyword]
         positional = [given.pop(p) for p in plain]
         if self.style == "method":
