@@ -29,6 +29,7 @@ from typing import Any
 
 import torch
 from ops_rows import Goal, Row, keep, show
+from priority import real_time
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -137,7 +138,13 @@ _REST_S = (
 
 
 def times(
-    case: Case, threads: int, divide: int, rounds: int, budget_s: float, against: list[str] | None = None
+    case: Case,
+    threads: int,
+    divide: int,
+    rounds: int,
+    budget_s: float,
+    against: list[str] | None = None,
+    priority: int = 0,
 ) -> dict[str, list[float]]:
     names = [name for name in case.ways() if not against or name in ("ours", *against)]
     workers = {}
@@ -147,14 +154,15 @@ def times(
         workers[name].stdout.readline()  # type: ignore[union-attr]
     taken: dict[str, list[float]] = {name: [] for name in names}
     started = time.perf_counter()
-    for number in range(rounds):
-        for name, worker in workers.items():
-            assert worker.stdin and worker.stdout
-            time.sleep(_REST_S)
-            worker.stdin.write("go\n")
-            taken[name].append(float(worker.stdout.readline()))
-        if number >= 4 and time.perf_counter() - started > budget_s:
-            break
+    with real_time(priority, [worker.pid for worker in workers.values()]):
+        for number in range(rounds):
+            for name, worker in workers.items():
+                assert worker.stdin and worker.stdout
+                time.sleep(_REST_S)
+                worker.stdin.write("go\n")
+                taken[name].append(float(worker.stdout.readline()))
+            if number >= 4 and time.perf_counter() - started > budget_s:
+                break
     for worker in workers.values():
         worker.communicate()
     return taken
@@ -215,7 +223,7 @@ def peak(name: str, way: str, divide: int) -> int:
 
 
 def measured(case: Case, threads: int, divide: int, chosen: argparse.Namespace) -> Row:
-    taken = times(case, threads, divide, chosen.rounds, chosen.budget, chosen.against)
+    taken = times(case, threads, divide, chosen.rounds, chosen.budget, chosen.against, chosen.real_time)
     ratios = {other: ratio(taken, other) for other in taken if other != "ours"}
     peaks: dict[str, int] = {}
     saved: dict[str, int] = {}
@@ -331,6 +339,9 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=[*names, "masks", "overhead", "hvp"])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument(
+        "--real-time", type=int, default=0, metavar="PRIORITY", help="of the rounds, beside other programs"
+    )
     parser.add_argument(
         "--against", nargs="+", help="only these ways besides ours: a short run where the machine is shared"
     )

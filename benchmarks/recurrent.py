@@ -31,6 +31,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from priority import real_time
 from recurrent_cases import (
     ALL_SHAPES,
     CELLS,
@@ -66,7 +67,7 @@ def twice(case: Case, way: str, weight: Tensor) -> tuple[float, float]:
     return taken[0], taken[1]
 
 
-def measure(case: Case, rounds: int, fewest: int, budget_s: float) -> None:
+def measure(case: Case, rounds: int, fewest: int, budget_s: float, priority: int = 0) -> None:
     weight = torch.randn_like(case.ways["gradsmith"](case.x))
     own = {way: functools.partial(twice, case, way, weight) for way in case.ways}
     # Ways in other processes stand apart, so that none of them finds its process warm from the one before.
@@ -78,14 +79,15 @@ def measure(case: Case, rounds: int, fewest: int, budget_s: float) -> None:
     case.seconds, case.first_seconds = {way: [] for way in sides}, {way: [] for way in sides}
     started = time.perf_counter()
     gc.disable()
-    for number in range(rounds):
-        for way, ask in sides.items():
-            settle()
-            first, second = ask()
-            case.first_seconds[way].append(first)
-            case.seconds[way].append(second)
-        if number + 1 >= fewest and time.perf_counter() - started > budget_s:
-            break
+    with real_time(priority, case.processes):
+        for number in range(rounds):
+            for way, ask in sides.items():
+                settle()
+                first, second = ask()
+                case.first_seconds[way].append(first)
+                case.seconds[way].append(second)
+            if number + 1 >= fewest and time.perf_counter() - started > budget_s:
+                break
     gc.enable()
 
 
@@ -162,6 +164,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small shapes, one thread, few rounds")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument(
+        "--real-time", type=int, default=0, metavar="PRIORITY", help="of the rounds, beside other programs"
+    )
     parser.add_argument("--budget", type=float, default=7.0, help="seconds per case after the fewest rounds")
     parser.add_argument("--cells", nargs="+", default=list(CELLS), choices=list(CELLS))
     parser.add_argument("--shapes", nargs="+", default=[*SHAPES, *LARGE], choices=[*SHAPES, *LARGE])
@@ -207,7 +212,8 @@ def planned_anew(name: str, shape: tuple[int, int, int], clock: Callable[[], flo
 def cell_row(name: str, shape: str, threads: int, chosen: argparse.Namespace) -> Row:
     compile_s: dict[str, float] = {}
     if chosen.jax and shape in SHAPES and name in IN_JAX and threads == 1:
-        compile_s["gradsmith"] = planned_anew(name, SHAPES[shape], CLOCK)
+        with real_time(chosen.real_time, []):
+            compile_s["gradsmith"] = planned_anew(name, SHAPES[shape], CLOCK)
     case = cell_case(name, *ALL_SHAPES[shape])
     if shape not in SHAPES:
         case.ways = {way: run for way, run in case.ways.items() if way == "gradsmith" or way.startswith("nn.")}
@@ -216,11 +222,13 @@ def cell_row(name: str, shape: str, threads: int, chosen: argparse.Namespace) ->
     jax = None
     if chosen.jax and shape in SHAPES and name in IN_JAX and (not chosen.ways or "jax" in chosen.ways):
         jax = Jax(chosen.jax, threads)
-        taken = jax.prepare(name, case)
+        with real_time(chosen.real_time, [jax.worker.process.pid]):
+            taken = jax.prepare(name, case)
         compile_s |= {"jax": taken} if threads == 1 else {}
+        case.processes.append(jax.worker.process.pid)
         for way in ("plain", "hoisted"):
             case.elsewhere[f"jax {way}"] = lambda jax=jax, way=way: jax.twice(way)  # type: ignore[misc]
-    measure(case, chosen.rounds, 5 if threads == 1 else 3, chosen.budget)
+    measure(case, chosen.rounds, 5 if threads == 1 else 3, chosen.budget, chosen.real_time)
     if jax is not None:
         jax.worker.close()
     return Row.of(name, shape, threads, case, compile_s if "jax" in compile_s else {})
@@ -245,8 +253,9 @@ def compiled_row(name: str, shape: str, threads: int, chosen: argparse.Namespace
         with open(note) as known:
             taken = json.load(known)  # of the first process: later ones only trace
         case.elsewhere["torch.compile"] = peer.twice
+        case.processes.append(peer.worker.process.pid)
         peer.twice()
-        measure(case, chosen.rounds, 5, chosen.budget)
+        measure(case, chosen.rounds, 5, chosen.budget, chosen.real_time)
         peer.worker.close()
     return Row.of(name, shape, threads, case, {"gradsmith": planning, "torch.compile": taken})
 
@@ -269,7 +278,7 @@ def speed(chosen: argparse.Namespace) -> list[Row]:
                     add(cell_row(name, shape, threads, chosen))
         if chosen.only in (None, "linear"):
             case = linear_case()
-            measure(case, chosen.rounds, 5, chosen.budget)
+            measure(case, chosen.rounds, 5, chosen.budget, chosen.real_time)
             add(Row.of("linear recurrence", "4x64x4096", threads, case, {}))
         for name in chosen.cells if chosen.only == "compiled" else []:
             for shape in chosen.shapes:

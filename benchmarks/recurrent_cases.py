@@ -49,6 +49,8 @@ class Case:
     named: dict[str, Tensor] = field(default_factory=dict)
     elsewhere: dict[str, Callable[[], tuple[float, float]]] = field(default_factory=dict)
     """Ways in other processes: two calls in a row each, returning their seconds."""
+    processes: list[int] = field(default_factory=list)
+    """Those other processes."""
     seconds: dict[str, list[float]] = field(default_factory=dict)
     """Of the second of two calls in a row."""
     first_seconds: dict[str, list[float]] = field(default_factory=dict)

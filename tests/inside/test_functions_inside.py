@@ -84,6 +84,31 @@ def test_what_a_declared_surrogate_runs_in_is_one_too(load: Callable[[str], Modu
     assert [(s.name, s.gradient) for s in report.subjects] == [("the lambda", "surrogate"), ("Round", "surrogate")]
 
 
+OURS = {
+    "reversed": lambda x: gs.ops.grad_reverse(2 * x),
+    "scaled": lambda x: gs.ops.grad_scale(x.sin(), 0.3),
+    "rounded": lambda x: gs.ops.round_through(2 * x),
+    "clamped": lambda x: gs.ops.clamp_through(2 * x, -0.3, 0.3),
+    "clipped": lambda x: gs.ops.grad_clip(2 * x, value=0.1),
+    "disturbed": lambda x: gs.ops.grad_noise(2 * x, std=0.1),
+    "stopped": lambda x: x * gs.ops.stop_gradient(x),
+    "spiking": lambda x: gs.recurrent.spiking.Spike.apply(2 * x, 10.0),
+}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_what_our_gradient_control_runs_in_is_a_surrogate(name: str) -> None:
+    report = gs.check(OURS[name], leaf(3, 4), level="quick")
+    assert report.ok, str(report)
+    assert [(s.name, s.gradient) for s in report.subjects] == [("the lambda", "surrogate")]
+
+
+def test_a_wrong_function_beside_our_gradient_control_is_found(load: Callable[[str], ModuleType]) -> None:
+    module = load(WRONG)
+    report = gs.check(lambda x: gs.ops.grad_reverse(module.Square.apply(x)), leaf(3, 4), level="quick")
+    assert [s.verdict for s in report.subjects] == ["unverified", "refuted"]
+
+
 def test_each_distinct_signature_is_one_example(load: Callable[[str], ModuleType]) -> None:
     from gradsmith.lab.inside import ran_inside
     from gradsmith.lab.subject.target import resolve

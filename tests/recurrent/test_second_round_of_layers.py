@@ -185,7 +185,7 @@ class TestFunctionsStayOnC:
     binary = ops.straight_through(torch.sign, like=torch.tanh)
 
     @pytest.mark.parametrize(
-        "name", ["swish", "rms_norm", "layer_norm", "linear_relu", "logsumexp", "grad_clip", "binary"]
+        "name", ["swish", "rms_norm", "layer_norm", "linear_relu", "logsumexp", "grad_clip", "binary", "checkpoint"]
     )
     def test_ops(self, name: str) -> None:
         w, gain, bias, beta = self.weight, self.gain, self.bias, self.beta
@@ -195,6 +195,7 @@ class TestFunctionsStayOnC:
             "layer_norm": lambda z: ops.layer_norm(z, H, gain, bias), "linear_relu": lambda z: ops.linear_relu(z, w, bias),
             "logsumexp": lambda z: z - ops.logsumexp(z, dim=-1).unsqueeze(-1),
             "grad_clip": lambda z: ops.grad_clip(z, value=0.5), "binary": lambda z: binary(z),
+            "checkpoint": lambda z: ops.checkpoint(torch.sin, z @ w),
         }  # fmt: skip
         op = calls[name]
 

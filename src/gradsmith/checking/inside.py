@@ -19,7 +19,7 @@ from gradsmith.folding import together
 from gradsmith.inputs.examples import Supply
 from gradsmith.inputs.recorded import of_inside
 from gradsmith.inputs.supply import on_instance
-from gradsmith.lab.inside import Inside, has_inside, identity, ran_inside
+from gradsmith.lab.inside import Inside, has_inside, identity, is_users, ran_inside
 from gradsmith.lab.subject.declarations import Declaration, declaration_of
 from gradsmith.lab.subject.target import Target, resolve
 from gradsmith.surrogate_kinds import SURROGATE, frees
@@ -68,6 +68,8 @@ def _inside(target: Target, given: Supply, options: Options) -> list[Inside]:
 
 def _judged(inside: Inside, whole: Target, given: Supply, options: Options) -> _Judged:
     target = resolve(inside.subject)
+    if isinstance(inside.subject, type) and not is_users(inside.subject):
+        return _Judged(declaration_of(target), Report())
     supply = of_inside(inside, target, whole.name, given.source, options.seed)
     meant = declaration_of(target)
     if supply.missing:

@@ -2,7 +2,8 @@
 
 A lambda, a helper, a layer or a model has no backward of its own: what can be wrong in it are the Functions that it calls.
 One run of forward and backward is enough to meet them. Every `forward` is wrapped for that run, so that `f = Fn.apply`, taken
-earlier, is met, too. Only calls that autograd differentiates count: under no_grad, and in the forward of another Function, no
+earlier, is met, too. Of our own Functions only declared surrogates are met (`gs.ops.grad_reverse`): they are tested here, but
+what runs them is meant to have a gradient that is not its derivative. Only calls that autograd differentiates count: under no_grad, and in the forward of another Function, no
 gradient is asked of them.
 """
 
@@ -28,11 +29,12 @@ from gradsmith.lab.run import flat_outputs
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.binding import Example
 from gradsmith.lab.subject.copies import copied
+from gradsmith.lab.subject.declarations import Declaration, declaration_of
 from gradsmith.lab.subject.defined import subclasses
 from gradsmith.lab.subject.holders import modules_held
 from gradsmith.lab.subject.signature import signature
 from gradsmith.lab.subject.strides import cloned
-from gradsmith.lab.subject.target import Target, has_setup_context
+from gradsmith.lab.subject.target import Target, has_setup_context, resolve
 
 _NOT_USERS = ("torch.", "gradsmith.")
 Call = tuple[tuple[Any, ...], dict[str, Any]]
@@ -85,7 +87,7 @@ class _Watch:
     def watching(self) -> Iterator[None]:
         try:
             # All methods first: what a class inherits must not be wrapped twice.
-            plans = [self._plan(cls) for cls in subclasses(torch.autograd.Function) if _is_users(cls)]
+            plans = [self._plan(cls) for cls in subclasses(torch.autograd.Function) if _is_met(cls)]
             for put in [put for plan in plans for put in plan]:
                 put()
             self._later_classes()
@@ -116,7 +118,7 @@ class _Watch:
 
         def init(cls: Any, name: str, bases: Any, attributes: Any) -> None:
             made(cls, name, bases, attributes)
-            if _is_users(cls):
+            if _is_met(cls):
                 for put in self._plan(cls):
                     put()
 
@@ -229,5 +231,13 @@ def identity(subject: Any) -> Hashable:
     return subject.__module__, subject.__qualname__, getattr(forward, "__code__", forward)
 
 
-def _is_users(cls: type) -> bool:
+def is_users(cls: Any) -> bool:
+    """Whether this is neither PyTorch's nor ours."""
     return not f"{cls.__module__}.".startswith(_NOT_USERS)
+
+
+@functools.cache
+def _is_met(cls: type) -> bool:
+    if is_users(cls):
+        return True
+    return cls.__module__.startswith("gradsmith.") and declaration_of(resolve(cls)) != Declaration()

@@ -2,7 +2,7 @@
 
 torch.utils.checkpoint without reentry does the work: parameters get their gradients because autograd sees them, the
 random state of forward is replayed, and second derivatives pass. What is here chooses the segments, checks what can be
-checked, and runs plainly under torch.func, where saved-tensor hooks are not allowed.
+checked, and runs plainly under torch.func, where saved-tensor hooks are not allowed, and under a tracer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint as _checkpoint
 
-from gradsmith.ops.route import is_compiling, transformed
+from gradsmith.ops.route import is_compiling, transformed, without_data
 
 
 def checkpoint(block: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -28,7 +28,9 @@ def checkpoint(block: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     if not callable(block):
         raise TypeError(f"checkpoint: block must be a module or function, not {type(block).__name__}.")
-    if transformed() and not is_compiling():
+    # A tracer writes down what the block computes; there is nothing to save, so nothing to make again.
+    traced = any(isinstance(x, Tensor) and without_data(x) for x in args)
+    if traced or (transformed() and not is_compiling()):
         return block(*args, **kwargs)
     return _checkpoint(block, *args, use_reentrant=False, preserve_rng_state=True, **kwargs)
 

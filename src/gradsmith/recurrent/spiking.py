@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 
-class Spike(torch.autograd.Function):
+class Spike(torch.autograd.Function):  # gradsmith: surrogate[straight-through]
     """1 where the potential is above threshold; its surrogate gradient is `1 / (1 + slope |v|)^2`.
 
     >>> Spike.apply(torch.tensor([-1.0, 2.0]), 10.0)
@@ -23,7 +23,7 @@ class Spike(torch.autograd.Function):
         return (v > 0).to(v.dtype)
 
     @staticmethod
-    def backward(ctx: Any, grad_output: Tensor) -> Any:  # gradsmith: surrogate[fast-sigmoid]
+    def backward(ctx: Any, grad_output: Tensor) -> Any:
         (v,) = ctx.saved_tensors
         return grad_output / (1 + ctx.slope * v.abs()) ** 2, None
 

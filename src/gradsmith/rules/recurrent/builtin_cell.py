@@ -107,7 +107,8 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
                         node,
                         f"{layer.name}.{loop.method.name} computes in a Python loop what {found.builtin} computes in one call, which is faster.",
                         advice=f"Replace the loop by one call of {found.builtin}, which takes and returns the state with one more dimension in "
-                        f"front. Rename the weights in old checkpoints: {found.mapping}.",
+                        f"front. Rename the weights in old checkpoints: {found.mapping}. Or keep the weights where they are: "
+                        "`gs.Recurrent.from_module(module, x)` runs the loop of such a module as compiled C.",
                     )
 
 
