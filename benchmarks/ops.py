@@ -158,7 +158,7 @@ def times(
         for number in range(rounds):
             for name, worker in workers.items():
                 assert worker.stdin and worker.stdout
-                time.sleep(_REST_S)
+                time.sleep(_REST_S + (taken[name][-1] / 10 if taken[name] else 0))
                 worker.stdin.write("go\n")
                 taken[name].append(float(worker.stdout.readline()))
             if number >= 4 and time.perf_counter() - started > budget_s:

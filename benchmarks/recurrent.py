@@ -77,12 +77,12 @@ def measure(case: Case, rounds: int, fewest: int, budget_s: float, priority: int
     for way in case.ways:
         twice(case, way, weight)
     case.seconds, case.first_seconds = {way: [] for way in sides}, {way: [] for way in sides}
-    started = time.perf_counter()
+    started, first, second = time.perf_counter(), 0.0, 0.0
     gc.disable()
     with real_time(priority, case.processes):
         for number in range(rounds):
             for way, ask in sides.items():
-                settle()
+                settle(first + second)
                 first, second = ask()
                 case.first_seconds[way].append(first)
                 case.seconds[way].append(second)
