@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 CODE = "GS227"
 SEVERITY = "warning"
 TRIGGERS = ("_hook(",)
+BESIDE = "def forward("
 BAD = """
 import torch
 

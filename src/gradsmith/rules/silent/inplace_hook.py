@@ -41,7 +41,7 @@ CODE = "GS226"
 SEVERITY = "warning"
 EXPLAINS = ("inplace-grad",)
 FIXABLE = True
-TRIGGERS = ("_hook(",)
+TRIGGERS = (".register_hook(",)
 BAD = """
 import torch
 
