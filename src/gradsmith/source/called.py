@@ -31,7 +31,7 @@ def writes_by_calls(method: Method, owners: Sequence[Owner], depth: int = 0) -> 
     Only arguments count that are somebody else's memory (`owners`). A write that hangs on a flag which is handed in,
     too (`if inplace:`), does not.
     """
-    for call in [n for n in method.nodes if isinstance(n, ast.Call)]:
+    for call in method.of(ast.Call):
         # Whether the function stands here at all is the quick question; nearly all are torch's.
         if not _may_stand_here(method, call.func) or any(isinstance(a, ast.Starred) for a in call.args):
             continue

@@ -48,7 +48,7 @@ class CallSite(NamedTuple):
 
 
 def read_calls(method: Method) -> list[CallSite]:
-    calls = [n for n in method.nodes if isinstance(n, ast.Call)]
+    calls = method.of(ast.Call)
     return [CallSite(n, method.dotted(n.func), op(method, n), is_launch(method, n.func)) for n in calls]
 
 

@@ -104,8 +104,8 @@ def read_context(method: Method) -> ContextUse:
     found = ContextUse(method)
     if method.ctx is None:
         return found
-    for node in method.nodes:
-        if not (isinstance(node, ast.Name) and node.id == method.ctx):
+    for node in method.of(ast.Name):
+        if node.id != method.ctx:
             continue
         parent = method.file.parents.get(node)
         if isinstance(parent, ast.Attribute):

@@ -31,9 +31,7 @@ def creations(method: Method) -> Iterator[Creation]:
     """Every tensor this method makes on the default device, unless the code around it chooses the device."""
     if chooses_device(method):
         return
-    for node in method.nodes:
-        if not isinstance(node, ast.Call):
-            continue
+    for node in method.of(ast.Call):
         op = know.bare_op(method.dotted(node.func))
         if op not in know.FACTORIES or _is_placeholder(node):
             continue
@@ -45,11 +43,11 @@ def creations(method: Method) -> Iterator[Creation]:
 
 def chooses_device(method: Method) -> bool:
     """`with torch.device(...)`, or a call that sets the default."""
-    for node in method.nodes:
-        if isinstance(node, (ast.With, ast.AsyncWith)):
-            names = [_called(method, item.context_expr) for item in node.items]
-            if any(name is not None and name.endswith("device") for name in names):
-                return True
+    blocks: list[ast.With | ast.AsyncWith] = [*method.of(ast.With), *method.of(ast.AsyncWith)]
+    for node in blocks:
+        names = [_called(method, item.context_expr) for item in node.items]
+        if any(name is not None and name.endswith("device") for name in names):
+            return True
     return method.file.mentions("set_default_device", "set_default_tensor_type")
 
 

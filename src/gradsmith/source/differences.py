@@ -98,7 +98,7 @@ def _helpers(function: FunctionModel, frame: _Frame) -> Iterator[tuple[ast.Call,
     """The functions of this file that a method calls, each with what it is given."""
     method = frame.method
     owner = function.node if function.file is method.file and isinstance(function.node, ast.ClassDef) else None
-    for call in [n for n in method.nodes if isinstance(n, ast.Call)]:
+    for call in method.of(ast.Call):
         body = body_called(method, call.func, owner)
         if body is None or _is_above(frame, body):
             continue

@@ -139,7 +139,7 @@ def _gradchecks(file: FileModel) -> Iterator[Gradcheck]:
                 yield Gradcheck(node, _method(around, file), file)
                 continue
             module = module or _method(_as_function(file.tree), file)
-            inside = next((n for n in module.nodes if isinstance(n, ast.Call) and _same_place(n, node)), None)
+            inside = next((n for n in module.of(ast.Call) if _same_place(n, node)), None)
             if inside is not None:
                 yield Gradcheck(inside, module, file)
 
@@ -189,9 +189,7 @@ def becomes(check: Gradcheck) -> str:
         return "returned"
     if isinstance(current, ast.Assign) and isinstance(current.targets[0], ast.Name):
         name = current.targets[0].id
-        loads = [
-            n for n in check.method.nodes if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
-        ]
+        loads = [n for n in check.method.of(ast.Name) if n.id == name and isinstance(n.ctx, ast.Load)]
         if not loads:
             return "unread"
         kinds = {_use(check, load) for load in loads}

@@ -24,8 +24,7 @@ def is_index(method: Method, node: ast.expr) -> bool:
 
 @once
 def _used(method: Method) -> frozenset[Binding]:
-    calls = [node for node in method.nodes if isinstance(node, ast.Call)]
-    names = (given for call in calls for given in _indices(method, call) if isinstance(given, ast.Name))
+    names = (given for call in method.of(ast.Call) for given in _indices(method, call) if isinstance(given, ast.Name))
     return frozenset(binding for name in names for binding in method.definitions(name))
 
 

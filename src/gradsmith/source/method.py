@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from gradsmith.source import calls, guards, memory, values
 from gradsmith.source.annotations import Value, annotated, constant, either
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 Binder = Literal["static", "class", "instance", "function"]
 Role = Literal["input", "grad_output", "output", "inputs", "other"]
 Node = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+N = TypeVar("N", bound=ast.AST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +96,17 @@ class Method:
     def nodes(self) -> list[ast.AST]:
         """All nodes of the body, outer before inner, in source order of statements."""
         return [n for statement in self.node.body for n in nodes_under(statement)]
+
+    def of(self, kind: type[N]) -> list[N]:
+        """The nodes of one class. Methods are asked for few kinds of nodes many times."""
+        return cast(list[N], self._by_kind.get(kind, []))
+
+    @cached_property
+    def _by_kind(self) -> dict[type[ast.AST], list[ast.AST]]:
+        found: dict[type[ast.AST], list[ast.AST]] = {}
+        for node in self.nodes:
+            found.setdefault(node.__class__, []).append(node)
+        return found
 
     @property
     def positional(self) -> list[Param]:

@@ -17,8 +17,8 @@ def lines(function: FunctionModel) -> list[range]:
         return []
     constants = dict(_constants(function))
     found = []
-    for node in backward.nodes if constants else ():
-        if isinstance(node, ast.If) and (truth := _truth(function, node.test, constants)) is not None:
+    for node in backward.of(ast.If) if constants else ():
+        if (truth := _truth(function, node.test, constants)) is not None:
             block = node.orelse if truth else node.body
             if block:
                 found.append(range(block[0].lineno, (block[-1].end_lineno or block[-1].lineno) + 1))

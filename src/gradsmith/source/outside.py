@@ -51,7 +51,7 @@ def _uses(model: FunctionModel, method: Method) -> Iterator[Outside]:
     for call in method.calls:
         if call.op == "data_ptr" or (call.dotted == "id" and call.node.args):
             yield Outside("address", ast.unparse(call.node), call.node, method)
-    inner = {id(n.value) for n in method.nodes if isinstance(n, ast.Attribute)}
+    inner = {id(n.value) for n in method.of(ast.Attribute)}
     for node in method.nodes:
         if isinstance(node, (ast.Name, ast.Attribute)) and id(node) not in inner:  # whole chains only
             kind = _kind(model, method, node)
@@ -82,7 +82,7 @@ def _is_written(
     if not isinstance(root, ast.Name):
         return False
     lasting = made is not None or root.id == model.name
-    declared = any(isinstance(n, ast.Global) and root.id in n.names for n in method.nodes)
+    declared = any(root.id in n.names for n in method.of(ast.Global))
     if not (lasting or declared):
         return False
     if not isinstance(node.ctx, ast.Load):

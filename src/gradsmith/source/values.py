@@ -173,13 +173,13 @@ def used_as_tensor(method: Method) -> frozenset[str]:
         if isinstance(node, ast.Name) and any(b.how == "param" for b in method.definitions(node)):
             names.add(node.id)
 
-    for node in method.nodes:
-        if isinstance(node, ast.Attribute) and node.attr in know.TENSOR_ONLY:
+    for node in method.of(ast.Attribute):
+        if node.attr in know.TENSOR_ONLY:
             note(node.value)
-        elif isinstance(node, ast.Call):
-            op = know.bare_op(method.dotted(node.func))
-            if op in _TAKES_TENSOR and node.args:
-                note(node.args[0])
+    for call in method.of(ast.Call):
+        op = know.bare_op(method.dotted(call.func))
+        if op in _TAKES_TENSOR and call.args:
+            note(call.args[0])
     for save in method.context.saves:
         for expression in save.exprs:
             note(expression)

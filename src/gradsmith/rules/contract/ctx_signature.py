@@ -65,7 +65,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     if function.kind != "function" or forward is None or forward.inherited:
         return
     if setup is not None and not setup.inherited and forward.ctx == "ctx":
-        used = any(isinstance(n, ast.Name) and n.id == "ctx" for n in forward.nodes)
+        used = any(n.id == "ctx" for n in forward.of(ast.Name))
         yield function.at(
             forward.node.args.args[0] if forward.node.args.args else forward.node,
             f"{function.name}.forward takes ctx, but {function.name} has setup_context: PyTorch then passes the inputs "
@@ -102,7 +102,7 @@ def _is_operand(forward: Method) -> bool:
     name = forward.ctx
     if name is None or not forward.node.args.args or "ctx" in name.lower() or "context" in name or name == "self":
         return False
-    used = [n for n in forward.nodes if isinstance(n, ast.Name) and n.id == name]
+    used = [n for n in forward.of(ast.Name) if n.id == name]
     parents = [forward.file.parents.get(n) for n in used]
     if any(isinstance(p, ast.Attribute) and p.attr in _OF_CTX for p in parents):
         return False

@@ -151,8 +151,8 @@ def _computed(method: Method, node: ast.expr) -> list[ast.AST]:
 
 def _out_of_range(function: FunctionModel, method: Method) -> Iterator[Finding]:
     count = len(function.inputs)
-    for node in method.nodes:
-        if not (isinstance(node, ast.Subscript) and method.context.is_needs(node.value)):
+    for node in method.of(ast.Subscript):
+        if not (method.context.is_needs(node.value)):
             continue
         index = node.slice.value if isinstance(node.slice, ast.Constant) else None
         if isinstance(index, int) and index >= count:

@@ -81,7 +81,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
 
 
 def _uses(method: Method, param: Param) -> list[ast.Name]:
-    return [n for n in method.nodes if isinstance(n, ast.Name) and n.id == param.name and n in method.flow.at]
+    return [n for n in method.of(ast.Name) if n.id == param.name and n in method.flow.at]
 
 
 def _untested(method: Method, param: Param) -> ast.AST | None:

@@ -57,9 +57,9 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     forward = function.forward
     if function.kind != "function" or forward is None or forward.inherited:
         return
-    if any(isinstance(n, ast.Attribute) and n.attr in ("enable_grad", "set_grad_enabled") for n in forward.nodes):
+    if any(n.attr in ("enable_grad", "set_grad_enabled") for n in forward.of(ast.Attribute)):
         return
-    blocks = [item.context_expr for n in forward.nodes if isinstance(n, ast.With) for item in n.items]
+    blocks = [item.context_expr for n in forward.of(ast.With) for item in n.items]
     for node in (*blocks, *forward.node.decorator_list):
         called = node.func if isinstance(node, ast.Call) else node
         if forward.dotted(called) in _OFF and not forward.in_nested_function(node):

@@ -114,8 +114,8 @@ def _inputs_unpacked(function: FunctionModel) -> Iterator[Finding]:
     inputs = forward.positional
     # Function.apply passes on what the caller wrote; an operator's defaults are filled in.
     fewest = sum(p.default is None for p in inputs) if function.kind != "custom_op" else len(inputs)
-    for node in setup.nodes:
-        if not (isinstance(node, ast.Assign) and given is not None and setup.param_of(node.value) is given):
+    for node in setup.of(ast.Assign):
+        if not (given is not None and setup.param_of(node.value) is given):
             continue
         for target in node.targets:
             if not isinstance(target, (ast.Tuple, ast.List)) or any(isinstance(t, ast.Starred) for t in target.elts):
@@ -152,7 +152,7 @@ def _tuple_as_tensor(function: FunctionModel, unpack: Unpack) -> Iterator[Findin
     method = unpack.method
     if unpack.targets is not None or unpack.position is not None:
         return
-    for name in (n for n in method.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)):
+    for name in (n for n in method.of(ast.Name) if isinstance(n.ctx, ast.Load)):
         found = method.definitions(name)
         if not found or any(binding.value is not unpack.node or binding.how != "assign" for binding in found):
             continue

@@ -139,7 +139,7 @@ def _is_measured(method: Method, node: ast.expr) -> bool:
     if isinstance(parent, ast.Compare):
         return is_none_test(parent) is not None
     if isinstance(parent, ast.Assign) and parent.value is node and isinstance(parent.targets[0], ast.Name):
-        uses = [n for n in method.nodes if isinstance(n, ast.Name) and _holds(method, n, node)]
+        uses = [n for n in method.of(ast.Name) if _holds(method, n, node)]
         return all(_is_measured(method, use) for use in uses)
     return False
 

@@ -95,7 +95,7 @@ def _advice(lab: Lab | None, name: str) -> str:
     backward = model.backward if model is not None else None
     dtype, written = "that of the input", []
     if model is not None and backward is not None:
-        unpacked = {target.id for target in backward.nodes if isinstance(target, ast.Name)}
+        unpacked = {target.id for target in backward.of(ast.Name)}
         dtype = (
             f"{name}.dtype"
             if name in unpacked

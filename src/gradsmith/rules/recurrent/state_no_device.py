@@ -93,7 +93,7 @@ def _device_chosen(method: Method, node: ast.expr) -> bool:
 def _moved_when_read(method: Method, node: ast.expr, name: str) -> bool:
     """`state[1:].to(device)` wherever it is read: what was made on the wrong device does not stay there."""
     statement = method.statement(node)
-    reads = [n for n in method.nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and n.id == name]
+    reads = [n for n in method.of(ast.Name) if isinstance(n.ctx, ast.Load) and n.id == name]
     reached = [n for n in reads if any(method.statement(b.node) is statement for b in method.definitions(n))]
     return bool(reached) and all(_is_moved(method, n) for n in reached)
 

@@ -124,7 +124,7 @@ def _unbound(loop: Loop, name: str, dimension: int, places: list[TimeIndex]) -> 
     from gradsmith.source.edits import insert_before, replace
 
     steps, file = f"{name}_steps", loop.method.file
-    taken = {n.id for n in loop.method.nodes if isinstance(n, ast.Name)}
+    taken = {n.id for n in loop.method.of(ast.Name)}
     inside = {id(n) for n in body_nodes(loop)}
     written = any(id(w.node) in inside and name in ast.unparse(w.target) for w in loop.method.writes)
     nested = any(isinstance(a, (ast.For, ast.While)) for a in loop.method.ancestors(loop.node))

@@ -67,9 +67,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     backward = function.backward
     if backward is None or not any(_accumulates(call.node, call.dotted) for call in backward.calls):
         return
-    cleared = {
-        ast.unparse(t.value) for n in backward.nodes if isinstance(n, ast.Assign) for t in n.targets if _is_grad(t)
-    }
+    cleared = {ast.unparse(t.value) for n in backward.of(ast.Assign) for t in n.targets if _is_grad(t)}
     for found in backward.returns:
         for part in nodes_under(found.node):
             grad = backward.resolve(part) if isinstance(part, ast.Name) else part

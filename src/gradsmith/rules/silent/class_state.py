@@ -97,8 +97,9 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return
     read = {_shared(function, backward, n) for n in backward.nodes if isinstance(getattr(n, "ctx", None), ast.Load)}
     for method in function.before:
-        for node in method.nodes:
-            if not (isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None):
+        assignments: list[ast.Assign | ast.AnnAssign] = [*method.of(ast.Assign), *method.of(ast.AnnAssign)]
+        for node in assignments:
+            if node.value is None:
                 continue
             for target, value in _assigned(node.targets if isinstance(node, ast.Assign) else [node.target], node.value):
                 shared = _shared(function, method, target)
@@ -140,7 +141,7 @@ def _shared(function: FunctionModel, method: Method, node: ast.AST) -> str | Non
     if isinstance(node, ast.Name):
         if isinstance(node.ctx, ast.Load):
             return node.id if method.is_free(node) else None
-        return node.id if any(isinstance(n, ast.Global) and node.id in n.names for n in method.nodes) else None
+        return node.id if any(node.id in n.names for n in method.of(ast.Global)) else None
     return None
 
 

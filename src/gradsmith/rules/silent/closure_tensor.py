@@ -147,4 +147,4 @@ def _needs_gradient(file: FileModel, made: ast.expr) -> bool:
 
 
 def _fills_in(backward: Method) -> bool:
-    return any(isinstance(n, ast.Attribute) and n.attr in ("grad", "main_grad", "backward") for n in backward.nodes)
+    return any(n.attr in ("grad", "main_grad", "backward") for n in backward.of(ast.Attribute))

@@ -109,8 +109,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
 
 
 def _reported(method: Method) -> Iterator[ast.Attribute]:
-    for node in method.nodes:
-        if not isinstance(node, ast.Attribute) or node.attr != "data" or not method.value(node.value).is_tensor:
+    for node in method.of(ast.Attribute):
+        if node.attr != "data" or not method.value(node.value).is_tensor:
             continue
         if not _only_measured(method, node) and not _handed_over(method, node):
             yield node
@@ -144,9 +144,7 @@ def _handed_over(method: Method, node: ast.Attribute) -> bool:
         isinstance(statement, ast.Assign) and statement.value is whole and isinstance(statement.targets[0], ast.Name)
     ):
         return False
-    reads = [
-        n for n in method.nodes if isinstance(n, ast.Name) and any(b.value is whole for b in method.definitions(n))
-    ]
+    reads = [n for n in method.of(ast.Name) if any(b.value is whole for b in method.definitions(n))]
     return bool(reads) and all(_is_foreign_argument(method, read) for read in reads)
 
 

@@ -87,7 +87,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     forward, backward = function.forward, function.backward
     if forward is None or backward is None or not function.has_gradient or forward.vararg is not None:
         return
-    if any(isinstance(n, ast.Attribute) and n.attr in _FILLS_IN for n in backward.nodes) or function.ctx_escapes:
+    if any(n.attr in _FILLS_IN for n in backward.of(ast.Attribute)) or function.ctx_escapes:
         return
     for param in forward.positional:
         call = _called(forward, param)

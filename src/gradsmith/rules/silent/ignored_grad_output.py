@@ -73,9 +73,9 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     names = {p.name for p in backward.params}
     if all(name.startswith("_") or is_a(name, "unused") for name in names):
         return  # the author says so: a gradient that travels another way
-    if any(isinstance(n, ast.Name) and n.id in names for n in backward.nodes):
+    if any(n.id in names for n in backward.of(ast.Name)):
         return
-    if any(isinstance(n, ast.Call) and getattr(n.func, "id", "") in ("locals", "super") for n in backward.nodes):
+    if any(getattr(n.func, "id", "") in ("locals", "super") for n in backward.of(ast.Call)):
         return
     if _returns_a_token(function):
         return  # it only holds the graph together: there is nothing that grad_output could scale

@@ -64,7 +64,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         return
     if any(m.name == "mark_non_differentiable" for m in function.marks) or function.ctx_escapes:
         return
-    read = {n.id for n in backward.nodes if isinstance(n, ast.Name)}
+    read = {n.id for n in backward.of(ast.Name)}
     ignored = [p for p in backward.positional if p.name not in read]
     if not ignored or len(ignored) == len(backward.positional) or {"locals", "super"} & read:
         return

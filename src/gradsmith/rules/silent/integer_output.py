@@ -105,4 +105,4 @@ def _is_used(backward: Method, index: int, count: int) -> bool:
         name = backward.vararg.name
     else:
         return False
-    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in backward.nodes)
+    return any(n.id == name and isinstance(n.ctx, ast.Load) for n in backward.of(ast.Name))

@@ -180,7 +180,7 @@ def _is_trained(function: FunctionModel, param: Param) -> bool:
         return False
     if any(is_a(name, "frozen") for name in (function.name, *(p.name for p in function.inputs))):
         return False
-    uses = [n for n in forward.nodes if isinstance(n, ast.Name) and n.id == param.name]
+    uses = [n for n in forward.of(ast.Name) if n.id == param.name]
     return any(
         isinstance(parent, ast.BinOp) or forward.op(parent) is not None
         for parent in map(forward.file.parents.get, uses)

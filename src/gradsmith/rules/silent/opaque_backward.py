@@ -85,7 +85,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     backward = function.backward
     if backward is None or function.kind != "function" or function.once_differentiable or not function.has_gradient:
         return
-    if any(isinstance(n, ast.Attribute) and n.attr in _RECOMPUTES for n in backward.nodes):
+    if any(n.attr in _RECOMPUTES for n in backward.of(ast.Attribute)):
         return
     for node, how, certain in _ways_out(function, backward):
         yield function.at(

@@ -67,7 +67,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     forward = function.forward
     if function.kind != "function" or forward is None or forward.inherited:
         return
-    turns_on = any(isinstance(n, ast.Attribute) and n.attr in _TURN_ON for n in forward.nodes)
+    turns_on = any(n.attr in _TURN_ON for n in forward.of(ast.Attribute))
     for node in forward.nodes:
         if turns_on or forward.in_nested_function(node):
             continue
@@ -90,8 +90,8 @@ def _asked_in_backward(function: FunctionModel) -> Iterator[Finding]:
     if backward is None or function.kind != "function" or len(saves) != 1 or saves[0].starred or function.ctx_escapes:
         return
     save = saves[0]
-    for node in backward.nodes:
-        if not (isinstance(node, ast.Attribute) and node.attr == "requires_grad" and isinstance(node.ctx, ast.Load)):
+    for node in backward.of(ast.Attribute):
+        if not (node.attr == "requires_grad" and isinstance(node.ctx, ast.Load)):
             continue
         found = [s for s in backward.sources(node.value) if s.owner == "saved" and s.same_object and s.certain]
         index = found[0].position if len(found) == 1 else None

@@ -80,7 +80,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     methods = [m for m in (*function.before, function.backward) if m is not None and not m.inherited]
     for method in methods:
         seen: set[int] = set()
-        for node in method.nodes:
+        for node in (n for n in method.nodes if n.__class__ in _WAITING):
             shown = _waits(method, node)
             line = getattr(node, "lineno", 0)
             if shown is None or line in seen or _only_checks(method, node):
@@ -105,6 +105,9 @@ def _advice(method: Method, node: ast.AST) -> str:
     kept = [t for t in targets if isinstance(t, ast.Attribute) and method.context.is_ctx(t.value)]
     save = " Pass the tensor to ctx.save_for_backward, not to an attribute of ctx." if kept else ""
     return f"Leave out `{called}`, and compute with the tensor.{save} If Python needs the number, pass it in as an argument of forward."
+
+
+_WAITING = frozenset((ast.Call, ast.If, ast.While, ast.IfExp))
 
 
 def _waits(method: Method, node: ast.AST) -> str | None:

@@ -97,7 +97,7 @@ def _can_follow(method: Method, first: ast.expr, second: ast.expr) -> bool:
 def _read_once(method: Method, reads: Sequence[ast.expr]) -> list[Edit | None]:
     from gradsmith.source.edits import insert_before, replace
 
-    taken = {n.id for n in method.nodes if isinstance(n, ast.Name)} | {p.name for p in method.params}
+    taken = {n.id for n in method.of(ast.Name)} | {p.name for p in method.params}
     name = next(n for n in ("saved", "saved_tensors", "saved_once", "all_saved_tensors") if n not in taken)
     top = next(s for s in method.node.body if any(n is reads[0] for n in nodes_under(s)))
     text = method.file.source_of(reads[0])

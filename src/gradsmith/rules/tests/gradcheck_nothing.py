@@ -72,9 +72,7 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
         known = [t for t in tensors if t is not None]
         if not known or len(known) != len(tensors):
             continue
-        later = any(
-            isinstance(n, ast.Attribute) and n.attr in ("requires_grad", "requires_grad_") for n in check.method.nodes
-        )
+        later = any(n.attr in ("requires_grad", "requires_grad_") for n in check.method.of(ast.Attribute))
         if not later and not any(t.requires_grad for t in known):
             why, advice = "none of its inputs requires a gradient", "Make its inputs with `requires_grad=True`."
         elif all(_is_empty(t) for t in known):

@@ -117,7 +117,7 @@ def _is_prepared(method: Method) -> bool:
         d.rpartition(".")[2] not in ("staticmethod", "classmethod", "once_differentiable") for d in method.decorators
     ):
         return True
-    if any(isinstance(n, ast.Attribute) and n.attr in ("dtype", "autocast") for n in method.nodes):
+    if any(n.attr in ("dtype", "autocast") for n in method.of(ast.Attribute)):
         return True
     return any(
         c.op in know.ABOUT_PRECISION or (c.dotted or "").rpartition(".")[2] in know.ABOUT_PRECISION
@@ -139,7 +139,7 @@ def _is_returned(forward: Method, product: ast.AST) -> bool:
 def _product(method: Method, *owners: set[str]) -> ast.AST | None:
     """A matrix product with, for each set of owners, an operand that is theirs."""
     for node in method.nodes:
-        if method.op(node) not in LINEAR_ALGEBRA:
+        if not isinstance(node, (ast.Call, ast.BinOp)) or method.op(node) not in LINEAR_ALGEBRA:
             continue
         if isinstance(node, ast.BinOp):
             operands = [node.left, node.right]

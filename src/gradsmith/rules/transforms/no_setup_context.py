@@ -85,7 +85,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
 
 
 def _moved(forward: Method) -> str:
-    if any(isinstance(node, ast.Name) and node.id == forward.ctx for node in forward.nodes):
+    if any(node.id == forward.ctx for node in forward.of(ast.Name)):
         return "Remove ctx from forward, and move the lines that use ctx into a static method `setup_context(ctx, inputs, output)`."
     return (
         "Remove ctx from forward, and add a static method `setup_context(ctx, inputs, output)` with only `pass` in it."
