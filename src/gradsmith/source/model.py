@@ -39,6 +39,8 @@ class FunctionModel:
     bases: list[FunctionModel] = field(default_factory=list)
     # Methods that are assigned in the class body (`setup_context = shared`) and stand where nobody reads.
     unseen: frozenset[str] = frozenset()
+    # The bodies of called functions that were followed, by their node and the name of ctx there: each is read once.
+    followed: dict[tuple[ast.AST, str | None], Method] = field(default_factory=dict, repr=False)
     absent: dict[str, int] = field(default_factory=dict, repr=False)  # what no base had, by name, of how many bases
 
     @cached_property

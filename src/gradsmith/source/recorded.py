@@ -72,8 +72,7 @@ def gradients(function: FunctionModel) -> list[Trace]:
     backward = function.backward
     if backward is None:
         return []
-    inside: _Followed = {}
-    tracers = [_Tracer(function, backward, inside) for _ in returned_expressions(backward)]
+    tracers = [_Tracer(function, backward) for _ in returned_expressions(backward)]
     for tracer, node in zip(tracers, returned_expressions(backward)):
         tracer.walk(node)
     return [tracer.trace for tracer in tracers]
@@ -81,20 +80,15 @@ def gradients(function: FunctionModel) -> list[Trace]:
 
 def value(function: FunctionModel, method: Method, node: ast.expr) -> Trace:
     """What one expression of a method is computed from."""
-    tracer = _Tracer(function, method, {})
+    tracer = _Tracer(function, method)
     tracer.walk(node)
     return tracer.trace
-
-
-# The functions that were followed, with the name of their ctx: each is asked once for every gradient.
-_Followed = dict[tuple[ast.AST, str | None], "Method"]
 
 
 @dataclass(eq=False)
 class _Tracer:
     function: FunctionModel
     method: Method
-    followed: _Followed
     above: tuple[ast.AST, ...] = ()
     trace: Trace = field(default_factory=Trace)
     _seen: set[tuple[object, bool, int | None]] = field(default_factory=set)
@@ -235,11 +229,12 @@ class _Tracer:
             if keyword.arg is not None:
                 bound.setdefault(keyword.arg, []).append(keyword.value)
         ctx = next((n for n, given in bound.items() if any(self.method.context.is_ctx(g) for g in given)), None)
-        inside = self.followed.get((body, ctx))
+        followed = self.function.followed
+        inside = followed.get((body, ctx))
         if inside is None:
             inside = Method(body.name, body, self.method.file, "function", ctx, params, decorators)
-            self.followed[body, ctx] = inside
-        tracer = _Tracer(self.function, inside, self.followed, (*self.above, body))
+            followed[body, ctx] = inside
+        tracer = _Tracer(self.function, inside, (*self.above, body))
         for item in inside.returns:
             chosen = item.elements[part] if part is not None and item.elements and part < len(item.elements) else None
             tracer.walk(chosen if chosen is not None else item.node.value, False, part if chosen is None else None)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.source import knowledge as know
+from gradsmith.source.walk import once
 
 if TYPE_CHECKING:
     from gradsmith.source.method import Method
@@ -16,6 +17,7 @@ SAME = know.VIEWS | know.MAYBE_SAME
 _COLLECTS = frozenset(("append", "extend", "insert", "update", "__setitem__"))
 
 
+@once
 def by_name(method: Method) -> dict[str, list[ast.expr]]:
     """The values written into each name where autograd records it. `out=` is left out: autograd refuses it."""
     found: dict[str, list[ast.expr]] = {}
