@@ -17,9 +17,11 @@ import argparse
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -175,10 +177,12 @@ def table(given: argparse.Namespace) -> None:
 def _tabulated(rows: list[Row], judged: dict[str, bool]) -> str:
     ran = [r for r in rows if not _unloaded(r)]
     found = [r for r in ran if r["inputs_from"] != "none"]
+    without = [r for r in ran if r["inputs_from"] == "none"]
     lines = [
         ("Functions", len(rows)),
         ("loaded without their dependencies", len(ran)),
         ("inputs guessed (or declared) for them", len(found)),
+        *((f"not found, {why}", count) for why, count in Counter(_why_not_found(r) for r in without).items()),
         *((verdict, sum(r["verdict"] == verdict for r in rows)) for verdict in ("verified", "refuted", "unverified")),
         ("no report", sum(r["verdict"] == "none" for r in rows)),
         ("crashed, timed out", sum(r["reason"].startswith(("crashed", "timed-out", "out-of-memory")) for r in rows)),
@@ -190,8 +194,8 @@ def _tabulated(rows: list[Row], judged: dict[str, bool]) -> str:
         lines.append(("lines and sides reached", f"{reached} of {all_of} ({reached / all_of:.0%}) of {len(measured)}"))
     for severity in ("error", "warning"):
         keys = [_finding_key(r, f) for r in rows for f in r["findings"] if f["severity"] == severity]
-        true = sum(judged.get(k) is True for k in keys)
-        false = sum(judged.get(k) is False for k in keys)
+        verdicts = [judged.get(f"{key}::{line}", judged.get(key)) for key, line in keys]
+        true, false = (sum(verdict is which for verdict in verdicts) for which in (True, False))
         lines.append(
             (f"{severity}s", f"{len(keys)}: {true} true, {false} false, {len(keys) - true - false} not judged")
         )
@@ -202,8 +206,23 @@ def _unloaded(row: Row) -> bool:
     return row["reason"].startswith("import-failed") or row["verdict"] == "none"
 
 
-def _finding_key(row: Row, finding: Row) -> str:
-    return f"{row['package']}::{row['name']}::{finding['rule']}::{finding['severity']}"
+# What no guess could be found for, by what `gradsmith check` says of it; the first that fits.
+_NOT_FOUND = {
+    "a library, extension or GPU is missing": r"is a stand-in|without its decorator|CUDA|NVIDIA|process group|KeyError: 'cpu'",
+    "an object that only a caller has": r"nothing that has it could be built|only a caller can give",
+    "not within its time": r"^(not tried|timed-out|crashed|out-of-memory)",
+}
+
+
+def _why_not_found(row: Row) -> str:
+    return next(
+        (why for why, words in _NOT_FOUND.items() if re.search(words, row["reason"])), "none of those tried works"
+    )
+
+
+def _finding_key(row: Row, finding: Row) -> tuple[str, int | None]:
+    """What a judgement is kept under, and the line, where findings of one rule were judged one by one."""
+    return f"{row['package']}::{row['name']}::{finding['rule']}::{finding['severity']}", finding["line"]
 
 
 def _judged(name: str, suffix: str) -> dict[str, bool]:

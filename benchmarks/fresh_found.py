@@ -162,6 +162,82 @@ def bessel() -> None:
         print(f"{name}(1, 0.7 + 0.4i): returned {returned.item():.4f}, right {complex(*along):.4f}")
 
 
+def attention_of_spikes() -> None:
+    sys.path.insert(0, str(PLACE / "exact-snn-nn-3.2.3"))
+    file = loaded("exact-snn-nn-3.2.3", "exact_snn/attention.py")
+    torch.manual_seed(0)
+    times = [torch.rand(3, 2, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    options = (15.0, 4.0, False, 1.0, 1.0, 40.0, "gaussian")
+    weight = torch.randn(3, 2, dtype=torch.float64)
+    returned = torch.autograd.grad((weight * file.ExactAttentionCombineFn.apply(*times, *options)).sum(), times)
+    right = torch.autograd.grad((weight * file._combine_forward(*times, *options)[0]).sum(), times)
+    for name, one, other in zip(("t_q", "t_k", "t_v"), returned, right):
+        print(f"ExactAttentionCombineFn, {name}: returned {one[0, 0].item():.6f}, right {other[0, 0].item():.6f}")
+
+
+def periodic_pad() -> None:
+    apply = loaded("gmlsnets-pytorch-1.0.0", "gmlsnets_pytorch/util.py").PeriodicPad2dFunc.apply
+    x = torch.randn(2, 3, 4, 5, requires_grad=True)
+    print("PeriodicPad2dFunc:", outcome(lambda: apply(x, None, False).sum().backward()))
+
+
+def poisson() -> None:
+    apply = loaded("marcopolo-pytorch-1.1.1", "MarcoPolo/regression/models.py").Poisson_Function.apply
+    torch.manual_seed(0)
+    counts, factors, scale = (
+        torch.randint(0, 5, (6, 3)).double(),
+        torch.randn(6, 2).double(),
+        torch.rand(6).double() + 0.5,
+    )
+    delta, mask = torch.randn(4, 3, dtype=torch.float64), torch.ones(4, 3, dtype=torch.float64)
+    beta = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+
+    def value(coefficients: torch.Tensor, *more: str) -> torch.Tensor:
+        found: torch.Tensor = apply(counts, factors, scale, delta, coefficients, mask, *more)
+        return found
+
+    (whole,) = torch.autograd.grad(value(beta), beta)
+    (tenth,) = torch.autograd.grad(0.1 * value(beta), beta)
+    step = torch.zeros_like(beta)
+    step[0, 0] = 1e-6
+    right = ((value(beta.detach() + step) - value(beta.detach() - step)) / 2e-6).item()
+    print(
+        f"Poisson_Function: gradient {whole[0, 0].item():.4f}, of a tenth {tenth[0, 0].item():.4f}, right {right:.4f}"
+    )
+    print("Poisson_Function, 'gamma':", outcome(lambda: value(beta, "gamma").sum().backward()))
+    torch.set_default_dtype(torch.float32)  # the file sets another
+
+
+def correlation_is_overwritten() -> None:
+    (home,) = (PLACE / "moment-neural-network-0.2.1").glob("mnn")
+    sys.modules["erfi_pytorch"] = ModuleType("erfi_pytorch")
+    vars(sys.modules["erfi_pytorch"])["erfi"] = None  # not used here
+    sys.path.insert(0, str(home.parent))
+    from importlib import import_module
+
+    apply = import_module("mnn.mnn_core.mnn_pytorch").MnnActivateTrio.apply
+    mean, std = torch.zeros(1, 2, dtype=torch.float64), torch.ones(1, 2, dtype=torch.float64)
+    rho = torch.tensor([[[1.0, 0.5], [0.5, 1.0]]], dtype=torch.float64, requires_grad=True)
+    sum(out.sum() for out in apply(mean.requires_grad_(), std.requires_grad_(), rho)).backward()
+    print("MnnActivateTrio: rho is", rho.tolist()[0], "after backward, and was [[1.0, 0.5], [0.5, 1.0]]")
+
+
+def quantize() -> None:
+    names = excerpt(
+        "snapml-auto-quantization-0.0.8", "quant_utils.py", "QuantizeFunction", Function=torch.autograd.Function
+    )
+    x = torch.ones(3, requires_grad=True)
+    print("QuantizeFunction:", outcome(lambda: names.QuantizeFunction.apply(x, 0.0, 1.0, "none").sum().backward()))
+
+
+def integrated() -> None:
+    apply = loaded("adfwi-torch-0.1.2", "Normalized_Integration_method.py").Misfit_NIM.apply
+    torch.manual_seed(0)
+    computed, observed = torch.rand(1, 6, 2, requires_grad=True), torch.rand(1, 6, 2)
+    whole, tenth = (torch.autograd.grad(c * apply(computed, observed), computed)[0].flatten()[0] for c in (1.0, 0.1))
+    print(f"Misfit_NIM: gradient of the misfit {whole.item():.4f}, of a tenth of it {tenth.item():.4f}")
+
+
 def excerpt(package: str, path: str, *wanted: str, **given: Any) -> SimpleNamespace:
     """Some names of a file whose other statements need what is not installed: those that run are run."""
     (file,) = [p for p in (PLACE / package).rglob(Path(path).name) if str(p).endswith(path)]
@@ -175,7 +251,8 @@ def excerpt(package: str, path: str, *wanted: str, **given: Any) -> SimpleNamesp
 if __name__ == "__main__":
     older = (apl, lower_bound, clamp_min, sparsemax_changes_its_input, sparsemax_loss, relu_like, updates_op, coba)
     newer = (checkpoint_accumulates, triuvec, stable_svd, weighted_grad, pi_rating, bessel)
-    for show in older + newer:
+    latest = (attention_of_spikes, periodic_pad, poisson, correlation_is_overwritten, quantize, integrated)
+    for show in older + newer + latest:
         try:
             show()
         except Exception as error:
