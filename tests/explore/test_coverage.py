@@ -21,6 +21,7 @@ from gradsmith.lab.explore.coverage.example import coverage_of
 from gradsmith.lab.explore.coverage.point import Point, told
 from gradsmith.lab.explore.coverage.tracing import Trace, tracing
 from gradsmith.lab.explore.tape import OperationTape
+from gradsmith.lab.run import Allowance, Spent
 from gradsmith.lab.subject.arguments import Arguments
 
 VALUES = ("wrong-gradient", "value-dependent", "option-dependent", "assumes")
@@ -469,3 +470,9 @@ def test_sides_that_no_backward_takes_are_not_counted() -> None:
     assert {(p["what"], p["side"]) for p in coverage["points"] if "needs_input_grad" in p["what"]} == {
         ("ctx.needs_input_grad[0]", "true"), ("ctx.needs_input_grad[1]", "false")
     }  # fmt: skip
+
+
+def test_what_ran_is_counted_although_the_gradient_could_not_be_settled() -> None:
+    lab = Lab(resolve(Doubled), Arguments.of((randn(3, 4),), {}, ("x",)), Settings())
+    lab._spent = Spent(Allowance(1))  # as after a judgement that took more runs than it has
+    assert any(point.sort == "line" for point in coverage_of(lab).ran)

@@ -275,3 +275,101 @@ def test_a_documented_range_and_a_named_default_are_kept_to(tmp_path: Path) -> N
     forward = '"""a: the shape parameter (must be positive)"""\nreturn a.detach() * (2 if (a > 0).all() else 0 * limit)'
     found = guess(resolve(module(tmp_path, forward, "a, limit", after, returns="2 * grad").Op))
     assert found.works and bool((found.args[0] > 0).all()) and found.args[1] == 12
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        "return x[:, 0] + x[:, 7]",
+        "y = x * 2\nreturn y[:, :, 6] - y[:, :, 0]",
+        "b, c, d, h = x.shape\nreturn x[:, 5].sum((1, 2)) + x[:, 8, :, :].sum((1, 2))",
+        "return x.select(1, -8)",
+    ],
+)
+def test_an_element_that_is_read_is_there(tmp_path: Path, forward: str) -> None:
+    returns = "torch.ones(ctx.shape, dtype=grad.dtype) * grad.sum()"
+    found = guessed(tmp_path, f"ctx.shape = x.shape\n{forward}", returns=returns)
+    assert found.works and max(found.args[0].shape) >= 6
+
+
+@pytest.mark.parametrize("bound", ["x < 0", "x < -0.25", "x > 0", "(x > 0) & (x < 1)"])
+def test_what_all_elements_have_to_be(tmp_path: Path, bound: str) -> None:
+    assert guessed(tmp_path, f"assert torch.all({bound})\nreturn x * 2", returns="grad * 2").works
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        "return x.sum() + torch.zeros(torch.Size([n, n])).sum()",
+        "return x.sum() + torch.ones(n).sum()",
+        "return x.sum() * [1.0, 2.0, 3.0][n]",
+        "return sum(x.sum() for _ in range(n))",
+    ],
+)
+def test_a_size_is_a_whole_number(tmp_path: Path, forward: str) -> None:
+    found = guessed(tmp_path, forward, "x, n", returns="grad.expand(3, 4) * 3")
+    assert found.works and type(found.args[1]) is int
+
+
+@pytest.mark.parametrize("name", ["fn", "act", "loss_fn"])
+def test_a_name_that_sounds_like_a_function_may_be_a_number(tmp_path: Path, name: str) -> None:
+    found = guessed(tmp_path, f"nyquist = 0.5 * {name}\nreturn x / nyquist", f"x, {name}")
+    assert found.works and not callable(found.args[1])
+
+
+def test_a_malformed_sparse_tensor_is_refused_and_not_computed_with(tmp_path: Path) -> None:
+    forward = """
+        at = torch.full((2, 3), n + 1)
+        return torch.sparse_coo_tensor(at, torch.ones(3), (n, n)).to_dense().sum() + x.sum()
+        """
+    found = guessed(tmp_path, forward, "x, n: int", returns="grad.expand(3, 4)")
+    assert not found.works
+    assert any("found index" in error for error in found.errors)
+
+
+def test_a_package_that_backward_needs_is_not_searched_for(tmp_path: Path) -> None:
+    path = tmp_path / "needs.py"
+    path.write_text(
+        "import a_package_nobody_has\nimport torch\n\n\nclass Op(torch.autograd.Function):\n"
+        "    @staticmethod\n    def forward(ctx, x):\n        return x * 2\n\n"
+        "    @staticmethod\n    def backward(ctx, grad):\n        return a_package_nobody_has.twice(grad)\n"
+    )
+    target = resolve(open_file(path, (), ["Op"]).module.Op)
+    with_it = guess(target)
+    assert with_it.works and with_it.attempts < 64
+    (told,) = [f for f in gs.check_paths(f"{path}::Op", level="quick").findings if f.rule == "backward-raised"]
+    assert told.severity == "info" and "not installed" in told.message
+
+
+def test_what_forward_reshapes_gets_the_dimensions_that_backward_returns(tmp_path: Path) -> None:
+    before = """
+        class Op(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, q, k):
+                b, h, s, d = q.shape
+                ctx.save_for_backward(q, k)
+                return q.reshape(b * h * s, d) * k.reshape(b * h * s, d)
+
+            @staticmethod
+            def backward(ctx, grad):
+                q, k = ctx.saved_tensors
+                flat = (-1, q.shape[-1])
+                return (grad * k.reshape(flat)).reshape(q.shape), (grad * q.reshape(flat)).reshape(q.shape)
+        """
+    path = tmp_path / "reshapes.py"
+    path.write_text(f"import torch\n\n{dedent(before)}")
+    report = gs.check_paths(f"{path}::Op", level="quick")
+    assert report.subjects[0].verdict == "verified"
+
+
+def test_as_many_values_as_the_function_wants_that_they_go_on_to(tmp_path: Path) -> None:
+    path = tmp_path / "handed_on.py"
+    path.write_text(
+        "import torch\n\n\ndef affine(a, b, c, d, e):\n    return a * b + c * d + e\n\n\n"
+        "class Op(torch.autograd.Function):\n"
+        "    @staticmethod\n    def forward(ctx, *args):\n        ctx.save_for_backward(*args)\n        return affine(*args)\n\n"
+        "    @staticmethod\n    def backward(ctx, grad):\n        a, b, c, d, e = ctx.saved_tensors\n"
+        "        return grad * b, grad * a, grad * d, grad * c, grad\n"
+    )
+    found = guess(resolve(open_file(path, (), ["Op"]).module.Op))
+    assert found.works and len(found.args) == 5

@@ -65,6 +65,8 @@ def test_a_file_runs_although_its_package_does_not_import(tmp_path: Path) -> Non
         "from .broken import scale\n",
         "from .missing import scale\n",
         "from .kernels import run\n\n\nclass Layer(run): ...\n",
+        "try:\n    import nobodys_plots\nexcept ImportError as e:\n    raise ImportError('install the plots') from e\n",
+        "try:\n    import nobodys_plots\nexcept ImportError:\n    raise ImportError('install the plots')\n",
     ],
 )
 def test_what_is_missing_is_a_stand_in(tmp_path: Path, head: str) -> None:
@@ -72,6 +74,15 @@ def test_what_is_missing_is_a_stand_in(tmp_path: Path, head: str) -> None:
     report = checked(path)
     assert report.subjects[0].verdict == "verified"
     assert "that raises if it is used" in told(report)
+
+
+def test_a_missing_package_stays_one_where_its_neighbour_says_so_in_other_words(tmp_path: Path) -> None:
+    guarded = (
+        "try:\n    import nobodys_plots\nexcept ImportError as e:\n    raise ImportError('install the plots') from e\n"
+    )
+    path = package(tmp_path, ops="from .plots import nobodys_plots\n" + HEAD + double(), plots=guarded)
+    path.with_name("__init__.py").write_text("from .plots import nobodys_plots\n")
+    assert "line 2 of ours/plots.py imports nobodys_plots, which is not installed" in told(checked(path))
 
 
 def test_an_import_that_is_guarded_stays_missing(tmp_path: Path) -> None:

@@ -85,7 +85,11 @@ def _trouble(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed
 
 
 def _smaller(args: tuple[Any, ...], trouble: str) -> tuple[Any, ...] | None:
-    """The input in question in the shape of its gradient, if it was only guessed to be as large as another one."""
+    """The input in question in the shape of its gradient, if it was only guessed to be as large as another one.
+
+    Or to have as many elements, in other dimensions: a forward that reshapes its inputs takes a key of (12, 4) beside a query
+    of (2, 2, 3, 4).
+    """
     place, shape = torch_says.gradient_of_shape(trouble) or (len(args), [])
     if place >= len(args):
         return None
@@ -93,8 +97,10 @@ def _smaller(args: tuple[Any, ...], trouble: str) -> tuple[Any, ...] | None:
     if not isinstance(guessed, Tensor) or not guessed.is_floating_point():
         return None
     count = int(torch.tensor(shape).prod()) if shape else 1
-    twin = any(isinstance(a, Tensor) and a is not guessed and a.shape == guessed.shape for a in args)
-    if not twin or count >= guessed.numel():
+    others = [a.shape for a in args if isinstance(a, Tensor) and a is not guessed]
+    smaller = guessed.shape in others and count < guessed.numel()
+    reshaped = torch.Size(shape) in others and count == guessed.numel()
+    if not smaller and not reshaped:
         return None
     part = guessed.detach().reshape(-1)[:count].reshape(shape).clone().requires_grad_(guessed.requires_grad)
     return tuple(part if i == place else a for i, a in enumerate(args))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import CodeType, FrameType, TracebackType
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from gradsmith.lab.process import torch_says
 from gradsmith.lab.subject.target import Target
 from gradsmith.source import knowledge as know
 from gradsmith.source.demands import Demand, demands_at, lookups_at, measured_as
@@ -52,6 +53,25 @@ def asked(error: BaseException, args: Sequence[Any]) -> tuple[Asked, ...]:
                 found |= dict.fromkeys(reader.wishes(demand))
             break
     return tuple(found)
+
+
+def beyond_the_end(text: str, args: Sequence[Any], places: Iterable[int]) -> tuple[Asked, ...]:
+    """A larger size for the inputs of which an element was read that is not there: `x[:, 8]` of three channels."""
+    found = torch_says.index_beyond(text)
+    if found is None:
+        return ()
+    index, dimension, size = found
+    wanted = index + 1 if index >= 0 else -index
+    if not size < wanted <= _MOST:
+        return ()
+    shapes = {i: args[i].shape for i in places if i < len(args) and isinstance(args[i], Tensor)}
+    here = [i for i, shape in shapes.items() if len(shape) > dimension and shape[dimension] == size]
+    # What was indexed may be a part of the input, whose dimensions have other numbers.
+    return tuple(
+        Asked(i, "size", (place, wanted))
+        for i, shape in shapes.items()
+        for place in ([dimension] if i in here else [k for k, n in enumerate(shape) if n == size])
+    )
 
 
 def _frames(trace: TracebackType | None) -> list[tuple[FrameType, int]]:

@@ -98,7 +98,9 @@ def candidates(clue: Clue, sizes: Sizes, objects: Sequence[Any] = ()) -> list[Pr
         given = [Proposal(0.8 * rank, value=each) for rank, each in enumerate(objects)]
         return ranked([*given, *_plain(clue, 0 if clue.default is not NOTHING else 3)])
     if kind == "callable" or clue.called or (not clue.tensor and is_a(clue.name, "function")):
-        return ranked(_callables(clue))
+        # That its name sounds like a function is no proof that it is one.
+        named_only = kind == "unknown" and not clue.called
+        return ranked([*_callables(clue), *(_plain(clue, 4) if named_only else ())])
     if kind == "module" or clue.name.lower() in {"module", "layer", "model", "net", "mlp", "linear"}:
         return ranked([Proposal(0, value=torch.nn.Linear(4, 6).double()), *_plain(clue, 3)])
     if kind == "dict" and declared.holds_tensors:

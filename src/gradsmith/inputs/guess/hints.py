@@ -11,6 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
+from gradsmith.inputs.guess.functions import Written
 from gradsmith.inputs.guess.proposals import Proposal, ranked
 from gradsmith.lab.process import torch_says
 from gradsmith.source.loaded import line_of
@@ -57,6 +58,12 @@ def hints(
     if torch_says.wants_a_number(error):
         named = [i for i in _mentioned(error, names) if chosen[i].is_tensor and not chosen[i].gradient]
         found += [Hint(i, "number", _whole_number) for i in named]
+    if torch_says.wants_whole_numbers(error):
+        given = [i for i, value in enumerate(values) if type(value) is float]
+        read = [i for i in _mentioned(error, names) if i in given]
+        found += [Hint(i, "whole number", _whole_number) for i in read or given]
+    if torch_says.is_no_operand(error, Written.__name__):
+        found += [Hint(i, "operand", _operand) for i, v in enumerate(values) if isinstance(v, Written)]
     text = str(error)
     named = sorted(named_in(text, names))
     what = torch_says.wanted_instead(text)
@@ -81,6 +88,11 @@ def _tensor(proposal: Proposal) -> bool:
 
 def _whole_number(proposal: Proposal) -> bool:
     return not proposal.is_tensor and type(proposal.value) is int
+
+
+def _operand(proposal: Proposal) -> bool:
+    """What can be calculated with: everything but functions, words and None."""
+    return proposal.is_tensor or isinstance(proposal.value, (int, float))
 
 
 def _should_be_tensors(error: BaseException, values: Sequence[Any]) -> list[int]:

@@ -122,7 +122,7 @@ def _changed(failed: Failed) -> Iterator[list[Proposal]]:
             yield [replace(p, value=value) if k == i else p for k, p in enumerate(chosen)]
     for i in drawn:
         shape = _shape(chosen[i], failed.frame) or ()
-        for domain in ("definite",) if len(shape) > 1 and shape[-1] == shape[-2] else ("positive", "unit"):
+        for domain in ("definite",) if len(shape) > 1 and shape[-1] == shape[-2] else ("positive", "unit", "negative"):
             if chosen[i].kind == "floating" and chosen[i].domain != domain:
                 yield [p.drawn_from(domain) if k == i else p for k, p in enumerate(chosen)]
     if len(drawn) > 1:

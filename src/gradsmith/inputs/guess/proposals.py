@@ -194,6 +194,10 @@ def _positive(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> T
     return torch.rand(shape, dtype=dtype, generator=generator) + 0.5
 
 
+def _negative(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> Tensor:
+    return -_positive(shape, dtype, generator)
+
+
 def _unit(shape: Shape, dtype: torch.dtype, generator: torch.Generator) -> Tensor:
     return torch.rand(shape, dtype=dtype, generator=generator) * 0.8 + 0.1
 
@@ -231,6 +235,7 @@ DOMAINS: dict[str, Callable[[Shape, torch.dtype, torch.Generator], Tensor]] = {
     "triangular": _triangular,
     "negative definite": _negative_definite,
     "binary": _binary,
+    "negative": _negative,
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from gradsmith.inputs.guess.asked import asked, lines_reached
+from gradsmith.inputs.guess.asked import asked, beyond_the_end, lines_reached
 from gradsmith.inputs.guess.callers import passed_by_callers
 from gradsmith.inputs.guess.candidates import Sizes, candidates, written_frames
 from gradsmith.inputs.guess.cheapest import cheapest
@@ -36,7 +36,7 @@ from gradsmith.lab.explore.tape import OPERATIONS, OperationTape
 from gradsmith.lab.process import torch_says
 from gradsmith.lab.process.alone import join_alone
 from gradsmith.lab.process.eager import uncompiled
-from gradsmith.lab.process.state import preserved, seed_all
+from gradsmith.lab.process.state import preserved, seed_all, sparse_checked
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.code import as_code, sayable
 from gradsmith.lab.subject.foreign import runs_kernels
@@ -140,7 +140,7 @@ def guess(
     search.classes = classes_of(target)
     if target.module is not None:
         search.frames, search.dtype = frames_of(target.module), precision_of(target.module)
-    with preserved():
+    with preserved(), sparse_checked():
         _look(search, found, objects)
         settled = search.best is not None and (search.best.good or search.refused >= _HOPELESS)
         for dtype in _other_dtypes(search) if not settled and search.budget > _IN_VAIN else ():
@@ -208,6 +208,7 @@ def _look(search: _Search, found: list[Clue], objects: dict[str, list[Any]]) -> 
             return
         search.limit = search.spent + search.budget / min(len(counts), 2)
         search.refused = 0  # another number of inputs may be what backward returns gradients for
+        before = dict(search.errors)
         flat = [clue for each in found for clue in [each] * (count if each.starred else 1)]
         search.starred = frozenset(i for i, clue in enumerate(flat) if clue.starred)
         for rank, clue in enumerate(clue for clue in found if clue.counting):
@@ -226,6 +227,10 @@ def _look(search: _Search, found: list[Clue], objects: dict[str, list[Any]]) -> 
                     break
         if search.best is not None and search.best.good:
             return
+        heard = (error for error, times in search.errors.items() if times > before.get(error, 0))
+        more = max(map(torch_says.arguments_missing, heard), default=0) if search.starred else 0
+        if more and count + more not in counts:  # `*args` goes on to a function that wants so many
+            counts.insert(counts.index(count) + 1, count + more)
 
 
 def _objects(target: Target, clue: Clue) -> list[Any]:
@@ -371,17 +376,21 @@ def _attempt(
         search.errors[text] = search.errors.get(text, 0) + 1
         if search.may_join and torch_says.wants_group(text) and join_alone():
             return _attempt(search, frame, chosen, args, names)
-        if isinstance(error, StandInUsed) or torch_says.cannot_run_here(text):
+        miscounted = bool(search.starred) and torch_says.arguments_missing(text) > 0
+        if isinstance(error, StandInUsed) or torch_says.cannot_run_here(text) or miscounted:
             search.refused += 1
-            search.refusal = text
+            search.refusal = search.refusal if miscounted else text
         search.spent += 1 + len(tape.operations) / _OPERATIONS
         accused = blamed(tape)
         if torch_says.wants_complex(text) and (wider := _complex(search, frame, chosen, accused)):
             return _attempt(search, frame, *wider, names)
-        if not torch_says.values_do_not_suit(text):
-            places = accused or named_in(said, names)
+        places = accused or named_in(said, names)
+        larger = beyond_the_end(said, args, places or range(len(args)))
+        suits = not torch_says.values_do_not_suit(text)
+        if suits or larger:
             reached = len(tape.operations) + lines_reached(error, search.target)
-            _keep(search, Failed(reached, tuple(chosen), frame, said, places, asked(error, args)))
+            _keep(search, Failed(reached, tuple(chosen), frame, said, places, larger or asked(error, args)))
+        if suits:
             return _Failure(accused, hints(error, names, args, chosen, accused))
     search.spent += _BACKWARD * (1 + len(tape.operations) / _OPERATIONS)
     with uncompiled():
@@ -431,9 +440,10 @@ def _complex(
 
 
 def _no_input_helps(trouble: str) -> bool:
-    """The wrong number of gradients, none at all, or none yet: that does not depend on the inputs."""
-    miscounted = torch_says.gradients_returned(trouble) is not None
-    return miscounted or NO_GRADIENT in trouble or NotImplementedError.__name__ in trouble
+    """The wrong number of gradients, none at all, none yet, or a missing package: that does not depend on the inputs."""
+    if torch_says.gradients_returned(trouble) is not None or torch_says.cannot_run_here(trouble):
+        return True
+    return any(word in trouble for word in (NO_GRADIENT, NotImplementedError.__name__, StandInUsed.__name__))
 
 
 __all__ = ["Guess", "guess"]

@@ -26,6 +26,7 @@ from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.implied import implied
 from gradsmith.lab.measure.values import finite
 from gradsmith.lab.once import once
+from gradsmith.lab.process.state import sparse_checked
 from gradsmith.lab.run import recorded
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.foreign import foreign
@@ -70,7 +71,8 @@ def explored(lab: Lab) -> Exploration:
         return found
 
     def explore() -> Exploration:
-        _Explorer(lab, found).run()
+        with sparse_checked():
+            _Explorer(lab, found).run()
         return found
 
     allowance = lab.budget.for_exploring()

@@ -68,6 +68,14 @@ def preserved(*owners: Any) -> Iterator[None]:
             gc.disable()
 
 
+def sparse_checked() -> contextlib.AbstractContextManager[Any]:
+    """Sparse tensors whose indices lie beyond their size raise. torch does not look by default, and computing with one
+    writes into foreign memory, which ends the process. For inputs of our own making only.
+    """
+    checked: contextlib.AbstractContextManager[Any] = torch.sparse.check_sparse_tensor_invariants()
+    return checked
+
+
 def _own_tensors(module: nn.Module) -> list[Tensor]:
     return [*module.parameters(recurse=False), *module.buffers(recurse=False)]
 

@@ -120,6 +120,16 @@ def values_do_not_suit(text: str) -> bool:
     return re.search(pattern, text, re.IGNORECASE) is not None
 
 
+def index_beyond(text: str) -> tuple[int, int, int] | None:
+    """(index, dimension, size) where an index lies beyond the end of a dimension.
+
+    >>> index_beyond("index 8 is out of bounds for dimension 1 with size 3")
+    (8, 1, 3)
+    """
+    found = re.search(r"index (-?\d+) is out of bounds for (?:dimension|axis) (\d+) with size (\d+)", text)
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
 def numbers_are_no_good(warning: str) -> bool:
     """A warning that what comes out is not to be trusted: an iteration that does not converge, an overflow."""
     pattern = r"converge|residual|ill.?condition|singular|definite|symmetric|overflow|underflow|invalid value|tolerance|\bNaN\b"
@@ -127,12 +137,13 @@ def numbers_are_no_good(warning: str) -> bool:
 
 
 def cannot_run_here(text: str) -> bool:
-    """What is missing is a device, a driver or a group of processes: no other inputs would help.
+    """What is missing is a device, a driver, a group of processes, or what this Triton no longer has: no inputs would help.
 
     >>> cannot_run_here("Torch not compiled with CUDA enabled")
     True
     """
     pattern = r"not compiled with CUDA|active drivers|process group has not been init|[Nn]o CUDA GPUs|NVIDIA driver"
+    pattern += r"|Block pointers have been removed"
     pattern += r"|^(?:\w+: )?Could not run '[^']*' with arguments from the 'CPU' backend"
     return re.search(pattern, text) is not None
 
@@ -170,6 +181,37 @@ def wants_a_number(error: BaseException) -> bool:
     )
     pattern += r"|only one element tensors can be converted"
     return isinstance(error, (TypeError, ValueError, RuntimeError)) and re.search(pattern, str(error)) is not None
+
+
+def wants_whole_numbers(error: BaseException) -> bool:
+    """A number with a fraction was given for a size, a count or an index (Python and torch say this).
+
+    >>> wants_whole_numbers(TypeError("torch.Size() takes an iterable of 'int' (item 0 is 'float')"))
+    True
+    """
+    text = str(error)
+    asked = re.search(r"\b(ints?|integers?|non-int)\b|__index__", text) is not None
+    return isinstance(error, TypeError) and asked and ("float" in text or "__index__" in text)
+
+
+def arguments_missing(text: str) -> int:
+    """How many values more a function wants that was handed `*args` (Python says this, not PyTorch).
+
+    >>> arguments_missing("TypeError: linear() missing 2 required positional arguments: 'weight' and 'bias'")
+    2
+    """
+    found = re.search(r"missing (\d+) required positional argument", text)
+    return int(found[1]) if found else 0
+
+
+def is_no_operand(error: BaseException, kind: str) -> bool:
+    """A value of this type was calculated with, and cannot be.
+
+    >>> is_no_operand(TypeError("unsupported operand type(s) for *: 'float' and 'function'"), "function")
+    True
+    """
+    text = str(error)
+    return isinstance(error, TypeError) and "unsupported operand type" in text and f"'{kind}'" in text
 
 
 def is_not_a_tensor(error: BaseException) -> str | None:

@@ -69,12 +69,21 @@ def without_remedy(problem: str) -> str:
     return re.sub(r" \((?:try --stub|pip install) [^()]*\)", "", problem)
 
 
+def module_missed(error: BaseException | None) -> ModuleNotFoundError | None:
+    """The module whose absence an import came to grief over, also where its author raises an ImportError in other words."""
+    while error is not None and not isinstance(error, ModuleNotFoundError):
+        told_anew = isinstance(error, ImportError)
+        error = (error.__cause__ or error.__context__) if told_anew else None
+    return error
+
+
 def import_problem(error: BaseException, path: Path | None) -> str:
     """`line 3 imports X, which is not installed`: the last line of the user's own files in the traceback."""
     from gradsmith.findings import one_line
 
     root = package_name(path)[0] if path is not None else None
     at = "the import"
+    error = module_missed(error) or error
     frame = error.__traceback__
     while frame is not None:
         file = Path(frame.tb_frame.f_code.co_filename)

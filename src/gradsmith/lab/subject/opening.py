@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 
 from gradsmith.lab.subject.excerpt import excerpt
-from gradsmith.lab.subject.importing import ImportFailed, import_file, import_problem
+from gradsmith.lab.subject.importing import ImportFailed, import_file, import_problem, module_missed
 from gradsmith.lab.subject.standins import StandInModule, StandIns, stand_in
 from gradsmith.source import notebook
 from gradsmith.source.loaded import file_named
@@ -114,6 +114,7 @@ class _Missing:
 
     def noted(self, error: BaseException) -> bool:
         """Whether one more stand-in may help."""
+        error = module_missed(error) or error
         if isinstance(error, ModuleNotFoundError) and error.name and error.name not in self.modules.why:
             top = error.name.partition(".")[0]
             own = top == self.name.partition(".")[0] or top in sys.modules

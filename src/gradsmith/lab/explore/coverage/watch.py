@@ -18,7 +18,7 @@ from gradsmith.lab.explore.coverage.untakable import untakable
 from gradsmith.lab.explore.tape import OperationTape
 from gradsmith.lab.lab import Lab, cast_target
 from gradsmith.lab.once import once
-from gradsmith.lab.run import Allowance, forward, recorded
+from gradsmith.lab.run import Allowance, Spent, forward, recorded
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.target import Target, backward_of
 from gradsmith.source.expressions import written
@@ -115,7 +115,7 @@ def _several_outputs(lab: Lab) -> bool:
     """Whether backward can be asked for outputs one by one; where nothing was judged, that is tried."""
     try:
         return len(lab.gradient.run.differentiable) > 1
-    except Exception:  # backward raises, or forward does a step away
+    except (Exception, Spent):  # backward raises, forward does a step away, or it takes too many runs
         return True
 
 
