@@ -227,13 +227,33 @@ class ForwardOnlyInMoreLines(ForwardOnly):
         raise RuntimeError(f"this path has no gradient, and was given one of shape {shape}")
 
 
-@pytest.mark.parametrize("function", [ForwardOnly, ForwardOnlyInMoreLines])
+class ForwardOnlyWithARemainder(ForwardOnly):
+    @staticmethod
+    def backward(ctx, grad_output):
+        raise NotImplementedError("not yet")
+        return grad_output
+
+
+class RaisesOnOneSide(ForwardOnly):
+    @staticmethod
+    def backward(ctx, grad_output):
+        if grad_output.ndim > 2:
+            return grad_output
+        raise RuntimeError("only for images")
+
+
+@pytest.mark.parametrize("function", [ForwardOnly, ForwardOnlyInMoreLines, ForwardOnlyWithARemainder])
 def test_a_backward_that_refuses_on_purpose_is_no_error(function):
     report = gs.check(function, X)
     assert report.subjects[0].verdict == "unverified"
     assert [(f.rule, f.severity) for f in report.findings if f.rule == "backward-raised"] == [
         ("backward-raised", "info")
     ]
+
+
+def test_a_backward_that_returns_for_others_does_not_refuse():
+    report = gs.check(RaisesOnOneSide, X)
+    assert [f.severity for f in report.findings if f.rule == "backward-raised"] == ["error"]
 
 
 class Summed(torch.autograd.Function):

@@ -349,9 +349,9 @@ class PickedTwice(PickedProduct):
 
 def test_an_index_of_more_dimensions_than_were_meant():
     report = gs.check(PickedProduct, level="quick")
-    assert report.subjects[0].verdict != "refuted"
+    assert report.subjects[0].verdict == "verified"  # src gets the one dimension that backward returns
     assert [f.rule for f in report.findings if f.severity != "info"] == []
-    assert severities(gs.check(PickedTwice, level="quick")) == {"warning"}
+    assert severities(gs.check(PickedTwice, level="quick")) == {"error"}
 
 
 class Shifted(torch.autograd.Function):
@@ -491,6 +491,38 @@ class HalfWave(torch.autograd.Function):
     def backward(ctx, grad_output):
         (x,) = ctx.saved_tensors
         return grad_output * 2 * x
+
+
+class Leaky(torch.autograd.Function):
+    """A slope where forward is flat, so that what lies there can come back."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clamp(min=0)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return torch.where(x < 0, 0.1 * grad_output, grad_output)
+
+
+class PassedThrough(Leaky):
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output * torch.ones_like(x)
+
+
+def test_a_slope_where_forward_is_flat_may_be_meant_where_backward_tells_the_elements_apart():
+    report = gs.check(Leaky)
+    assert report.subjects[0].verdict == "unverified"
+    assert severities(report) == {"warning"}
+    assert gs.check(Leaky, X).subjects[0].verdict == "refuted"
+
+
+def test_a_clamp_that_backward_does_not_know_of_is_a_mistake():
+    assert gs.check(PassedThrough).subjects[0].verdict == "refuted"
 
 
 def test_beyond_a_guard_of_the_domain_a_guess_accuses_nobody():

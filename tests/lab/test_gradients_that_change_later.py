@@ -38,3 +38,11 @@ def test_a_reused_buffer_is_named_and_nothing_else_is_claimed(function: type[tor
 
 def test_grad_output_handed_on_is_no_buffer() -> None:
     assert "not-repeatable" not in {f.rule for f in gs.check(PassesOn, leaf(), leaf()).findings}
+
+
+@pytest.mark.parametrize("function", [ReusesOneOfItsClass, ReusesOneOfItsGraph])
+def test_the_second_derivative_is_not_measured_on_a_buffer_that_changes(
+    function: type[torch.autograd.Function],
+) -> None:
+    report = gs.check(function, leaf())
+    assert "wrong-second-order" not in {f.rule for f in report.findings if f.severity != "info"}

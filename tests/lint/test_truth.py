@@ -260,6 +260,44 @@ def test_what_a_test_defines_may_be_odd_but_not_wrong() -> None:
     assert found(wrong) == ["inplace-grad"]
 
 
+@pytest.mark.parametrize("told", [False, True])
+def test_a_grad_output_is_none_only_where_pytorch_was_told_to_leave_it_so(told: bool) -> None:
+    quiet = "ctx.set_materialize_grads(False)\n" if told else ""
+    early = "if grad_output is None:\n    return None\nreturn grad_output, grad_output"
+    text = function(f"{quiet}return x + y", early, "x, y")
+    assert ("return-count" in found(text, "error")) is told
+    assert "return-count" in found(text.replace("if grad_output is None", "if grad_output.ndim"), "error")
+
+
+def _of_data(forward: str, backward: str) -> list[str]:
+    text = function(forward, backward)
+    return [f.message for f in lint_source(HEAD + text).findings if f.rule == "data-attr"]
+
+
+@pytest.mark.parametrize("write", ["fill_(1.0)", "zero_()"])
+def test_data_of_what_forward_has_made_itself_is_no_matter(write: str) -> None:
+    assert not _of_data(
+        f"y = x * 2\ntorch.diagonal(y).data.{write}\nctx.save_for_backward(x)\nreturn y", "return grad_output"
+    )
+    assert _of_data("return x.data.clone() + x.contiguous()", "return grad_output")
+
+
+def test_data_that_backward_reads_is_missing_from_the_second_derivative_alone() -> None:
+    read = "(x,) = ctx.saved_tensors\nreturn grad_output * x.data"
+    (told,) = _of_data("ctx.save_for_backward(x)\nreturn x * x", read)
+    assert "second derivative lacks" in told
+    (told,) = _of_data("ctx.save_for_backward(x)\nreturn x * x", read.replace("x.data", "x.data.mul_(2)"))
+    assert "somebody writes" in told
+
+
+def test_data_in_a_backward_that_is_never_differentiated_is_no_matter() -> None:
+    text = function(
+        "ctx.save_for_backward(x)\nreturn x * x", "(x,) = ctx.saved_tensors\nreturn 2 * grad_output * x.data"
+    )
+    once = text.replace("    def backward", "    @torch.autograd.function.once_differentiable\n    def backward")
+    assert "data-attr" in found(text) and "data-attr" not in found(once)
+
+
 def test_data_that_only_foreign_code_reads_is_no_matter() -> None:
     text = "import scipy.special\n" + function(
         "ctx.save_for_backward(x)\ny = x.data.cpu().numpy()\nreturn torch.from_numpy(scipy.special.ive(1, y))",

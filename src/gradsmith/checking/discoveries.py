@@ -188,6 +188,7 @@ def _finding(lab: Lab, discovery: Discovery, advice: str) -> Finding:
             "kind": discovery.kind,
             "moves": [as_json(move) for move in trial.moves],
             "tried": explored_by.judged,
+            **({"mended": True} if fit is not None and fit.line is not None else {}),
             **drawn,
         },
     )

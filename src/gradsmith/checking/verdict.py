@@ -169,12 +169,10 @@ def accused_on_guess(report: Report, reason: str, *, proven: bool) -> Report:
 def doubted_on_guess(report: Report, explained: Callable[[Finding], bool]) -> Report:
     """A wrong number on guessed inputs is an error where it is `explained`: a mistake is named, or a repair is proved.
 
-    Any other may be what the guess breaks, or another gradient than the derivative, on purpose: the reader is asked.
+    Any other may be what the guess breaks, or another gradient than the derivative, on purpose: the reader is asked. So is a
+    number that is wrong a step away from the guess, where it is right.
     """
-    doubted = [
-        f.severity == "error" and find(f.rule).outcome in ("wrong", "nonlinear") and not explained(f)
-        for f in report.findings
-    ]
+    doubted = [f.severity == "error" and _is_number(f) and not explained(f) for f in report.findings]
     if not any(doubted):
         return report
     question = " The inputs were guessed. Declare inputs that you mean: if it is wrong there, too, it is an error."
@@ -188,6 +186,11 @@ def doubted_on_guess(report: Report, explained: Callable[[Finding], bool]) -> Re
     return unproven(
         report, "the gradient differs from the derivative on guessed inputs, and no known mistake explains it"
     )
+
+
+def _is_number(finding: Finding) -> bool:
+    """Whether a finding says that a gradient is another number than it should be, at the example or a step away from it."""
+    return find(finding.rule).outcome in ("wrong", "nonlinear") or finding.evidence.get("status") == "wrong"
 
 
 def gone_on_another_guess(report: Report, gone: set[str], reason: str) -> Report:
@@ -214,7 +217,7 @@ def shapes_on_guess(report: Report, *, several: bool, raising_proves_nothing: Ca
         if unfitted or outcome in ("unreduced", "forward raises"):
             return replace(finding, severity="info")
         if outcome == "raises" and raising_proves_nothing(finding):
-            return replace(finding, severity="warning")
+            return replace(finding, severity="info")  # the verdict says it: unverified
         return finding
 
     findings = [weighed(f) for f in report.findings]

@@ -127,6 +127,18 @@ class Case:
         size = max(float(b[self.known].abs().max()), 1e-300)
         return bool((a - b)[self.known].abs().max() <= self.rtol * size)
 
+    @property
+    def only_where_flat(self) -> bool:
+        """Whether the gradient is right wherever forward moves, and differs only where it does not: beyond a clamp.
+
+        A finite slope there may be meant, so that what lies there can come back: a leaky gradient, a clamp passed through.
+        """
+        if self.claimed.shape != self.truth.shape or not bool(self.known.any()):
+            return False
+        flat = self.truth[self.known] == 0
+        off = (self.claimed - self.truth)[self.known].abs() > self.rtol * max(self.scale, 1e-300)
+        return bool(off.any()) and bool(flat[off].all()) and not bool(flat.all())
+
     def truth_for(self, v: Tensor) -> Tensor | None:
         """The true gradient for another grad_output, at the same elements."""
         measured = dense_truth(self.lab, self.pair, v)

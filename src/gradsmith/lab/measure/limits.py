@@ -7,6 +7,7 @@ inputs take as many passes, and forward is smooth there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -27,12 +28,22 @@ def excused(target: Target, arguments: Arguments, seed: int, pairs: Sequence[Pai
         return
     undone = left_undone(target, arguments, seed)
     for pair in close:
-        if _off(pair) <= undone:
+        if _off(pair) <= undone or _vanishes(pair, undone):
             pair.status, pair.mismatch, pair.undone = "right", None, undone
 
 
 def _suspect(pair: Pair) -> bool:
     return pair.status == "wrong" or (pair.status == "right" and pair.lost_digits)
+
+
+def _vanishes(pair: Pair, undone: float) -> bool:
+    """Whether the element that disagrees is nothing beside the others, for both. What a loop brings to rest may be a product
+    (a slack times its multiplier): then each factor is only known to the root of what was left undone.
+    """
+    m, root = pair.mismatch, math.sqrt(undone)
+    if m is None or pair.off > root or not pair.claimed.numel():
+        return False
+    return max(abs(m.claimed), abs(m.true)) <= root * float(pair.claimed.abs().max())
 
 
 def _off(pair: Pair) -> float:

@@ -183,7 +183,8 @@ def _gradient_as_subject(lab: Lab) -> tuple[Target, Arguments, list[str]]:
                 [outputs[o] for o in used], xs, list(values[len(leaves) :]), create_graph=True, allow_unused=True
             )
         returned[:] = [leaf.name for leaf, g in zip(leaves, grads) if g is not None]
-        return tuple(g for g in grads if g is not None)
+        # Copies: a backward may return a buffer that it fills again the next time.
+        return tuple(g.clone() for g in grads if g is not None)
 
     names = [leaf.name for leaf in leaves] + [f"grad_output {o}" if len(used) > 1 else "grad_output" for o in used]
     values: list[Any] = [leaf.tensor.detach().clone().requires_grad_() for leaf in leaves]

@@ -14,7 +14,7 @@ Known problems
 --------------
 A Function that refuses backward on purpose (nothing but a `raise`) is remarked upon: it has no gradient to verify. A
 backward that asks for a device this machine does not have, or for a process group that nobody started, is a warning:
-it proves nothing.
+it proves nothing. One that calls a package which is not installed is remarked upon.
 
 References
 ----------
@@ -73,14 +73,15 @@ def probe(lab: Lab) -> Iterator[Finding]:
     try:
         run.gradients(run.normal(lab.generator()))
     except Exception as error:  # the user's backward may raise anything
-        missing = torch_says.device_missing(error) or isinstance(error, StandInUsed)
+        absent = isinstance(error, StandInUsed)  # a package that is not installed, which forward did without
+        missing = absent or torch_says.device_missing(error)
         refuses = lab.target.function is not None and _refuses(lab.target.function)
         told = str(error) if isinstance(error, FreedMemory) else f"raises {one_line(error)}"
         yield lab.finding(
             f"{lab.target.name}.backward {told} (forward was called with {lab.arguments.shapes()}).",
             raised=error,
             # Neither what this machine lacks nor what was never promised is a fault of the Function.
-            severity="info" if refuses else "warning" if missing else None,
+            severity="warning" if missing and not absent else "info" if absent or refuses else None,
             advice="Check it on a machine that has this package, device or process group; or make new tensors on the device of "
             "the inputs."
             if missing
@@ -89,11 +90,13 @@ def probe(lab: Lab) -> Iterator[Finding]:
 
 
 def _refuses(function: type) -> bool:
-    """backward cannot return: it raises at its end, and nowhere in it is a return. Whoever wrote that means it."""
+    """backward cannot return: it always comes to a `raise`, and to no return before. Whoever wrote that means it."""
     from gradsmith.source import model_of
 
     model = model_of(function)
     if model is None or model.backward is None:
         return False
     body = model.backward.node.body
-    return isinstance(body[-1], ast.Raise) and not any(isinstance(node, ast.Return) for node in model.backward.nodes)
+    raised = next((place for place, statement in enumerate(body) if isinstance(statement, ast.Raise)), None)
+    before = body[:raised] if raised is not None else []
+    return raised is not None and not any(isinstance(n, ast.Return) for part in before for n in ast.walk(part))

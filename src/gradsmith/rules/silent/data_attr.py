@@ -14,7 +14,8 @@ graph, and the gradient of the gradient is silently zero.
 
 Known problems
 --------------
-Reading `x.data` in forward is harmless in itself; `detach()` does the same and keeps the check.
+Reading `x.data` in forward is harmless in itself; `detach()` does the same and keeps the check. `.data` of what
+forward has made itself is not reported.
 
 References
 ----------
@@ -94,7 +95,9 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             name = method.file.source_of(node.value)
             writes = not isinstance(node.ctx, ast.Load)
             does = "replaces the memory of" if writes else "uses"
-            cut = not writes and any(s.owner == "grad_output" for s in method.sources(node.value))
+            cut = method is function.backward and not writes and not _written_through(method, node)
+            if cut and function.once_differentiable:  # there is no second derivative that could lack anything
+                continue
             yield function.at(
                 node,
                 f"{function.name}.{method.name} {does} '{name}{'' if writes else '.data'}': "
@@ -112,8 +115,19 @@ def _reported(method: Method) -> Iterator[ast.Attribute]:
     for node in method.of(ast.Attribute):
         if node.attr != "data" or not method.value(node.value).is_tensor:
             continue
+        # What forward has made itself nobody else holds yet, and PyTorch notes versions only when it returns.
+        if method.name != "backward" and not method.sources(node.value):
+            continue
         if not _only_measured(method, node) and not _handed_over(method, node):
             yield node
+
+
+def _written_through(method: Method, node: ast.Attribute) -> bool:
+    """`saved.data.fill_(0)`: into memory that somebody else has."""
+    parent = method.file.parents.get(node)
+    inplace = isinstance(parent, ast.Attribute) and parent.attr.endswith("_") and not parent.attr.endswith("__")
+    stored = isinstance(parent, ast.Subscript) and not isinstance(parent.ctx, ast.Load)
+    return (inplace or stored) and bool(method.sources(node.value))
 
 
 def _same_place(method: Method, one: ast.Attribute, other: ast.Attribute) -> bool:

@@ -157,6 +157,7 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
             "ratio": m.ratio,
             **({"leaves out": True} if fit is not None and fit.leaves_out else {}),
             **({"partly right": True} if fit is not None and fit.partly_right else {}),
+            **({"only where flat": True} if cases and cases[0].only_where_flat and _distinguishes(lab) else {}),
             "not caused by writes in": within(lab.budget.for_diagnosis(), lambda: ruled_out(lab, pair)) or (),
             **(cases[0].side_by_side(m.element) if cases else {}),
         },
@@ -192,6 +193,14 @@ def _in_kernel(lab: Lab, finding: Finding) -> Finding:
         message=f"{finding.message[:-1]}; {last.kernel} stores it through {last.argument}{more}.",
         evidence={**finding.evidence, "kernel": last.kernel},
     )
+
+
+def _distinguishes(lab: Lab) -> bool:
+    """Whether backward treats some elements differently from others: who knows where forward is flat, and still gives a
+    slope there, may mean it. Who forgets a clamp treats all alike."""
+    from gradsmith.lab.explore.coverage.choices import choices
+
+    return any(True for _ in choices(lab.tape.aten(None, "backward")))
 
 
 def _compressed(lab: Lab, pair: Pair) -> bool:
