@@ -29,6 +29,7 @@ from typing import Any
 
 import torch
 from ops_rows import Goal, Row, keep, show
+from pages import shown
 from priority import real_time
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -350,6 +351,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--keep", metavar="FILE", help="append what was measured")
     parser.add_argument("--show", metavar="FILE", help="the table and the goals of what was kept; measure nothing")
+    parser.add_argument("--page", metavar="FILE", help="put the table that --show prints on this page")
     parser.add_argument("--peak", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("--turns", nargs=4, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
@@ -367,7 +369,7 @@ def main() -> int:
         return 0
     wanted = chosen.only or [*names, "masks", "overhead", "hvp"]
     divide = 4 if chosen.quick else 1
-    goals: list[Goal] = show(chosen.show) if chosen.show else []
+    goals: list[Goal] = shown(show, chosen.show, chosen.page, "ops") if chosen.show else []
     for case in [] if chosen.show else cases():
         for threads in ([1] if chosen.quick else chosen.threads) if case.name in wanted else []:
             row = measured(case, threads, divide, chosen)

@@ -4,6 +4,7 @@
     python benchmarks/recurrent.py --quick    # small shapes, one thread, about a minute
     python benchmarks/recurrent.py --cells rnn --shapes 8x64x256 --threads 2 --keep FILE    # one case, kept
     python benchmarks/recurrent.py --show FILE                                   # the table and goals of all that was kept
+    python benchmarks/recurrent.py --show benchmarks/evidence/recurrent.jsonl --page docs/recurrent.md
 
 Every ratio is formed within a round, where both sides saw the same machine; goals are held to the lower quartile. In a round
 each side is called twice. Goals are held to the second call, which finds in the caches what the first one left, as a training
@@ -31,6 +32,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from pages import shown
 from priority import real_time
 from recurrent_cases import (
     ALL_SHAPES,
@@ -180,6 +182,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--show", metavar="FILE", help="print the table and the goals of what was kept, measure nothing"
     )
+    parser.add_argument("--page", metavar="FILE", help="put the table that --show prints on this page")
     parser.add_argument("--cpu-time", action="store_true", help="CPU seconds, for one thread on a busy machine")
     parser.add_argument("--plan-all", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--warm", action="store_true", help=argparse.SUPPRESS)
@@ -302,7 +305,7 @@ def main() -> int:
             tracer = CLOCK() - started
         print(json.dumps({**plan_all(), "tracer": [tracer]}))
         return 0
-    rows = show(chosen.show) if chosen.show else []
+    rows = shown(show, chosen.show, chosen.page, "recurrent") if chosen.show else []
     if not chosen.show and chosen.only in (None, "cells", "linear", "compiled"):
         rows = speed(chosen)
     goals = [goal for row in rows for goal in row.goals()]
