@@ -1,6 +1,8 @@
 """Names for benchmarks/projects.py that nobody thought of: drawn from the whole index, kept where a release looks like a project.
 
-    python benchmarks/project_names.py --seed 5619 --count 6000 --output candidates.index.2.txt
+    python benchmarks/project_names.py --seed 5619 --count 7000 --output candidates.index.2.txt
+    python benchmarks/project_names.py --seed 5620 --count 8000 --output candidates.index.3.txt
+    python benchmarks/project_names.py --seed 5621 --count 9000 --output candidates.index.4.txt
 
 Of all names with a word of the field in them, `--count` are asked for in an order drawn by seed. Kept are those whose newest release has
 400 kB to 60 MB, requires torch (where a wheel says so), and has 60 Python files (where a wheel lists them). Names of

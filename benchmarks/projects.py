@@ -9,6 +9,10 @@
     python benchmarks/projects.py draw --name fifth --seed 5617 --count 24 --candidates candidates.index.txt   names that nobody thought of
     python benchmarks/projects.py draw --name sixth --seed 5618 --count 40 --least 60 --candidates candidates.index.txt   the rest of them
 
+    python benchmarks/projects.py draw --name seventh --seed 5619 --count 40 --least 60 --candidates candidates.index.2.txt   see project_names.py
+    python benchmarks/projects.py draw --name eighth --seed 5620 --count 40 --least 60 --candidates candidates.index.3.txt
+    python benchmarks/projects.py draw --name ninth --seed 5621 --count 40 --least 60 --candidates candidates.index.4.txt
+
 candidates.txt was written down from memory. candidates.index.txt comes from the index: of all its names with a word of the field in them,
 5,091 were asked for in random order; it holds those whose newest release has 400 kB to 60 MB, asks for torch (where a wheel says so), and has
 60 Python files (where a wheel lists them).
