@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import gradsmith as gs
-from gradsmith.lab.explore.budget import budget_of, within
+from gradsmith.lab.explore.budget import budget_of, cost_of, within
 from gradsmith.lab.run import Allowance, Spent, counted
 
 
@@ -78,6 +78,13 @@ def test_the_number_of_runs_is_a_power_of_two_and_falls_with_the_cost(level: str
 
 def test_a_machine_that_is_a_little_busier_gets_the_same_budget() -> None:
     assert budget_of("standard", 0.1) == budget_of("standard", 0.2)
+
+
+@pytest.mark.parametrize("loading", [0.9e-3, 4.5e-3, 0.4])
+def test_what_only_a_first_run_takes_does_not_count(monkeypatch: pytest.MonkeyPatch, loading: float) -> None:
+    clock = iter([0.0, loading, loading, loading + 2e-4])
+    monkeypatch.setattr("gradsmith.lab.explore.budget.time.thread_time", lambda: next(clock))
+    assert budget_of("standard", cost_of(lambda: None)) == budget_of("standard", 2e-4)
 
 
 def test_a_run_that_takes_many_times_as_long_counts_for_several() -> None:

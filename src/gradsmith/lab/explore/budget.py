@@ -103,7 +103,7 @@ def budget_of(level: str, cost: float) -> Budget:
 
 
 def cost_of(run: Callable[[], object]) -> float:
-    """The CPU time of one run: where it is not short, the shorter of two, since the first may load something.
+    """The CPU time of one run: where it is more than one unit, the shorter of two, since the first may load something.
 
     In one thread, and of this one: several wait for each other by counting, which takes the more time the busier the machine is.
     """
@@ -111,7 +111,7 @@ def cost_of(run: Callable[[], object]) -> float:
     torch.set_num_threads(1)
     try:
         first = _seconds(run)
-        return first if first < _EXPENSIVE / 2 else min(first, _seconds(run))
+        return first if first < _UNIT else min(first, _seconds(run))
     finally:
         torch.set_num_threads(threads)
 
