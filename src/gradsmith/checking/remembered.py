@@ -8,11 +8,12 @@ Never imports torch.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from gradsmith.checking.jobs import Running
     from gradsmith.checking.subjects import Named, Wanted
 
-FORMAT = 1
+FORMAT = 2
 KEEP = 2000  # files with remembered verdicts, of all projects
 _SEEN = "seen"
 
@@ -65,7 +66,7 @@ class Memory:
         path = self._place(item)
         if path is None:
             return
-        self.world = World()  # as it is now, not as it was before the run
+        self.world = self.world.later()  # as it is now, not as it was before the run
         data = read_whole(path)
         before: dict[str, Any] = json.loads(data)["reports"] if data is not None else {}
         reports = {name: e for name, e in before.items() if name not in results and self._holds(e[_SEEN])}
@@ -98,13 +99,16 @@ class Memory:
 
     def _state(self, seen: Mapping[str, Any]) -> dict[str, Any]:
         """What was seen, as it looks now."""
-        group = digest(seen["installed"])
-        self._remember_group(group, seen["installed"])
+        groups = [digest(seen["installed"])]
+        self._remember_group(groups[0], lambda: seen["installed"])
+        if before := seen["installed before"]:
+            groups.append(before["group"])
+            self._remember_group(before["group"], lambda: json.loads(Path(before["file"]).read_bytes()))
         return {
             "files": {path: self.world.file(path) for path in seen["files"]},
             "folders": [[path, whole, self.world.folder(path, whole)] for path, whole in seen["folders"].items()],
             "asked": dict(seen["asked"]),
-            "installed": [group, self.world.installed(seen["installed"], group)],
+            "installed": [[group, self.world.installed(_group(group), group)] for group in groups],
             "variables": variables(seen["variables"], whole=seen["whole environment"]),
             "whole environment": seen["whole environment"],
         }
@@ -112,13 +116,12 @@ class Memory:
     def _holds(self, state: Mapping[str, Any]) -> bool:
         """Whether everything that was seen looks the same now."""
         world = self.world
-        group, before = state["installed"]
         return (
             all(world.file(path) == was for path, was in state["files"].items())
             and all(world.folder(path, whole) == was for path, whole, was in state["folders"])
             and all(world.asked(path) == was for path, was in state["asked"].items())
             and variables(state["variables"], whole=state["whole environment"]) == state["variables"]
-            and world.installed(_group(group), group) == before
+            and all(world.installed(_group(group), group) == was for group, was in state["installed"])
         )
 
     def _place(self, item: Wanted) -> Path | None:
@@ -131,10 +134,11 @@ class Memory:
         subject = (item.path, item.module, item.whole, None if item.whole else item.subjects)
         return digest([FORMAT, os.getcwd(), subject, asked, _machine(), _ourselves()])
 
-    def _remember_group(self, group: str, paths: list[str]) -> None:
+    def _remember_group(self, group: str, paths: Callable[[], list[str]]) -> None:
         folder = cache_folder("verdicts")
         if folder is not None and not (folder / f"{group}.paths").exists():
-            write_whole(folder / f"{group}.paths", json.dumps(paths).encode("utf-8", "surrogatepass"))
+            with contextlib.suppress(OSError, ValueError):  # a list that cannot be read looks like nothing else
+                write_whole(folder / f"{group}.paths", json.dumps(paths()).encode("utf-8", "surrogatepass"))
 
     def tidy(self) -> None:
         """Forget the oldest where there are too many."""
@@ -145,11 +149,11 @@ class Memory:
                 old.unlink(missing_ok=True)
 
 
-@functools.lru_cache(maxsize=8)
-def _group(group: str) -> tuple[str, ...]:
+def _group(group: str) -> Iterator[str]:
+    """The paths of a list, read when they are asked for; one that is lost looks like nothing else."""
     folder = cache_folder("verdicts")
     data = read_whole(folder / f"{group}.paths") if folder is not None else None
-    return tuple(json.loads(data)) if data is not None else ("",)  # a list that is lost looks like nothing else
+    yield from json.loads(data) if data is not None else ("",)
 
 
 def _machine() -> list[str]:

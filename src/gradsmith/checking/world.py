@@ -11,11 +11,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gradsmith.lab.process.witness import INSTALLED
+
 # Names under which an import looks for something in a folder.
 _IMPORTABLE = (".py", ".pyc", ".so", ".pyd", ".pth", ".zip")
-# What only tells where and in which session a shell runs: part of no key, not even where all of the environment is.
+# What only tells where and in which session a shell or a test runs: part of no key, not even where all of the environment is.
 _SESSION = frozenset(
-    ("_", "COLUMNS", "LINES", "OLDPWD", "SHLVL", "TERM", "TERM_PROGRAM", "COLORTERM", "FORCE_COLOR", "NO_COLOR")
+    (
+        "PYTEST_CURRENT_TEST",
+        "_",
+        "COLUMNS",
+        "LINES",
+        "OLDPWD",
+        "SHLVL",
+        "TERM",
+        "TERM_PROGRAM",
+        "COLORTERM",
+        "FORCE_COLOR",
+        "NO_COLOR",
+    )
 )
 # Variables that libraries read without Python: they count whether or not anybody was seen reading them.
 _IN_C: tuple[str, ...] = (
@@ -43,6 +57,11 @@ class World:
     _files: dict[str, str] = field(default_factory=dict)
     _folders: dict[tuple[str, bool], str] = field(default_factory=dict)
     _installed: dict[str, str] = field(default_factory=dict)
+
+    def later(self) -> World:
+        """A new look, but not at what is installed: where that changed during a run, the verdict is measured again."""
+        folders = {key: names for key, names in self._folders.items() if f"{key[0]}{os.sep}".startswith(INSTALLED)}
+        return World({}, folders, self._installed)
 
     def file(self, path: str) -> str:
         """A digest of what the file holds."""

@@ -6,11 +6,15 @@ started (audit events); the environment is watched where Python reads it. What a
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import json
 import os
 import sys
 import sysconfig
 import tempfile
 import time
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,7 +62,18 @@ class _Seen:
     beyond: dict[str, None] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class _Known:
+    """What was loaded before any subject: told by the name of a list, which is written once for all that fork from here."""
+
+    modules: dict[str, Any]
+    installed: frozenset[str]
+    group: str  # a digest of the list
+    file: str  # where the list stands
+
+
 _seen: _Seen | None = None
+_known: _Known | None = None
 
 
 class _Variables(dict[Any, Any]):
@@ -93,6 +108,27 @@ def from_now() -> None:
     """A new subject: what changes on disk from now on may or may not have been what it saw."""
     if _seen is not None:
         _seen.since = time.time()
+
+
+def settle() -> None:
+    """What is loaded now, no subject has to tell again: thousands of installed files, in each of its forks."""
+    global _known
+    if _seen is None:
+        return
+    loaded = dict(sys.modules)
+    sources = {name: _source(m) for name, m in loaded.items()}
+    files, installed = _relevant({*sources.values(), *_seen.opened})
+    text = json.dumps(installed)
+    group = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    file = f"{_seen.our_folder}{group}.paths"
+    try:
+        with open(file, "w", encoding="utf-8", errors="surrogatepass") as stream:
+            stream.write(text)
+    except OSError:  # each of them tells it all, then
+        return
+    users = frozenset(files)
+    modules = {name: module for name, module in loaded.items() if sources[name] not in users}
+    _known = _Known(modules, frozenset(installed), group, file)
 
 
 def _hear(event: str, args: tuple[Any, ...]) -> None:
@@ -169,8 +205,10 @@ def told() -> dict[str, Any]:
     """What this process saw, as JSON; empty where nobody watched."""
     if _seen is None:
         return {}
-    modules = {_source(m) for m in list(sys.modules.values())} - {""}
-    paths = {p for p in modules | _seen.opened if not _irrelevant(p)}
+    before = _known.modules if _known is not None else {}
+    modules = {_source(m) for name, m in list(sys.modules.items()) if before.get(name) is not m}
+    files, installed = _relevant(modules | _seen.opened, without=_known.installed if _known is not None else ())
+    paths = {*files, *installed}
     folders = {p: whole for p, whole in _seen.listed.items() if not _irrelevant(p)}
     asked = {p: kind for p, kind in _seen.asked.items() if p not in paths and p not in folders and _foreign(p)}
     beyond = list(_seen.beyond)
@@ -178,8 +216,9 @@ def told() -> dict[str, Any]:
         beyond.append("may use a GPU, whose state is not known without torch")
     return {
         "since": _seen.since,
-        "files": sorted(p for p in paths if not p.startswith(INSTALLED)),
-        "installed": sorted(p for p in paths if p.startswith(INSTALLED)),
+        "files": files,
+        "installed": installed,
+        "installed before": {"group": _known.group, "file": _known.file} if _known is not None else None,
         "folders": folders,
         "installed folders": [p for p in folders if f"{p}{os.sep}".startswith(INSTALLED)],
         "asked": asked,
@@ -187,6 +226,15 @@ def told() -> dict[str, Any]:
         "whole environment": _seen.whole_environment,
         "beyond": beyond,
     }
+
+
+def _relevant(paths: Iterable[str], without: Collection[str] = ()) -> tuple[list[str], list[str]]:
+    """Those that count, in order: files of users, and installed ones."""
+    files: list[str] = []
+    installed: list[str] = []
+    for path in sorted(p for p in paths if p and p not in without and not _irrelevant(p)):
+        (installed if path.startswith(INSTALLED) else files).append(path)
+    return files, installed
 
 
 def _source(module: Any) -> str:
@@ -199,6 +247,7 @@ def _irrelevant(path: str) -> bool:
     return hidden or path.startswith((_own_cache(), *([_seen.our_folder] if _seen is not None else [])))
 
 
+@functools.lru_cache(maxsize=1)
 def _own_cache() -> str:
     from gradsmith.storage import root
 

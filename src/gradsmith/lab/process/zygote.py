@@ -99,8 +99,8 @@ def _leave_with(parent: int, folder: Path) -> None:
     die_with(parent, signal.SIGTERM)
 
 
-# What torch imports when it is first used: once, instead of once in every worker. The very first worker does not wait
-# for it, because many a verdict (a wrong gradient) does not need it: its keeper imports meanwhile.
+# What torch imports when it is first used: once, instead of once in every worker. The very first worker does not wait for it,
+# because many a verdict (a wrong gradient) does not need it. Where others of its file will follow, its keeper imports meanwhile.
 _GRADIENTS = ("torch.fx.experimental.symbolic_shapes",)  # autograd.grad with grad_outputs: sympy, 0.7 s
 _COMPILER = (  # torch.compile: 3 s in all
     *_GRADIENTS,
@@ -119,9 +119,12 @@ def _settle() -> None:
     """What was imported stays: the collector of a worker need not look at it, nor its memory be copied for that."""
     gc.freeze()
     gc.enable()
+    witness.settle()
 
 
 def _warm_up(names: Sequence[str]) -> None:
+    if all(name in sys.modules for name in names):
+        return
     gc.disable()
     for name in names:
         try:
@@ -145,7 +148,7 @@ def _between(action: Callable[[], None]) -> None:
 def _keep(request: Message, line: Line, report_on: Callable[[Any, Message], Any]) -> None:
     """Import one module, then fork a worker for each subject that is asked for.
 
-    While the very first worker is busy, what later ones will need is imported.
+    While the very first worker is busy, what later ones will need is imported; nothing, where it is the only one.
     """
     adopt_orphans()
     line.reply(keeper=os.getpid())
@@ -154,12 +157,19 @@ def _keep(request: Message, line: Line, report_on: Callable[[Any, Message], Any]
     line.reply(**told)
     if module is None:
         return
-    while (task := line.read()) is not None and "subject" in task:
+    needed = (_COMPILER if request["warm"] else _GRADIENTS) if request["first"] else ()
+    expected = len(request["subjects"])
+    for number in itertools.count(1):
+        task = line.read()
+        if task is None or "subject" not in task:
+            return
+        if number == 2:
+            _warm_up(needed)  # where it could not be known that there would be a second; else this takes no time
         before = children(os.getpid())
         pid = _forked(lambda task=task: _work(module, task, report_on))  # type: ignore[misc]
         line.reply(worker=pid)
-        if request.pop("first", False):
-            _warm_up(_COMPILER if request["warm"] else _GRADIENTS)
+        if number == 1 < expected:
+            _warm_up(needed)
         _, status, used = os.wait4(pid, 0)
         end_below(os.getpid(), spared=before)
         line.reply(worker_exit=os.waitstatus_to_exitcode(status), cpu=used.ru_utime + used.ru_stime)

@@ -17,9 +17,10 @@ _NOT_USERS = ("torch", "triton", "gradsmith")
 def imports_triton(path: str | Path) -> bool:
     """Whether a source file imports triton anywhere."""
     try:
-        return bool(_IMPORTS_TRITON.search(Path(path).read_bytes()))
+        text = Path(path).read_bytes()
     except OSError:
         return False
+    return b"triton" in text and _IMPORTS_TRITON.search(text) is not None
 
 
 def interpret() -> bool:
