@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from typing import Any
 
 from gradsmith import catalog
@@ -23,6 +25,13 @@ from gradsmith.lab.subject.target import Target, resolve
 def prepare() -> None:
     """What every worker needs, loaded before the first of them is forked."""
     catalog.rules()
+
+
+def later() -> list[str]:
+    """Names of modules that most checks load when they come to it; those for kernels are for kernels alone."""
+    packages = [importlib.import_module(name) for name in ("gradsmith.lab", "gradsmith.linting")]
+    found = [m.name for p in packages for m in pkgutil.walk_packages(p.__path__, f"{p.__name__}.") if not m.ispkg]
+    return [name for name in found if not name.startswith(("gradsmith.lab.triton.", "gradsmith.lab.process."))]
 
 
 def report_on(module: Any, task: dict[str, Any]) -> Report:

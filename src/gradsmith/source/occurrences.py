@@ -11,6 +11,7 @@ from gradsmith.source.behind import body_called
 from gradsmith.source.flow import Binding
 from gradsmith.source.method import Method, Param, read_params
 from gradsmith.source.model import FunctionModel
+from gradsmith.source.walk import once
 
 _DEPTH = 2  # a wrapper that applies a Function, and a helper of that
 
@@ -22,12 +23,21 @@ class Occurrence(NamedTuple):
     node: ast.expr
 
 
-def occurrences(subject: FunctionModel | Method, parameter: str) -> Iterator[Occurrence]:
+def occurrences(subject: FunctionModel | Method, parameter: str) -> tuple[Occurrence, ...]:
     """Every expression that may be this parameter of forward (or of a plain function), in the order of the methods.
 
-    `config['mode']` and `stride[0]` are entries of parameters.
+    `config['mode']` and `stride[0]` are entries of parameters. Each parameter is looked for once: an explorer asks hundreds of times.
     """
-    yield from _found(subject, parameter, _DEPTH)
+    known = _known(subject)
+    if parameter not in known:
+        known[parameter] = tuple(_found(subject, parameter, _DEPTH))
+    return known[parameter]
+
+
+@once
+def _known(subject: FunctionModel | Method) -> dict[str, tuple[Occurrence, ...]]:
+    """What was found so far, by parameter."""
+    return {}
 
 
 def _found(subject: FunctionModel | Method, parameter: str, depth: int) -> Iterator[Occurrence]:

@@ -8,7 +8,7 @@ the keeper, and from a keeper that died to the zygote. Whatever user code prints
 
 Run as `python -m gradsmith.lab.process.zygote FOLDER WORKER` with the nonce of the conversation on standard input.
 FOLDER has the named pipes; WORKER is the module that does the work: `prepare()` is called once, `report_on(module, task)`
-for each subject.
+for each subject. `later()` names what most subjects load: it is loaded once, as soon as there are several of them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def main() -> None:
     interpret()
     _settle()
     line.reply(ready=True)
-    warm = "--warm" in sys.argv
+    needed = (*(_COMPILER if "--warm" in sys.argv else _GRADIENTS), *worker.later())
     for number in itertools.count():
         request = line.read()
         if request is None:
@@ -77,8 +77,8 @@ def main() -> None:
         if "subjects" not in request:
             continue  # for a keeper that is gone, which whoever asked is told
         if number == 1:
-            _warm_up(_COMPILER if warm else _GRADIENTS)
-        request.update(first=number == 0, warm=warm)
+            _warm_up(needed)
+        request.update(needed=needed if number == 0 else ())
         pid = _forked(lambda request=request: _between(lambda: _keep(request, line, worker.report_on)))  # type: ignore[misc]
         status = _status(pid)
         end_below(os.getpid())
@@ -109,9 +109,24 @@ _COMPILER = (  # torch.compile: 3 s in all
     "torch._dynamo.repro.after_aot",
     "torch._functorch.aot_autograd",
     "torch._inductor.scheduler",
+    "torch._inductor.pattern_matcher",  # for one function of it: 0.35 s
+    "torch._inductor.compiler_bisector",
+    "torch._higher_order_ops.passes",
+    "torch._subclasses.schema_check_mode",
+    "torch._dynamo.backends.cudagraphs",
+    "torch._dynamo.backends.distributed",
+    "torch._dynamo.backends.inductor",
+    "torch._dynamo.backends.onnxrt",
+    "torch._dynamo.backends.tensorrt",
+    "torch._dynamo.backends.torchxla",
+    "torch._dynamo.backends.tvm",
+    "torch._dynamo.repro.after_dynamo",
+    "torch.distributed.tensor.experimental",
     "torch.nn.attention.flex_attention",
     "torch.export._trace",
     "torch.utils.checkpoint",
+    "sympy.combinatorics",
+    "sympy.tensor.tensor",
 )
 
 
@@ -129,7 +144,7 @@ def _warm_up(names: Sequence[str]) -> None:
     for name in names:
         try:
             importlib.import_module(name)
-        except ImportError:  # another torch keeps it elsewhere; the worker then pays for it
+        except Exception:  # another torch keeps it elsewhere, or loads it otherwise; the worker then pays for it
             continue
     _settle()
 
@@ -157,8 +172,7 @@ def _keep(request: Message, line: Line, report_on: Callable[[Any, Message], Any]
     line.reply(**told)
     if module is None:
         return
-    needed = (_COMPILER if request["warm"] else _GRADIENTS) if request["first"] else ()
-    expected = len(request["subjects"])
+    needed, expected = request["needed"], len(request["subjects"])
     for number in itertools.count(1):
         task = line.read()
         if task is None or "subject" not in task:
