@@ -13,8 +13,8 @@ from gradsmith.lab.explore.tape import OperationTape
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.process import torch_says
 from gradsmith.lab.run import Run, forward
+from gradsmith.source.knowledge import UNWRITTEN
 
-_UNWRITTEN = frozenset({"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided"})
 Results = dict[tuple[str, str], Tensor]
 
 
@@ -47,7 +47,7 @@ def _with_zeros(lab: Lab, v: dict[int, Tensor]) -> Results:
 
     def zeroed(func: Any, args: Any, kwargs: Any) -> Any:
         result = func(*args, **kwargs)
-        return result.zero_() if func.overloadpacket.__name__ in _UNWRITTEN else result
+        return result.zero_() if func.overloadpacket.__name__ in UNWRITTEN else result
 
     tape = OperationTape(around=zeroed, aten_only=True, keep=False)
     run = forward(lab.target, lab.arguments, seed=lab.settings.seed, classes=lab.classes, tape=tape)
