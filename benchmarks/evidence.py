@@ -63,7 +63,7 @@ ENTRIES = (
           ("reach.py", "benchmarks/reach/set3"), "48 of 60 named (80 %), errors on 1 of 100 right files", minutes=45),
     Entry("reach4", "Hidden bugs, set 4", "32 pairs by an author who knows the explorer: they count less.",
           ("reach.py", "benchmarks/reach/set4"), "29 of 32 named (91 %), errors on 0 of 32 right files", minutes=15),
-    Entry("reach6", "Hidden bugs, set 6", "60 pairs and 40 right Functions, by somebody who knew only the README, not mended for.",
+    Entry("reach6", "Hidden bugs, set 6", "60 pairs and 40 right Functions, by somebody who knew only the README; nothing was fixed for them.",
           ("reach.py", "benchmarks/reach/set6"), "49 of 60 named (82 %), errors on 0 of 100 right files", minutes=15),
     Entry("impoverished", "Mutants whose inputs hide the mistake", "Mutants of the gallery, declared inputs made poor by script until gradcheck passes.",
           ("impoverished.py",), "25 of a sample of 30 named (83 %)", minutes=90),
