@@ -191,6 +191,11 @@ def test_what_cannot_be_derived_is_refused_with_line_and_reason(forward: Any, wo
     assert "line " in str(caught.value)
 
 
+def test_a_lambda_is_asked_for_a_name() -> None:
+    with pytest.raises(Refused, match="Write it as `def name"):
+        derived(lambda x: x * torch.tanh(x), (r(3),), {})
+
+
 def test_a_formula_becomes_a_function() -> None:
     from gradsmith.writing.formula import formula
 

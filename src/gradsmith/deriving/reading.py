@@ -195,6 +195,8 @@ def plain_function(fn: Any) -> Callable[..., Any]:
         raise Refused("a bound method keeps its object to itself.", "Write a function that takes what it needs.")
     if not isinstance(found, types.FunctionType):
         raise Refused(f"{getattr(fn, '__name__', fn)!r} is not a Python function, so its source cannot be read.")
+    if not found.__name__.isidentifier():
+        raise Refused("a lambda has no name to call the Function by.", "Write it as `def name(...):`, and derive that.")
     return found
 
 
