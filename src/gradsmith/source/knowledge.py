@@ -254,7 +254,9 @@ OVERWRITES = _words("copy_ fill_ zero_ index_put_ masked_fill_ _index_put_impl_ 
 # Products, as the profiler meets them.
 MATRIX_OPERATORS = _words("mm addmm bmm baddbmm addmv mv convolution linear _addmm_activation")
 # Give other values at every call: draws, and memory that nobody has filled.
-UNWRITTEN = _words("empty empty_like empty_strided empty_permuted new_empty new_empty_strided")  # memory that nobody wrote
+UNWRITTEN = _words(
+    "empty empty_like empty_strided empty_permuted new_empty new_empty_strided"
+)  # memory that nobody wrote
 NEVER_THE_SAME = RANDOM | UNWRITTEN
 # Exist only because there is a loop: cutting slices out, and putting results together.
 LOOP_ONLY = _words(

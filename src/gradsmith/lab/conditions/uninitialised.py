@@ -27,9 +27,8 @@ def poisoned(lab: Lab) -> Iterator[tuple[str, str]]:
         again = lab.run()
         after = _results(again, again.gradients(v))
     if any(bool(old.isnan().any()) for old in before.values()):
-        before = _with_zeros(
-            lab, v
-        )  # gradsmith itself fills memory with NaN, and torch.empty may hand out what it freed
+        # gradsmith itself fills memory with NaN, and torch.empty may hand out what it freed.
+        before = _with_zeros(lab, v)
     for key, new in after.items():
         if key in before and bool((new.isnan() & ~before[key].isnan()).any()):
             yield key
