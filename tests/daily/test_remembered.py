@@ -234,6 +234,14 @@ def test_an_installed_package_that_changed(place: Place, monkeypatch: pytest.Mon
     assert place.recalled() == []
 
 
+def test_a_list_of_installed_files_that_is_lost_is_never_the_same(place: Place) -> None:
+    from gradsmith.checking.remembered import _group
+    from gradsmith.checking.world import World
+
+    lost = "0" * 32
+    assert World().installed(_group(lost), lost) != World().installed(_group(lost), lost)
+
+
 BEYOND = """import subprocess
 import torch
 

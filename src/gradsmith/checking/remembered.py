@@ -12,6 +12,7 @@ import contextlib
 import functools
 import json
 import os
+import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -150,10 +151,10 @@ class Memory:
 
 
 def _group(group: str) -> Iterator[str]:
-    """The paths of a list, read when they are asked for; one that is lost looks like nothing else."""
+    """The paths of a list, read when they are asked for; one that is lost looks like nothing else, not even like itself."""
     folder = cache_folder("verdicts")
     data = read_whole(folder / f"{group}.paths") if folder is not None else None
-    yield from json.loads(data) if data is not None else ("",)
+    yield from json.loads(data) if data is not None else (f"lost {secrets.token_hex(16)}",)
 
 
 def _machine() -> list[str]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TextIO
 
 _faults: list[TextIO] = []  # open for as long as the process lives: Python writes into it while it dies
-_LINE = 120  # bytes that a stage takes at least
 _result: list[str] = []  # where this process, a worker, has to write its result
 
 
@@ -45,7 +44,7 @@ def trying(what: str) -> None:
     """Say what this process is about to try; nothing happens where nobody watches it."""
     for result in _result:
         # One line over the other, for as many times as there are checks: no file is cut off and made again.
-        line = json.dumps(what).encode().ljust(_LINE)
+        line = json.dumps(what).encode()
         descriptor = os.open(f"{result}.stage", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.write(descriptor, line)
