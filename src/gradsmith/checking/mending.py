@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradsmith.catalog import find
 from gradsmith.checking.discoveries import weight_of
-from gradsmith.diagnosis.mending.mend import Mend, mended
 from gradsmith.diagnosis.repair import leaves_out
 from gradsmith.findings import Applicability, Edit, Finding, InputsFrom, plural
 from gradsmith.lab.explore.budget import within
@@ -16,6 +15,9 @@ from gradsmith.lab.explore.explorer import Discovery, explored
 from gradsmith.lab.explore.intent import how_to_declare, said
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.subject.binding import bound
+
+if TYPE_CHECKING:
+    from gradsmith.diagnosis.mending.mend import Mend
 
 # What a rule may say came out, where another backward could make it right.
 _MENDABLE = ("wrong", "none", "raises", "count", "shape", "unreduced")
@@ -58,6 +60,8 @@ def _unsafe(lab: Lab, findings: Sequence[Finding], source: InputsFrom) -> str:
 
 
 def _mend(lab: Lab, others: Sequence[Example]) -> Mend | None:
+    from gradsmith.diagnosis.mending.mend import mended  # loads all of deriving, which a right gradient does not need
+
     failing, wrong = _failing(lab)
     beside = [_beside(lab, example) for example in others]
     return mended(lab, failing, wrong, _is_serious, beside) if failing else None

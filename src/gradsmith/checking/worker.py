@@ -21,6 +21,14 @@ from gradsmith.lab.process.state import seed_all
 from gradsmith.lab.subject.binding import positional
 from gradsmith.lab.subject.target import Target, resolve
 
+_USUAL = (
+    "gradsmith.checking.assuming",
+    "gradsmith.lab.triton.shims",
+    "gradsmith.lab.triton.witness",
+    "gradsmith.source.differences",
+    "numpy.random",  # whose state is put back after each run
+)
+
 
 def prepare() -> None:
     """What every worker needs, loaded before the first of them is forked."""
@@ -31,7 +39,10 @@ def later() -> list[str]:
     """Names of modules that most checks load when they come to it; those for kernels are for kernels alone."""
     packages = [importlib.import_module(name) for name in ("gradsmith.lab", "gradsmith.linting")]
     found = [m.name for p in packages for m in pkgutil.walk_packages(p.__path__, f"{p.__name__}.") if not m.ispkg]
-    return [name for name in found if not name.startswith(("gradsmith.lab.triton.", "gradsmith.lab.process."))]
+    return [
+        *(name for name in found if not name.startswith(("gradsmith.lab.triton.", "gradsmith.lab.process."))),
+        *_USUAL,
+    ]
 
 
 def report_on(module: Any, task: dict[str, Any]) -> Report:

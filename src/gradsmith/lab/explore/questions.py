@@ -58,7 +58,7 @@ def overwritten_by(tape: OperationTape, leaves: Iterable[Leaf]) -> set[int]:
         adds = call.kwargs.get("accumulate") is True or True in call.args or "reduce" in call.kwargs
         if adds and call.name != "put":  # whose flag is an option that is tried, too
             continue
-        operands = list(call.operands)[1:]
+        operands = call.operands[1:]
         found.update(leaf.position for s in operands if (leaf := _same_numbers(s, indices)))
     return found
 

@@ -64,20 +64,17 @@ class Operation:
     kwargs: dict[str, Any]
     inplace: bool = False
     line: int | None = None  # in the subject's own file
+    operands: tuple[Seen, ...] = ()  # the tensors among its arguments, in their order
     results: tuple[Seen, ...] = ()
     raised: bool = False
 
     @property
-    def operands(self) -> Iterator[Seen]:
-        return _seen((self.args, self.kwargs))
-
-    @property
     def origins(self) -> frozenset[int]:
-        return _NOTHING.union(*(operand.origins for operand in self.operands))
+        return _together([operand.origins for operand in self.operands])
 
     @property
     def related(self) -> frozenset[int]:
-        return _NOTHING.union(*(operand.related for operand in self.operands))
+        return _together([operand.related for operand in self.operands])
 
 
 class NoEnd(RuntimeError):
@@ -248,27 +245,34 @@ class OperationTape(TorchDispatchMode, TorchFunctionMode):
         if not self.keep or len(self.operations) >= _MOST:
             return None
         values = name in _SHOWS_VALUES
-        given = tuple(self._described(value, values) for value in args)
-        named = {key: self._described(value, values) for key, value in kwargs.items()}
+        operands: list[Seen] = []
+        given = tuple([self._described(value, values, operands) for value in args])
+        named = {key: self._described(value, values, operands) for key, value in kwargs.items()}
         line = _line(sys._getframe(2), self.path) if self.path is not None else None
-        self.operations.append(Operation(name, level, self.phase, given, named, inplace, line))
-        return self.operations[-1]
+        operation = Operation(name, level, self.phase, given, named, inplace, line, tuple(operands))
+        self.operations.append(operation)
+        return operation
 
     def _ended(self, operation: Operation | None, result: Any) -> None:
         if operation is None:
             return
         origins = _NOTHING if _takes_only_the_shape(operation.name) else operation.origins
-        made = list(_tensors(result))
-        for tensor in made:
-            self._memory.derive(tensor, origins, operation.related)
-        operation.results = tuple(self._described(t, operation.name in _SHOWS_VALUES) for t in made)
+        related, values = operation.related, operation.name in _SHOWS_VALUES
+        results: list[Seen] = []
+        for tensor in (result,) if isinstance(result, Tensor) else _tensors(result):
+            self._memory.derive(tensor, origins, related)
+            self._described(tensor, values, results)
+        operation.results = tuple(results)
 
-    def _described(self, value: Any, values: bool) -> Any:
+    def _described(self, value: Any, values: bool, tensors: list[Seen]) -> Any:
+        """What stands for a value on the tape; tensors in it are added to `tensors`."""
         if isinstance(value, Tensor):
             shown = values or value.dtype == torch.bool  # a mask chooses, whatever is done with it
-            return Seen(*self._memory.of(value), *(self._summed_up(value) if shown else (None, None)))
+            seen = Seen(*self._memory.of(value), *(self._summed_up(value) if shown else (None, None)))
+            tensors.append(seen)
+            return seen
         if isinstance(value, (tuple, list)):
-            return tuple(self._described(part, values) for part in value)
+            return tuple([self._described(part, values, tensors) for part in value])
         return value if isinstance(value, _SCALARS) else type(value)
 
     def _summed_up(self, tensor: Tensor) -> tuple[Tensor | None, tuple[float, float] | None]:
@@ -307,8 +311,8 @@ class _Memory:
     def derive(self, tensor: Tensor, origins: frozenset[int], related: frozenset[int]) -> None:
         if related:
             key = self._key(tensor)[0]
-            self.origins[key] = self.origins.get(key, _NOTHING) | origins
-            self.related[key] = self.related.get(key, _NOTHING) | related
+            self.origins[key] = _together([self.origins.get(key, _NOTHING), origins])
+            self.related[key] = _together([self.related.get(key, _NOTHING), related])
 
     def _key(self, tensor: Tensor) -> tuple[int, torch.Size, Any]:
         try:
@@ -373,11 +377,10 @@ def _tensors(value: Any) -> Iterator[Tensor]:
             yield from _tensors(part)
 
 
-def _seen(value: Any) -> Iterator[Seen]:
-    if isinstance(value, Seen):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for part in value:
-            yield from _seen(part)
-    elif isinstance(value, dict):
-        yield from _seen(tuple(value.values()))
+def _together(sets: Iterable[frozenset[int]]) -> frozenset[int]:
+    """Their union. Nearly always one of them holds the others, and is itself handed back: a long tape has few sets, then."""
+    union = _NOTHING
+    for each in sets:
+        if not each <= union:
+            union = each if union <= each else union | each
+    return union

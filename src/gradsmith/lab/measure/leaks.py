@@ -27,7 +27,7 @@ def survivors(lab: Lab) -> Survivors:
     """Run forward unobserved a few times (an observer would hold references) and count what stays."""
     if lab.target.kind != "function":
         return Survivors(0, 0, 0)
-    collecting = gc.isenabled()
+    collecting, settled = gc.isenabled(), gc.get_freeze_count() > 0
     gc.disable()
     gc.freeze()  # what existed before is left out of the collection below, which is 100 ms of torch's own objects
     try:
@@ -40,7 +40,8 @@ def survivors(lab: Lab) -> Survivors:
         gc.collect()
         after = sum(node() is not None for node in nodes)
     finally:
-        gc.unfreeze()
+        if not settled:  # a worker's stay frozen: a look at each would write into the memory that all forks share
+            gc.unfreeze()
         if collecting:
             gc.enable()
     return Survivors(_TRIALS, before, after)

@@ -305,8 +305,9 @@ class Zygote:
             tree.end([self.process.pid])
             self.process.wait()
         elif self.keeper:
-            with contextlib.suppress(OSError):
-                os.kill(self.process.pid, signal.SIGCONT)
+            for pid in (self.process.pid, *tree.children(self.process.pid)):  # the process that waits, and the zygote
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGCONT)
             tree.end([self.keeper])
 
     def _listen(self) -> None:

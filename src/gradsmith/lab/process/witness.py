@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib.util
 import json
 import os
 import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -66,8 +67,6 @@ class _Seen:
 class _Known:
     """What was loaded before any subject: told by the name of a list, which is written once for all that fork from here."""
 
-    modules: dict[str, Any]
-    installed: frozenset[str]
     group: str  # a digest of the list
     file: str  # where the list stands
 
@@ -115,9 +114,7 @@ def settle() -> None:
     global _known
     if _seen is None:
         return
-    loaded = dict(sys.modules)
-    sources = {name: _source(m) for name, m in loaded.items()}
-    files, installed = _relevant({*sources.values(), *_seen.opened})
+    files, installed = _relevant(_loaded() | _seen.opened)
     text = json.dumps(installed)
     group = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
     file = f"{_seen.our_folder}{group}.paths"
@@ -126,9 +123,8 @@ def settle() -> None:
             stream.write(text)
     except OSError:  # each of them tells it all, then
         return
-    users = frozenset(files)
-    modules = {name: module for name, module in loaded.items() if sources[name] not in users}
-    _known = _Known(modules, frozenset(installed), group, file)
+    _seen.opened = set(files)
+    _known = _Known(group, file)
 
 
 def _hear(event: str, args: tuple[Any, ...]) -> None:
@@ -140,6 +136,8 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
         _listed(args[0] if args else None)
     elif event == "ctypes.dlopen" and args and isinstance(args[0], str) and os.sep in args[0]:
         _seen.opened.add(os.path.abspath(args[0]))
+    elif event == "import" and len(args) > 1 and isinstance(args[1], str):  # a compiled module, which nobody opens
+        _seen.opened.add(os.path.abspath(args[1]))
     elif event in _BEYOND and _user_asks():
         _seen.beyond[_BEYOND[event]] = None
 
@@ -205,9 +203,8 @@ def told() -> dict[str, Any]:
     """What this process saw, as JSON; empty where nobody watched."""
     if _seen is None:
         return {}
-    before = _known.modules if _known is not None else {}
-    modules = {_source(m) for name, m in list(sys.modules.items()) if before.get(name) is not m}
-    files, installed = _relevant(modules | _seen.opened, without=_known.installed if _known is not None else ())
+    # A look at each module would write into the memory that all forks share; what was loaded since was opened.
+    files, installed = _relevant(_seen.opened | (_loaded() if _known is None else set()))
     paths = {*files, *installed}
     folders = {p: whole for p, whole in _seen.listed.items() if not _irrelevant(p)}
     asked = {p: kind for p, kind in _seen.asked.items() if p not in paths and p not in folders and _foreign(p)}
@@ -228,18 +225,30 @@ def told() -> dict[str, Any]:
     }
 
 
-def _relevant(paths: Iterable[str], without: Collection[str] = ()) -> tuple[list[str], list[str]]:
+def _relevant(paths: Iterable[str]) -> tuple[list[str], list[str]]:
     """Those that count, in order: files of users, and installed ones."""
     files: list[str] = []
     installed: list[str] = []
-    for path in sorted(p for p in paths if p and p not in without and not _irrelevant(p)):
-        (installed if path.startswith(INSTALLED) else files).append(path)
+    for path in sorted({_written_by_people(p) for p in paths if p}):
+        if not _irrelevant(path):
+            (installed if path.startswith(INSTALLED) else files).append(path)
     return files, installed
 
 
-def _source(module: Any) -> str:
-    file = getattr(module, "__file__", None)
-    return os.path.abspath(file) if isinstance(file, str) and not file.startswith("<") else ""
+def _written_by_people(path: str) -> str:
+    """The source of compiled bytecode; any other path as it is."""
+    if not path.endswith(".pyc"):
+        return path
+    try:
+        return importlib.util.source_from_cache(path)
+    except (ValueError, NotImplementedError):
+        return path
+
+
+def _loaded() -> set[str]:
+    """The files of all modules that are loaded."""
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    return {os.path.abspath(file) for file in files if isinstance(file, str) and not file.startswith("<")}
 
 
 def _irrelevant(path: str) -> bool:

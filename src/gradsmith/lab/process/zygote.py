@@ -2,8 +2,8 @@
 
 For each file it forks a keeper, which imports the user's module once; the keeper forks a worker per subject, which
 checks it and writes a JSON report to a file. A worker may hang, crash or be killed without harm to the others. Between the
-zygote and a keeper stands a process that only waits: neither the parent nor the grandparent of user code is the command.
-None of them outlives the process that started it, and what a subject started ends with its worker: orphans come to
+command and the zygote stands a process that only waits: neither the parent nor the grandparent of user code is the command.
+It forks before anything is imported, so it costs nothing. None of them outlives the process that started it, and what a subject started ends with its worker: orphans come to
 the keeper, and from a keeper that died to the zygote. Whatever user code prints is dropped.
 
 Run as `python -m gradsmith.lab.process.zygote FOLDER WORKER` with the nonce of the conversation on standard input.
@@ -25,7 +25,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from gradsmith.lab.process import witness
 from gradsmith.lab.process.bond import adopt_orphans, die_with
@@ -53,9 +53,16 @@ class Line:
 
 
 def main() -> None:
-    folder, parent = Path(sys.argv[1]), os.getppid()
+    folder, waiting = Path(sys.argv[1]), os.getpid()
+    _leave_with(os.getppid(), lambda: shutil.rmtree(folder.parent, ignore_errors=True))
+    if pid := os.fork():
+        _end_as(_status(pid))
+    _leave_with(waiting)
+    _work_for(folder)
+
+
+def _work_for(folder: Path) -> None:
     line = Line(folder, sys.stdin.readline().strip())
-    _leave_with(parent, folder)
     witness.watch(folder)
     gc.disable()  # while half a million objects are made to stay: a sixth of the import's time
     import torch
@@ -79,19 +86,19 @@ def main() -> None:
         if number == 1:
             _warm_up(needed)
         request.update(needed=needed if number == 0 else ())
-        pid = _forked(lambda request=request: _between(lambda: _keep(request, line, worker.report_on)))  # type: ignore[misc]
+        pid = _forked(lambda request=request: _keep(request, line, worker.report_on))  # type: ignore[misc]
         status = _status(pid)
         end_below(os.getpid())
         line.reply(keeper_exit=status)
 
 
-def _leave_with(parent: int, folder: Path) -> None:
+def _leave_with(parent: int, clear_up: Callable[[], None] = lambda: None) -> None:
     """When the process that started this one is gone, end all that is below, clear up in its place, and leave."""
 
     def leave(number: int, frame: object) -> None:
         end_below(os.getpid())
         if os.getppid() != parent:
-            shutil.rmtree(folder.parent, ignore_errors=True)
+            clear_up()
         os._exit(128 + number)
 
     signal.signal(signal.SIGTERM, leave)
@@ -149,9 +156,8 @@ def _warm_up(names: Sequence[str]) -> None:
     _settle()
 
 
-def _between(action: Callable[[], None]) -> None:
-    """Do it in a child, and end as the child ends."""
-    status = _status(_forked(action))
+def _end_as(status: int) -> NoReturn:
+    """End as a child has ended."""
     if status < 0:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one dump is enough
         if -status != signal.SIGKILL:

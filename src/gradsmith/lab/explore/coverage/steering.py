@@ -90,10 +90,11 @@ class Steering:
             return
         self.watches -= 1
         wanted = needed(missing)
-        if any(p.sort == "line" for p in missing):  # one that has not run may hold operations that choose
-            wanted["operations"] = True
         seen = watched_run(self.lab, trial.arguments, **wanted)
         self.coverage.add(seen, judged=judged)
+        if not wanted["operations"] and any(p.sort == "line" and p in seen.taken for p in missing):
+            # A line that runs for the first time may hold operations that choose; watching them costs many times the run.
+            self.coverage.add(watched_run(self.lab, trial.arguments, lines=False), judged=judged)
         if trial.status == "right":
             self._remember(trial, seen)
 
