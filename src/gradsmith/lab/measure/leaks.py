@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.once import once
+from gradsmith.lab.process.freezing import frozen
 from gradsmith.lab.run import forward
 
 _TRIALS = 4
@@ -27,10 +28,7 @@ def survivors(lab: Lab) -> Survivors:
     """Run forward unobserved a few times (an observer would hold references) and count what stays."""
     if lab.target.kind != "function":
         return Survivors(0, 0, 0)
-    collecting, settled = gc.isenabled(), gc.get_freeze_count() > 0
-    gc.disable()
-    gc.freeze()  # what existed before is left out of the collection below, which is 100 ms of torch's own objects
-    try:
+    with frozen():  # a collection of all that existed before would take 100 ms
         nodes = []
         for _ in range(_TRIALS):
             run = forward(lab.target, lab.arguments, seed=lab.settings.seed)
@@ -39,9 +37,4 @@ def survivors(lab: Lab) -> Survivors:
         before = sum(node() is not None for node in nodes)
         gc.collect()
         after = sum(node() is not None for node in nodes)
-    finally:
-        if not settled:  # a worker's stay frozen: a look at each would write into the memory that all forks share
-            gc.unfreeze()
-        if collecting:
-            gc.enable()
     return Survivors(_TRIALS, before, after)

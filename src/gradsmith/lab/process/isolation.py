@@ -30,6 +30,7 @@ from gradsmith.lab.process.stopping import undisturbed
 from gradsmith.lab.process.time_limit import TimeLimit
 
 _POLL = 0.02
+_SELDOM = 0.1  # between looks at a subject that has run for longer than a second: each reads /proc
 _PATIENCE = 120.0  # seconds for a fork, on a machine that is very busy
 MOST_PROCESSES = 256  # that one subject may have at a time
 _GRACE = 5.0  # seconds in which a process that was ended must have been told of
@@ -257,9 +258,9 @@ class Zygote:
 
         `patience` is for what should take no time: after it the keeper is ended, and after twice of it the zygote.
         """
-        looked = time.monotonic()
+        began = looked = time.monotonic()
         killed = ""
-        overdue = looked + patience if patience is not None else None
+        overdue = began + patience if patience is not None else None
         limit = TimeLimit(self.limits.seconds)
         # What its file started on import is not the subject's.
         spared = set(tree.below(self.keeper)) - {watched, *tree.below(watched)} if watched else set()
@@ -274,7 +275,7 @@ class Zygote:
                 raise _Died
             if overdue is not None and time.monotonic() > overdue:
                 self._end_what_is_silent(time.monotonic() > overdue + _GRACE)
-            elif watched and not killed and time.monotonic() > looked + _POLL:
+            elif watched and not killed and time.monotonic() > looked + (_POLL if looked < began + 1 else _SELDOM):
                 looked = time.monotonic()
                 self._listen()
                 killed = self._exceeded(watched, limit, spared)

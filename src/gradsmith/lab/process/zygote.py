@@ -30,6 +30,7 @@ from typing import Any, NoReturn
 from gradsmith.lab.process import witness
 from gradsmith.lab.process.bond import adopt_orphans, die_with
 from gradsmith.lab.process.channel import LONGEST, Channel, Message, Parted, write_message
+from gradsmith.lab.process.freezing import freeze
 from gradsmith.lab.process.tree import children, end_below
 from gradsmith.lab.process.user_module import opened
 
@@ -138,8 +139,8 @@ _COMPILER = (  # torch.compile: 3 s in all
 
 
 def _settle() -> None:
-    """What was imported stays: the collector of a worker need not look at it, nor its memory be copied for that."""
-    gc.freeze()
+    """What was imported stays."""
+    freeze()
     gc.enable()
     witness.settle()
 
