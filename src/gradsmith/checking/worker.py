@@ -23,6 +23,7 @@ from gradsmith.lab.subject.target import Target, resolve
 
 _USUAL = (
     "gradsmith.checking.assuming",
+    "gradsmith.lab.conditions.uninitialised",
     "gradsmith.lab.triton.shims",
     "gradsmith.lab.triton.witness",
     "gradsmith.source.differences",
@@ -35,14 +36,19 @@ def prepare() -> None:
     catalog.rules()
 
 
-def later() -> list[str]:
-    """Names of modules that most checks load when they come to it; those for kernels are for kernels alone."""
-    packages = [importlib.import_module(name) for name in ("gradsmith.lab", "gradsmith.linting")]
-    found = [m.name for p in packages for m in pkgutil.walk_packages(p.__path__, f"{p.__name__}.") if not m.ispkg]
-    return [
-        *(name for name in found if not name.startswith(("gradsmith.lab.triton.", "gradsmith.lab.process."))),
-        *_USUAL,
+def later(*, compiles: bool) -> list[str]:
+    """Names of modules that most checks load when they come to it, with conditions only where those are asked for; those for
+    kernels are for kernels alone.
+    """
+    packages = [
+        importlib.import_module(name) for name in ("gradsmith.lab", *(["gradsmith.linting"] if compiles else []))
     ]
+    found = [m.name for p in packages for m in pkgutil.walk_packages(p.__path__, f"{p.__name__}.") if not m.ispkg]
+    seldom = [
+        f"gradsmith.lab.{name}."
+        for name in ("triton", "process", *([] if compiles else ["conditions", "demonstrations"]))
+    ]
+    return [*(name for name in found if not name.startswith(tuple(seldom))), *_USUAL]
 
 
 def report_on(module: Any, task: dict[str, Any]) -> Report:

@@ -54,10 +54,13 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        if cmd_name == "lint":
-            # The process ends with the report: collecting a million syntax nodes, now or at exit, would be a fifth of its time.
-            gc.disable()
-        return _loaded(cmd_name)
+        gc.disable()
+        command = _loaded(cmd_name)
+        gc.freeze()  # what was loaded stays
+        if cmd_name != "lint":
+            # lint ends with its report: collecting a million syntax nodes, now or at exit, would be a fifth of its time.
+            gc.enable()
+        return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):

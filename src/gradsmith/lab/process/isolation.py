@@ -270,7 +270,7 @@ class Zygote:
             if found is not None:
                 self.unread.remove(found)
                 return {**found, "killed": killed}
-            self.unread += self.replies.arrived(_POLL)
+            self.unread += self.replies.arrived(_POLL if watched else _SELDOM)
             if self.process is None or self.process.poll() is not None:
                 raise _Died
             if overdue is not None and time.monotonic() > overdue:

@@ -8,7 +8,7 @@ the keeper, and from a keeper that died to the zygote. Whatever user code prints
 
 Run as `python -m gradsmith.lab.process.zygote FOLDER WORKER` with the nonce of the conversation on standard input.
 FOLDER has the named pipes; WORKER is the module that does the work: `prepare()` is called once, `report_on(module, task)`
-for each subject. `later()` names what most subjects load: it is loaded once, as soon as there are several of them.
+for each subject. `later(...)` names what most subjects load: it is loaded once, as soon as there are several of them.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ def _work_for(folder: Path) -> None:
     interpret()
     _settle()
     line.reply(ready=True)
-    needed = (*(_COMPILER if "--warm" in sys.argv else _GRADIENTS), *worker.later())
+    warm = "--warm" in sys.argv
+    needed = (*(_COMPILER if warm else _GRADIENTS), *worker.later(compiles=warm))
     for number in itertools.count():
         request = line.read()
         if request is None:

@@ -15,6 +15,8 @@ from torch.utils import _pytree as pytree
 from gradsmith.lab.subject.holders import Held, held_in, holding
 from gradsmith.lab.subject.strides import cloned
 
+_HOLDS_NOTHING = (bool, int, float, complex, str, type(None))
+
 
 @dataclass(frozen=True)
 class Leaf:
@@ -74,7 +76,10 @@ class Arguments:
     def with_tensors(self, tensors: Mapping[int, Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """(args, kwargs) with the tensors at these positions replaced, also where another argument holds them."""
         twins = _merged(x.twins(tensors[x.position]) for x in self.leaves if x.position in tensors)
-        flat = [tensors[i] if i in tensors else holding(value, twins) for i, value in enumerate(self.flat)]
+        flat = [
+            tensors[i] if i in tensors else value if isinstance(value, _HOLDS_NOTHING) else holding(value, twins)
+            for i, value in enumerate(self.flat)
+        ]
         args, kwargs = pytree.tree_unflatten(flat, self.spec)
         return args, kwargs
 
