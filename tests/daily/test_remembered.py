@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -16,6 +17,8 @@ from gradsmith.checking.options import Options
 from gradsmith.checking.paths import linted_and_run
 from gradsmith.checking.remembered import Memory
 from gradsmith.checking.subjects import wanted
+from gradsmith.checking.world import digest
+from gradsmith.storage import read_whole
 from tests.daily import projects
 
 OPS = '''"""A Function that looks around."""
@@ -158,6 +161,13 @@ UNSEEN: dict[str, Change] = {
 
 def test_nothing_has_changed(place: Place) -> None:
     assert place.recalled() == NAMES
+
+
+def test_what_most_checks_load_is_loaded_before_the_second_worker(place: Place) -> None:
+    (path,) = Path(os.environ["GRADSMITH_CACHE_DIR"]).rglob("verdicts/*.json")
+    entry = json.loads(read_whole(path) or b"{}")
+    groups = [group for group, _ in entry["reports"]["Again"]["seen"]["installed"]]
+    assert digest([]) in groups and len(groups) == 2
 
 
 @pytest.mark.parametrize("name", SEEN)

@@ -443,6 +443,38 @@ def test_a_condition_inside_a_branch_is_searched_around_the_example_that_took_th
     assert "`kind='line'`" in found.message and "'x' times -" in found.message
 
 
+class ClampedFar(Function):
+    """Beyond 50 it is clamped between two bounds: at the example nothing is open but lines."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        if float(x.max()) > 50:
+            return x.clamp(-20, 20)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        if float(x.max()) > 50:
+            return g * ((x >= -20) & (x <= 20))
+        return g * 2
+
+
+def test_operations_in_a_line_that_runs_for_the_first_time_are_seen() -> None:
+    subject = gs.check(ClampedFar, randn(4), gradient="exact", isolate=False).subjects[0]
+    assert subject.verdict == "verified"
+    sides = {
+        (p["what"], p["side"]) for p in subject.coverage["points"] if p["sort"] == "operation" and p["state"] != "never"
+    }
+    clamped = {
+        "saw a number above its upper bound",
+        "saw a number below its lower bound",
+        "saw a number within its bounds",
+    }
+    assert {side for what, side in sides if what == "x.clamp(-20, 20)"} == clamped, sides
+
+
 class Asked(Function):
     """What no backward can see, and what only other precisions and calls without a gradient show."""
 
