@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -65,6 +67,24 @@ def example():
 gradsmith_inputs = {"Scale": example, "Again": example}
 '''
 NAMES = ["Scale", "Again"]
+SQUARE = """
+import torch
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output * 2 * x
+
+
+gradsmith_inputs = {"Square": lambda: (torch.randn(3, dtype=torch.float64, requires_grad=True),)}
+"""
 FILES = {
     "pkg/__init__.py": "",
     "pkg/ops.py": OPS,
@@ -163,11 +183,20 @@ def test_nothing_has_changed(place: Place) -> None:
     assert place.recalled() == NAMES
 
 
-def test_what_most_checks_load_is_loaded_before_the_second_worker(place: Place) -> None:
-    (path,) = Path(os.environ["GRADSMITH_CACHE_DIR"]).rglob("verdicts/*.json")
-    entry = json.loads(read_whole(path) or b"{}")
-    groups = [group for group, _ in entry["reports"]["Again"]["seen"]["installed"]]
-    assert digest([]) in groups and len(groups) == 2
+def test_what_most_checks_load_is_loaded_before_the_second_worker(tmp_path: Path) -> None:
+    """A process of its own: the zygotes that tests share have loaded more."""
+    for name in ("first.py", "second.py"):
+        (tmp_path / name).write_text(SQUARE)
+    environment = {**os.environ, "GRADSMITH_CACHE_DIR": str(tmp_path / "cache")}
+    call = [sys.executable, "-m", "gradsmith", "check", "first.py", "second.py", "--level", "quick"]
+    subprocess.run(call, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    entries = [json.loads(read_whole(path) or b"{}") for path in (tmp_path / "cache").rglob("verdicts/*.json")]
+    (seen,) = (
+        e["reports"]["Square"]["seen"]
+        for e in entries
+        if str(tmp_path / "second.py") in e["reports"]["Square"]["seen"]["files"]
+    )
+    assert digest([]) in [group for group, _ in seen["installed"]], "its worker loaded something that was installed"
 
 
 @pytest.mark.parametrize("name", SEEN)
