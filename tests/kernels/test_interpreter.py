@@ -36,6 +36,7 @@ class ScaledTanh(torch.autograd.Function):
         assert any(backend.driver.is_active() for backend in backends.values())
         x = x.contiguous()
         y = torch.empty(x.shape, dtype=x.dtype, device="cuda")
+        assert torch.hann_window(4, device="cuda").numel() == torch.asarray([1, 2, 3, 4], device=x.device).numel()
         with torch.cuda.device(x.device):
             scaled_tanh[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, x.numel(), scale)
         ctx.save_for_backward(y)
