@@ -265,6 +265,16 @@ class House:
         }
         return {*fields, *kinds, *defined}
 
+    def names_twice(self) -> list[Place]:
+        """Public classes that another file has by the same name. Rules, errors and ops are named after what they are about."""
+        places: dict[str, list[Place]] = defaultdict(list)
+        for path, tree in self.trees.items():
+            if not path.startswith(("rules/", "errors/", "ops/")):
+                for node in tree.body:
+                    if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                        places[node.name].append(Place(path, node.lineno, node.name))
+        return [one for name in sorted(places) if len(places[name]) > 1 for one in places[name]]
+
     def verdicts(self) -> list[Place]:
         """Places that give a subject its verdict."""
         words = {"verified", "refuted", "unverified", "skipped"}
@@ -396,6 +406,7 @@ def main() -> None:
             list(house.lists_of_operations()),
         ),
         ("lists that say again what source/knowledge.py says", list(house.known_twice())),
+        ("names of classes that mean several things", list(dict.fromkeys(p.what for p in house.names_twice()))),
         ("files that set a verdict", sorted({p.path for p in house.verdicts()})),
         ("files that set a severity, rules and lint apart", sorted({p.path for p in house.severities()})),
     ]

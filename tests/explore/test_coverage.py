@@ -19,7 +19,7 @@ from gradsmith.lab.explore.coverage.bytecode import shape_of
 from gradsmith.lab.explore.coverage.choices import choices
 from gradsmith.lab.explore.coverage.example import coverage_of
 from gradsmith.lab.explore.coverage.point import Point, told
-from gradsmith.lab.explore.coverage.tracing import Trace, tracing
+from gradsmith.lab.explore.coverage.tracing import InstructionTrace, tracing
 from gradsmith.lab.explore.tape import OperationTape
 from gradsmith.lab.run import Allowance, Spent
 from gradsmith.lab.subject.arguments import Arguments
@@ -33,7 +33,7 @@ def randn(*shape: int) -> torch.Tensor:
     return made.requires_grad_()
 
 
-def traced(function: Callable[..., Any], *args: Any) -> tuple[Trace, CodeType]:
+def traced(function: Callable[..., Any], *args: Any) -> tuple[InstructionTrace, CodeType]:
     code = function.__code__
     with tracing(lambda other: other is code, {code}) as trace:
         function(*args)

@@ -17,10 +17,10 @@ from gradsmith.checking.verdict import under_assumption
 from gradsmith.findings import Finding
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.subject.target import where_comments_go
-from gradsmith.lab.triton.events import Seen, Store
+from gradsmith.lab.triton.events import KernelLog, Store
 
 
-def storing_kernel(seen: Seen, tensor: Tensor) -> Store | None:
+def storing_kernel(seen: KernelLog, tensor: Tensor) -> Store | None:
     """The last line of a kernel that stored into this tensor's memory, if one did."""
     known = seen.filled.get(tensor.untyped_storage().data_ptr())
     return known.stores[-1] if known is not None and known.stores else None

@@ -21,7 +21,7 @@ Fit = Callable[[Node, Any], Any]
 
 
 @dataclass(eq=False)
-class Carried:
+class CarriedGradient:
     """The gradient of a state: what comes in from the turn after, what goes out to the turn before."""
 
     name: str
@@ -44,7 +44,7 @@ class Added:
 @dataclass(eq=False)
 class Back:
     loop: Loop
-    carried: list[Carried] = field(default_factory=list)
+    carried: list[CarriedGradient] = field(default_factory=list)
     added: list[Added] = field(default_factory=list)
 
     def __repr__(self) -> str:
@@ -178,7 +178,7 @@ def _carry(back: Back, parts: dict[int, Any], contributions: Contributions, some
         leaf.inside = frozenset([loop])
         g = parts.get(loop.position("state", i))
         init = graph.zeros_of(some, state.init) if g is None else g
-        back.carried.append(Carried(f"grad_{state.name}", leaf, init, of=state.init))
+        back.carried.append(CarriedGradient(f"grad_{state.name}", leaf, init, of=state.init))
         contributions.setdefault(state.new, []).append(leaf)
 
 
