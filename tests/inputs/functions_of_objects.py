@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol, TypedDict
+
 import torch
 from torch import nn
 
@@ -234,3 +236,31 @@ def made_of(function):
                 return torch.autograd.grad(function(x), x, grad_output)[0]
 
     return Made
+
+
+class Scales(Protocol):
+    """Asked whether something is one, it raises."""
+
+    def scaled(self, x: torch.Tensor) -> torch.Tensor: ...
+
+
+class Sizes(TypedDict):
+    """So does this."""
+
+    factor: float
+
+
+class Tripling:
+    def scaled(self, x):
+        return 3 * x
+
+
+class ByProtocol(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, how: Scales, sizes: Sizes):
+        ctx.how = how
+        return how.scaled(x)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return ctx.how.scaled(grad_output), None, None

@@ -237,7 +237,8 @@ def _kept_by_name(cls: type, home: str) -> list[Any]:
     found: dict[int, Any] = {}
     for module in dict.fromkeys((home, cls.__module__)):
         for name, value in list(vars(sys.modules[module]).items()) if module in sys.modules else ():
-            if isinstance(value, cls) and not isinstance(value, type) and id(value) not in found:
+            # Not isinstance: a TypedDict and a Protocol raise when they are asked, and others run code of their own.
+            if cls in type(value).__mro__ and not isinstance(value, type) and id(value) not in found:
                 found[id(value)] = value
                 _note(value, _reached(name, module, home))
     return list(found.values())
