@@ -159,7 +159,7 @@ def drawn_in_place(x: Any) -> Any:
 
 
 def drawn_alike(x: Any) -> Any:
-    return x + torch.randn_like(x)
+    return x + torch.poisson(x.detach().abs())
 
 
 def unknown(x: Any) -> Any:

@@ -56,7 +56,7 @@ _HIDDEN = (
 # Made of numbers alone: `new_zeros` and `zeros_like` are operations of a tensor, and sparse tensors have no rules.
 _CREATING = frozenset(n for n in know.CREATION if not n.startswith("new_") and not n.endswith("_like"))
 _CREATING = _CREATING - {"sparse_coo_tensor"} | {"as_tensor"}
-_DRAWING = ("rand", "randn")  # kept as they were drawn; every other draw is refused
+_DRAWING = {"rand", "randn"}  # kept as they were drawn, like `rand_like` and `randn_like`; every other draw is refused
 _SAME = (
     "contiguous",
     "cpu",
@@ -170,7 +170,7 @@ class Reader(TorchFunctionMode):
         if name.endswith("_with_indices"):
             plain_name = name.removesuffix("_with_indices")
             raise Refused(f"`{plain_name}` with return_indices=True has no rule.", "Take the values alone.")
-        if name in know.RANDOM and name not in _DRAWING:
+        if name in know.RANDOM and name.removesuffix("_like") not in _DRAWING:
             raise Refused(f"`{name}` draws random numbers.", "Draw them outside and pass them as an argument.")
         if name == "__len__":
             return number_of(self.graph.size(self._one(args[0]), 0))
