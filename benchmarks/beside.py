@@ -89,7 +89,7 @@ def _children() -> float:
 def _share_packages(before: Path) -> None:
     """Released packages are downloaded once."""
     mine, theirs = (tree / "benchmarks" / "survey" / "packages" for tree in (HERE, before))
-    mine.mkdir(exist_ok=True)
+    mine.mkdir(exist_ok=True, parents=True)
     if not theirs.exists():
         theirs.symlink_to(mine)
 
