@@ -7,7 +7,7 @@
 
 Each tree runs its own script on its own examples (both have grown since), with the same interpreter and the same packages.
 `--sample` takes the smaller run that is written here, where the whole takes more than some minutes. Every run is kept with its
-commit, CPU time and output in `--folder`, so that one row can be run at a time. CPU time is that of all processes of a run.
+commit, CPU time and output in `--folder` (benchmarks/beside), so that one row can be run at a time. CPU time is that of all processes of a run.
 The rows survey, recall and robustness download packages; guess.py says which ones it needs.
 """
 
@@ -135,7 +135,7 @@ def main() -> None:
     )
     parser.add_argument("--before", type=Path, help="the other tree")
     parser.add_argument("--sample", action="store_true")
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "gradsmith-beside")
+    parser.add_argument("--folder", type=Path, default=HERE / "benchmarks" / "beside")
     parser.add_argument("--lines", action="store_true")
     chosen = parser.parse_args()
     chosen.folder.mkdir(exist_ok=True, parents=True)
