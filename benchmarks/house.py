@@ -312,7 +312,8 @@ def _inside_calls(tree: ast.Module, names: tuple[str, ...]) -> set[ast.AST]:
 def _is_syntax(call: ast.Call) -> bool:
     """Whether a pattern, as far as it is written in the call, looks for Python's own syntax."""
     written = [n.value for a in call.args[:1] for n in ast.walk(a) if isinstance(n, ast.Constant)]
-    return any(isinstance(part, str) and mark in part for part in written for mark in _SYNTAX)
+    texts = [part.decode() if isinstance(part, bytes) else part for part in written]
+    return any(isinstance(part, str) and mark in part for part in texts for mark in _SYNTAX)
 
 
 def _package(path: str) -> str:
