@@ -47,6 +47,7 @@ class WalkPlace:
     mismatch: Mismatch | None = None
     words: str = ""
     raises: bool = False
+    v: Tensor | None = None  # the grad_output by which the finding shows the number
 
     @property
     def name(self) -> str:
@@ -70,9 +71,9 @@ def wrong_place(lab: Lab) -> WalkPlace:
     What is a remark by the table of verdicts (backward raises at size 0) is not where a gradient is wrong.
     """
     judged = vars(lab).get("gradient")
-    wrong = [p.mismatch for p in judged.wrong if p.mismatch is not None] if isinstance(judged, Judgement) else []
+    wrong = [p for p in judged.wrong if p.mismatch is not None] if isinstance(judged, Judgement) else []
     if wrong:
-        return WalkPlace(lab, wrong[0])
+        return WalkPlace(lab, wrong[0].mismatch, v=wrong[0].v)
     found = [d for each in known(lab, explored) for d in each.found if d.trial.arguments is not None]
     serious = [d for d in found if weight_of(d) in _WORST_FIRST]
     for discovery in sorted(serious, key=lambda d: (_WORST_FIRST.index(weight_of(d)), len(d.trial.moves))):
@@ -155,7 +156,7 @@ def _by_hand(place: WalkPlace) -> Step:
     leaf = _leaf(place)
     mismatch = place.mismatch
     output = mismatch.output if mismatch is not None else lab.baseline.run.differentiable[0]
-    v = lab.baseline.v[output]
+    v = place.v if place.v is not None else lab.baseline.v[output]
     grad = lab.gradients({output: v})[leaf.position]
     index = _element(mismatch, leaf, grad)
     e = torch.zeros_like(leaf.tensor.detach()).contiguous()
