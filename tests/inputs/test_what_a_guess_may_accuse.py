@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any
@@ -238,6 +239,23 @@ class ForgottenEps(torch.autograd.Function):
 
 def test_an_eps_that_forward_computes_with_belongs_to_the_derivative():
     assert gs.check(ForgottenEps).subjects[0].verdict == "refuted"
+
+
+class Unused(torch.autograd.Function):
+    """A function that nobody calls makes no gradient wrong."""
+
+    @staticmethod
+    def forward(ctx, x, how: Callable[[torch.Tensor], torch.Tensor]):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * 3 * ctx.saved_tensors[0], None
+
+
+def test_a_function_that_is_never_called_excuses_nothing():
+    assert gs.check(Unused, level="quick").subjects[0].verdict == "refuted"
 
 
 class OtherWeights(torch.autograd.Function):
