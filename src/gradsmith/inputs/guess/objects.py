@@ -68,7 +68,7 @@ def was_built(value: Any) -> bool:
     """Whether a value is an instance of a class that was built with guessed arguments."""
     try:
         return value in _made_up
-    except TypeError:
+    except Exception:  # how to compare them, or to make a key of them, their class says
         return False
 
 
@@ -253,7 +253,7 @@ def _reached(name: str, module: str, home: str) -> str:
 
 
 def _note(value: Any, code: str) -> None:
-    with contextlib.suppress(TypeError):  # what cannot be a key, or be referred to weakly, cannot be pasted
+    with contextlib.suppress(Exception):  # what cannot be a key, or be referred to weakly, cannot be pasted
         _written[value] = code
 
 
@@ -291,14 +291,13 @@ def _built(cls: type, depth: int) -> Iterator[Any]:
             seed_all(0)
             try:
                 instance = cls(**kwargs)
+                if isinstance(instance, nn.Module):
+                    instance.double()  # one whose constructor leaves out nn.Module's has no parts, and raises
             except Exception:  # the user's constructor on arguments it may not want
                 continue
         code = f"{cls.__name__}({', '.join(f'{k}={written(v)}' for k, v in kwargs.items())})"
-        if isinstance(instance, nn.Module):
-            instance.double()
-            code += ".double()"
-        _note(instance, code)
-        with contextlib.suppress(TypeError):
+        _note(instance, f"{code}.double()" if isinstance(instance, nn.Module) else code)
+        with contextlib.suppress(Exception):
             _made_up.add(instance)
         yield instance
 
