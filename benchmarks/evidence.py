@@ -86,7 +86,7 @@ ENTRIES = (
     Entry("coverage_cost", "Cost of coverage", "CPU time of a check at level standard with coverage, against one without, in turns.",
           ("coverage.py", "cost", "benchmarks/reach/set6", "--rounds", "1"), minutes=15),
     Entry("through6", "The same through other code", "Functions of set 6 called through a lambda, a partial and a module: the same findings on the same lines?",
-          ("through.py", "benchmarks/reach/set6"), minutes=60),
+          ("through.py", "benchmarks/reach/set6", "--sample", "36"), minutes=15),
     Entry("beside", "The older benchmarks, before and after", "Each row of the table of the second plan, in this tree and in commit d293168.",
           ("beside.py", "table"), minutes=120),
     Entry("guess", "Guessed inputs", "How often a file needs no inputs.", ("guess.py",), minutes=60),
