@@ -171,7 +171,7 @@ class Blind:
 
 
 def cost(rounds: int, folders: list[str], sample: int, seed: int) -> None:
-    """CPU time of checks in turns, watched first in every second one; a quick check before them loads, and is not counted."""
+    """CPU time of checks in turns, watched first in every second one; a check before them loads and compiles, and is not counted."""
     import torch
 
     from gradsmith.checking.options import Options
@@ -193,7 +193,7 @@ def cost(rounds: int, folders: list[str], sample: int, seed: int) -> None:
             subjects = [getattr(module, name) for name, _ in item.subjects if "." not in name]
             times: dict[bool, float] = {True: 0.0, False: 0.0}
             for subject in subjects:
-                examine_supplied(resolve(subject), Options(level="quick"), module)
+                examine_supplied(resolve(subject), Options(), module)
             for number in range(rounds):
                 for watched in (True, False) if (number + len(ratios)) % 2 else (False, True):
                     explorer.Steering = watching if watched else Blind  # type: ignore[assignment,misc]
