@@ -202,7 +202,7 @@ def _relations(
         for dim, name in enumerate(own):
             values[name] = tensor.shape[dim]
             places[name] = [SizePlace(x.position, dim) for x in same]
-            if any(x.name.startswith("parameters[") for x in same) or not values[name]:
+            if any(x.of_module for x in same) or not values[name]:
                 fixed.add(name)
     unseen = {i: f"number {i}" for i in _numbers(arguments) if i not in numbers}
     for i, name in {**numbers, **unseen}.items():

@@ -31,6 +31,11 @@ class Leaf:
     held: tuple[HeldTensor, ...] = ()
     domains: tuple[str, ...] | None = None
 
+    @property
+    def of_module(self) -> bool:
+        """Whether it is a parameter of the module that is the subject: its shape and memory are the module's business."""
+        return self.name.startswith("parameters[")
+
     def twins(self, given: Tensor) -> dict[int, Tensor]:
         """What the holders are to hold where this tensor is given instead."""
         return {id(held.tensor): held.twin(given) for held in self.held}
