@@ -4,7 +4,9 @@
     python benchmarks/coverage.py draw --seed 19      draw Functions from them, before anything is run
     python benchmarks/coverage.py run [--most 100]    check them in the order drawn until so many could be run; goes on where
                                                       it stopped (--count so many at once, --again from the beginning)
-    python benchmarks/coverage.py cost [--rounds 3]   CPU time of a check with coverage, against one without
+    python benchmarks/coverage.py cost [FOLDER ...] [--sample 20] [--rounds 3]
+                                                      CPU time of a check with coverage, against one without, on the gallery
+                                                      and on so many files of each FOLDER (benchmarks/reach/set6)
 
 Code of others is kept in a folder outside the repository (`--folder`, /tmp/cover); names, versions and hashes are kept here.
 A Function counts where guessed inputs run its forward and its backward: one that needs a GPU, a missing library or inputs that
@@ -168,10 +170,8 @@ class Blind:
         pass
 
 
-def cost(rounds: int) -> None:
-    """CPU time for the right Functions of the gallery, interleaved; the first round loads and is not counted."""
-    import tempfile
-
+def cost(rounds: int, folders: list[str], sample: int, seed: int) -> None:
+    """CPU time of checks in turns, watched first in every second one; a check before them loads and compiles, and is not counted."""
     import torch
 
     from gradsmith.checking.options import Options
@@ -183,33 +183,39 @@ def cost(rounds: int) -> None:
 
     torch.set_num_threads(1)
     watching = explorer.Steering
-    ratios = []
-    for item in wanted([str(GALLERY)]):
-        module = import_file(Path(str(item.path)))
-        subjects = [getattr(module, name) for name, _ in item.subjects if "." not in name]
-        times: dict[bool, list[float]] = {True: [], False: []}
-        for number in range(rounds + 1):
-            for watched in (True, False):
-                explorer.Steering = watching if watched else Blind  # type: ignore[assignment,misc]
-                with tempfile.TemporaryDirectory():
+    for place in (str(GALLERY), *folders):
+        items = list(wanted([place]))
+        if place != str(GALLERY):
+            items = random.Random(seed).sample(items, min(sample, len(items)))
+        ratios = []
+        for item in items:
+            module = import_file(Path(str(item.path)))
+            subjects = [getattr(module, name) for name, _ in item.subjects if "." not in name]
+            times: dict[bool, float] = {True: 0.0, False: 0.0}
+            for subject in subjects:
+                examine_supplied(resolve(subject), Options(), module)
+            for number in range(rounds):
+                for watched in (True, False) if (number + len(ratios)) % 2 else (False, True):
+                    explorer.Steering = watching if watched else Blind  # type: ignore[assignment,misc]
                     start = time.process_time()
                     for subject in subjects:
                         examine_supplied(resolve(subject), Options(), module)
-                    times[watched] += [time.process_time() - start] if number else []
-        ratios.append((sum(times[True]), sum(times[False])))
-        print(
-            f"{Path(str(item.path)).stem:28} {ratios[-1][0] / ratios[-1][1]:.2f}x of {ratios[-1][1] / rounds:.2f} s",
-            flush=True,
-        )
-    with_it, without = (sum(pair[i] for pair in ratios) for i in (0, 1))
-    median = statistics.median(a / b for a, b in ratios)
-    print(f"together {with_it / without:.2f}x, median {median:.2f}x (goal: at most 1.5x)")
+                    times[watched] += time.process_time() - start
+            explorer.Steering = watching  # type: ignore[misc]
+            ratios.append((times[True], times[False]))
+            name = "/".join(Path(str(item.path)).parts[-2:])
+            print(f"{name:44} {times[True] / times[False]:.2f}x of {times[False] / rounds:.2f} s", flush=True)
+        with_it, without = (sum(pair[i] for pair in ratios) for i in (0, 1))
+        median = statistics.median(a / b for a, b in ratios)
+        told = f"{place}: {len(ratios)} files, together {with_it / without:.2f}x of {without / rounds:.1f} s"
+        print(f"{told}, median {median:.2f}x (goal: at most 1.5x)", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("collect", "draw", "run", "cost"))
-    parser.add_argument("names", nargs="*", help="collect: packages to add")
+    parser.add_argument("names", nargs="*", help="collect: packages to add; cost: folders beside the gallery")
+    parser.add_argument("--sample", type=int, default=20, help="cost: files of each folder")
     parser.add_argument("--folder", type=Path, default=Path("/tmp/cover"))
     parser.add_argument("--seed", type=int, default=19)
     parser.add_argument("--most", type=int, default=100)
@@ -225,7 +231,7 @@ def main() -> None:
     elif chosen.what == "run":
         run(chosen.folder, chosen.most, chosen.level, chosen.count, chosen.again)
     else:
-        cost(chosen.rounds)
+        cost(chosen.rounds, chosen.names, chosen.sample, chosen.seed)
 
 
 if __name__ == "__main__":

@@ -22,13 +22,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent / "src" / "gradsmith"
 # Those whose job is to watch every operation: one tape; the profiler's, the recurrent engine's and the deriver's own.
-# Tables whose rows are operations: the generated one, the emitter's, derivatives by operation, what the interpreter lacks, and
-# which operations choose between sides.
-_TABLES = (
-    *("source/", "recurrent/", "deriving/", "lab/triton/", "lab/explore/coverage/choices.py"),
-    "lab/process/torch_says.py",
-)
 OWN_MODES = ("profiling/", "recurrent/", "deriving/")
+# Files with lists of operations of their own, and what is said of the operations there that no other file asks.
+OWN_LISTS = {
+    "deriving/calls.py": "how arguments are brought to the form of the table of derivatives",
+    "deriving/table.py": "which of that table take sizes one by one",
+    "deriving/printing.py": "how calls are written down",
+    "deriving/graph.py": "which of that table are linear in their tensor",
+    "deriving/memory.py": "how a view of that table is put back into what it looks at",
+    "deriving/reader.py": "what of a tensor may be asked while forward is read, and what gives back its operand",
+    "lab/explore/coverage/choices.py": "what is asked of each choice (tests/explore/test_coverage.py: of every piecewise one)",
+    "lab/triton/libdevice.py": "functions of libdevice that NumPy has by the same name",
+    "recurrent/capture.py": "what a tensor without data answers like the real one",
+    "recurrent/decompositions.py": "what torch is to take apart, and what is one expression in C",
+}
 
 
 # What reads source: by inspect, by linecache, by the parser, by the tokenizer.
@@ -198,10 +205,27 @@ class House:
         return [
             Place(path, line, " ".join(words))
             for path, line, words, pattern in self._word_lists()
-            if not pattern
-            and not path.startswith(_TABLES)
-            and 3 * sum(word.rstrip("_") in _operations() for word in words) >= 2 * len(words) > 6
+            if not pattern and not path.startswith("source/") and path not in OWN_LISTS and _are_operations(words)
         ]
+
+    def known_twice(self) -> list[Place]:
+        """Lists of operations, in any file, that say again what a set of source/knowledge.py says: most of the list stands in the
+        set, and half of the set in the list.
+        """
+        from gradsmith.source import knowledge
+
+        sets = {name: found for name, found in vars(knowledge).items() if isinstance(found, frozenset)}
+        found = []
+        for path, line, words, pattern in self._word_lists():
+            listed = set(words)
+            if pattern or path.startswith("source/") or not _are_operations(words):
+                continue
+            again = [
+                n for n, s in sets.items() if 4 * len(listed & s) >= 3 * len(listed) and 2 * len(listed & s) >= len(s)
+            ]
+            if again:
+                found.append(Place(path, line, f"{' '.join(words)} (knowledge.{again[0]})"))
+        return found
 
     def _word_lists(self) -> Iterator[tuple[str, int, list[str], bool]]:
         """(path, line, words, whether they are alternatives of a pattern) of every literal list of three or more."""
@@ -212,6 +236,8 @@ class House:
                     words = [e.value for e in node.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
                     if len(words) == len(node.elts) > 2 and all(re.fullmatch(r"\w+", word) for word in words):
                         yield path, node.lineno, words, False
+                elif isinstance(node, ast.Call) and (words := _in_one_string(node)):
+                    yield path, node.lineno, words, False
                 elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                     # A pattern, wherever it is compiled: alternatives that are words, and nothing of Python's syntax.
                     bare = re.sub(r"\\[a-zA-Z]|[(){}\[\]^$?*+\\:]", "", node.value)
@@ -239,6 +265,16 @@ class House:
         }
         return {*fields, *kinds, *defined}
 
+    def names_twice(self) -> list[Place]:
+        """Public classes that another file has by the same name. Rules, errors and ops are named after what they are about."""
+        places: dict[str, list[Place]] = defaultdict(list)
+        for path, tree in self.trees.items():
+            if not path.startswith(("rules/", "errors/", "ops/")):
+                for node in tree.body:
+                    if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                        places[node.name].append(Place(path, node.lineno, node.name))
+        return [one for name in sorted(places) if len(places[name]) > 1 for one in places[name]]
+
     def verdicts(self) -> list[Place]:
         """Places that give a subject its verdict."""
         words = {"verified", "refuted", "unverified", "skipped"}
@@ -248,6 +284,16 @@ class House:
             given = [k.value for k in node.keywords if k.arg == "verdict"]
             given += node.args[1:2] if name == "Subject" else []
             if any(isinstance(c, ast.Constant) and c.value in words for g in given for c in ast.walk(g)):
+                found.append(Place(path, node.lineno, ast.unparse(node.func)))
+        return found
+
+    def severities(self) -> list[Place]:
+        """Places that give a finding its severity, but the rules and lint, which judges source alone."""
+        found = []
+        for path, node in self._outside_rules(ast.Call):
+            given = [k.value for k in node.keywords if k.arg == "severity"]
+            chosen = [v for g in given for v in ((g.body, g.orelse) if isinstance(g, ast.IfExp) else (g,))]
+            if any(isinstance(v, ast.Constant) and v.value for v in chosen) and not path.startswith("linting/"):
                 found.append(Place(path, node.lineno, ast.unparse(node.func)))
         return found
 
@@ -266,7 +312,8 @@ def _inside_calls(tree: ast.Module, names: tuple[str, ...]) -> set[ast.AST]:
 def _is_syntax(call: ast.Call) -> bool:
     """Whether a pattern, as far as it is written in the call, looks for Python's own syntax."""
     written = [n.value for a in call.args[:1] for n in ast.walk(a) if isinstance(n, ast.Constant)]
-    return any(isinstance(part, str) and mark in part for part in written for mark in _SYNTAX)
+    texts = [part.decode() if isinstance(part, bytes) else part for part in written]
+    return any(isinstance(part, str) and mark in part for part in texts for mark in _SYNTAX)
 
 
 def _package(path: str) -> str:
@@ -283,6 +330,17 @@ def _reachable(start: str, edges: dict[str, dict[str, list[Place]]]) -> set[str]
             seen.add(package)
             waiting.extend(edges.get(package, ()))
     return seen
+
+
+def _in_one_string(call: ast.Call) -> list[str]:
+    """The words of `"add sub mul".split()` and of `frozenset("add sub mul".split())`, which are lists as well."""
+    holder = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr == "split" else None
+    words = holder.value.split() if isinstance(holder, ast.Constant) and isinstance(holder.value, str) else []
+    return words if len(words) > 2 and all(re.fullmatch(r"\w+", word) for word in words) else []
+
+
+def _are_operations(words: list[str]) -> bool:
+    return 3 * sum(word.rstrip("_") in _operations() for word in words) >= 2 * len(words) > 6
 
 
 def _is_literal_type(node: ast.AST) -> bool:
@@ -342,10 +400,16 @@ def main() -> None:
         ("walks of rules' own", house.own_walks()),
         ("rule names outside rules/", list(house.rule_names())),
         ("files that read user source outside source/", sorted({p.path for p in house.readers()})),
-        ("torch modes outside profiling/ and recurrent/", list(house.modes())),
+        ("torch modes but those of profiling/, recurrent/ and deriving/", list(house.modes())),
         ("lists of names outside source/lexicon.py", list(house.lists_of_names())),
-        ("lists of torch operations outside source/", list(house.lists_of_operations())),
+        (
+            "lists of torch operations outside source/, and the files that need their own",
+            list(house.lists_of_operations()),
+        ),
+        ("lists that say again what source/knowledge.py says", list(house.known_twice())),
+        ("names of classes that mean several things", list(dict.fromkeys(p.what for p in house.names_twice()))),
         ("files that set a verdict", sorted({p.path for p in house.verdicts()})),
+        ("files that set a severity, rules and lint apart", sorted({p.path for p in house.severities()})),
     ]
     for what, found in rows:
         print(f"{len(found):4d}  {what}")

@@ -86,7 +86,7 @@ def checked(case: Case, level: str, home: Any = None) -> dict[str, Any]:
     from gradsmith.checking.run import examine
     from gradsmith.inputs.examples import Supply
     from gradsmith.lab import resolve
-    from gradsmith.lab.triton.events import SEEN
+    from gradsmith.lab.triton.events import LOGS
 
     home = home or case.home()
     torch.manual_seed(0)
@@ -99,7 +99,7 @@ def checked(case: Case, level: str, home: Any = None) -> dict[str, Any]:
         "verdict": subject.verdict,
         "reason": subject.reason,
         "seconds": time.process_time() - start_s,
-        "launches": sum(t.launches for t in SEEN[0].traffic.values()),
+        "launches": sum(t.launches for t in LOGS[0].traffic.values()),
         "findings": [
             (g.rule, g.code, f.severity, g.path or "", g.line)
             for f in report.findings
@@ -201,15 +201,15 @@ def effect(mutant: Mutant) -> dict[str, Any]:
 
     A load without `other` shows where some number in its masked lanes changes a result: a store with the same mask drops them.
     """
-    from gradsmith.lab.triton.events import listening
+    from gradsmith.lab.triton.events import kernels_logged
 
     torch.manual_seed(0)
     made = mutant.case.arguments()
     right = getattr(mutant.case.home(), mutant.case.function)
-    with listening() as seen:
+    with kernels_logged() as seen:
         before, _ = gradients(right.apply, made, None)
     known = accesses(seen)
-    with listening() as seen:
+    with kernels_logged() as seen:
         wrong = loaded(mutant, mutant.with_nonsense)
         after, _ = gradients(getattr(wrong, mutant.case.function).apply, made, None)
     same = len(before) == len(after) and all(torch.equal(a, b) for a, b in zip(before, after))

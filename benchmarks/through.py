@@ -1,6 +1,6 @@
 """Whether a Function gets the same findings, on the same lines, when it is checked through other code.
 
-    python benchmarks/through.py FOLDER [--only PART] [--level standard] [--jobs 2] [--json OUT] [--goal 0.95]
+    python benchmarks/through.py FOLDER [--only PART] [--sample N --seed 17] [--level standard] [--jobs 2] [--json OUT] [--goal 0.95]
     python benchmarks/through.py --catalogue
 
 Every .py file under FOLDER (except harm.py) that declares inputs for Functions is imported, in a process of its own. Each
@@ -17,6 +17,7 @@ import functools
 import importlib.util
 import json
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -171,9 +172,10 @@ def _catalogue(folder: Path) -> None:
             (folder / f"{rule.name.replace('-', '_')}_{kind}.py").write_text(source, encoding="utf-8")
 
 
-def measure(folder: Path, only: str, level: str, jobs: int) -> list[Compared]:
-    """All files, in the order of their names."""
+def measure(folder: Path, only: str, level: str, jobs: int, sample: int, seed: int) -> list[Compared]:
+    """All files in the order of their names, or so many of them in the order drawn."""
     files = [p for p in sorted(folder.rglob("*.py")) if p.name != "harm.py" and only in str(p.relative_to(folder))]
+    files = random.Random(seed).sample(files, sample) if sample else files
     compared: list[Compared] = []
     with ThreadPoolExecutor(jobs) as pool:
         for number, found in enumerate(pool.map(lambda path: _in_process(path, level), files), 1):
@@ -196,6 +198,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--catalogue", action="store_true", help="the examples of the rules")
     parser.add_argument("--only", default="", help="part of a path, to take some of the files")
+    parser.add_argument("--sample", type=int, default=0, help="so many files, drawn; default: all")
+    parser.add_argument("--seed", type=int, default=17, help="of the sample")
     parser.add_argument("--level", default="standard")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", type=Path)
@@ -209,9 +213,9 @@ def main() -> None:
     if options.catalogue:
         with tempfile.TemporaryDirectory(prefix="gradsmith-catalogue-") as folder:
             _catalogue(Path(folder))
-            found = measure(Path(folder), options.only, options.level, options.jobs)
+            found = measure(Path(folder), options.only, options.level, options.jobs, options.sample, options.seed)
     elif options.folder is not None:
-        found = measure(options.folder, options.only, options.level, options.jobs)
+        found = measure(options.folder, options.only, options.level, options.jobs, options.sample, options.seed)
     else:
         parser.error("name a folder, or --catalogue")
     ways = [one for one in found if one.way in WAYS]

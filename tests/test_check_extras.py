@@ -66,6 +66,8 @@ def test_the_walk_goes_to_the_input_that_is_wrong(load: Callable[[str], ModuleTy
     assert "'w'" in steps[1]["advice"]
     assert steps[-1]["seen"][0].startswith("at w[")
     assert steps[-1]["state"] == "odd"
+    (finding,) = report.errors
+    assert f"backward returned {finding.evidence['claimed']:.8g}" in steps[-1]["seen"][0]
 
 
 def test_the_walk_goes_to_the_explored_example_that_is_wrong(load: Callable[[str], ModuleType]) -> None:

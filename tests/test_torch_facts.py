@@ -655,6 +655,18 @@ def test_equal_arguments_of_fmax_share_the_gradient_or_the_first_has_it(larger: 
     assert slopes == ((0.5, 0.5) if torch_says.fmax_shares_between_equals() else (1.0, 0.0))
 
 
+def test_batch_norm_is_wrong_for_a_strided_weight_where_layout_dependent_does_not_ask() -> None:
+    """`layout-dependent` gives the parameters of a module in no other layout: PyTorch's own backward reads them as contiguous."""
+    x, v = (torch.randn(6, 4, dtype=torch.float64, requires_grad=True) for _ in "xv")
+    weight = torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64)
+    strided = torch.zeros(8, dtype=torch.float64)[::2].copy_(weight)
+    gradients = [
+        torch.autograd.grad(torch.nn.functional.batch_norm(x, None, None, each, None, True), x, v)[0]
+        for each in (weight, strided)
+    ]
+    assert not torch.allclose(*gradients)
+
+
 def test_equal_arguments_of_maximum_share_the_gradient() -> None:
     x, y = torch.zeros((), requires_grad=True), torch.zeros((), requires_grad=True)
     assert torch.autograd.grad(torch.maximum(x, y), (x, y)) == (0.5, 0.5)

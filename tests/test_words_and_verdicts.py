@@ -9,6 +9,7 @@ import importlib.util
 import itertools
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -100,7 +101,7 @@ def loaded(path: Path) -> ModuleType:
     return module
 
 
-def verdict(function: type[torch.autograd.Function], *inputs: torch.Tensor) -> tuple[str, list[tuple[str, str]]]:
+def verdict(function: type[torch.autograd.Function], *inputs: Any) -> tuple[str, list[tuple[str, str]]]:
     report = gs.check(function, *inputs, level="quick")
     return report.subjects[0].verdict, [(f.rule, f.severity) for f in report.findings if f.severity != "info"]
 
@@ -137,6 +138,46 @@ def test_a_wrong_square_is_refuted_whatever_its_input_is_called(x: str, tmp_path
 
 def test_a_wrong_square_is_refuted_on_guessed_inputs_too(tmp_path: Path) -> None:
     assert verdict(written(tmp_path, "STE", **dict.fromkeys(PLACES, " ".join(TEXTS)))) == WRONG
+
+
+ANNOTATED = """
+from collections.abc import Callable, Sequence
+from typing import Literal, Optional, Union
+import torch
+from torch import Tensor
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x: Tensor, how: {annotation}) -> Tensor:
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * 3 * ctx.saved_tensors[0], None
+"""
+ANNOTATIONS = {
+    "list[str]": ["a"],
+    "dict[str, float]": {"a": 1.0},
+    "torch.BoolTensor": torch.ones(3, dtype=torch.bool),
+    "Union[float, Tensor]": 1.5,
+    "Optional[Tensor]": None,
+    "Callable[[Tensor], Tensor]": torch.sin,
+    "Sequence[int]": (1, 2),
+    "Literal['a', 'b']": "a",
+}
+
+
+@pytest.mark.parametrize("annotation", ANNOTATIONS)
+def test_a_wrong_square_is_refuted_whatever_its_other_argument_is_declared_to_be(
+    annotation: str, tmp_path: Path
+) -> None:
+    path = tmp_path / f"annotated_{next(NUMBER)}.py"
+    path.write_text(ANNOTATED.replace("{annotation}", annotation), encoding="utf-8")
+    function = loaded(path).Square
+    assert verdict(function, inputs(), ANNOTATIONS[annotation]) == WRONG
+    assert verdict(function) == WRONG
 
 
 LOSS = '''

@@ -12,7 +12,7 @@ from gradsmith.findings import GradsmithError
 from gradsmith.nearest import nearest
 
 if TYPE_CHECKING:
-    from gradsmith.source.suppressions import Declaration
+    from gradsmith.source.suppressions import DeclaredInComment
 
 SURROGATE = "surrogate"  # every kind; and what is declared without a kind, of which only the slope is free
 KINDS: Mapping[str, str] = {  # as people write it -> the kind
@@ -76,7 +76,7 @@ def frees(kind: str, waived_by: Sequence[str]) -> bool:
     return SURROGATE in waived_by or known(kind) in waived_by
 
 
-def waives(declaration: Declaration | None, waived_by: Sequence[str]) -> bool:
+def waives(declaration: DeclaredInComment | None, waived_by: Sequence[str]) -> bool:
     """Whether a declaration in the source frees a gradient from such a rule; a kind that nobody knows frees the slope."""
     if declaration is None or declaration.gradient != "surrogate":
         return False

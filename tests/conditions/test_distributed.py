@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gradsmith.findings import Report
-from gradsmith.lab.conditions.ranks import Whole, joined
+from gradsmith.lab.conditions.ranks import WholeModule, joined
 
 
 class Gain(torch.nn.Module):
@@ -111,5 +111,5 @@ def test_a_module_runs_on_two_ranks_as_it_is(share: str, said: str, check_source
 
 def test_a_sample_may_be_one_number() -> None:
     """Inputs with a batch dimension and nothing else: the probe stopped with an IndexError."""
-    model = Whole(Gain(), [torch.tensor(2.0), torch.tensor([1.0, 3.0])], [1])
+    model = WholeModule(Gain(), [torch.tensor(2.0), torch.tensor([1.0, 3.0])], [1])
     assert joined(model) == {"module.gain": torch.tensor(1.0)}  # weight 0.5 for the only element, half of 0.5 * (1 + 3)

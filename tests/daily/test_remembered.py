@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from gradsmith.checking.jobs import Running
 from gradsmith.checking.options import Options
 from gradsmith.checking.paths import linted_and_run
-from gradsmith.checking.remembered import Memory
+from gradsmith.checking.remembered import RunMemory
 from gradsmith.checking.subjects import wanted
 from gradsmith.checking.world import digest
 from gradsmith.storage import read_whole
@@ -107,7 +107,7 @@ class Place:
     how: Running
 
     def recalled(self, how: Running | None = None) -> list[str]:
-        names, known = Memory(how or self.how).recall(wanted(["pkg/ops.py"])[0])
+        names, known = RunMemory(how or self.how).recall(wanted(["pkg/ops.py"])[0])
         assert [name for name, _ in names] == NAMES
         return list(known)
 
@@ -299,4 +299,4 @@ def test_what_cannot_be_compared_is_not_remembered(tmp_path: Path, monkeypatch: 
     report = linted_and_run([str(file)], wanted([str(file)]), how, cache=True, verbose=True)
     assert report.closing_line() == "1 verified"
     assert report.notes == ["not remembered: Two, which starts a program"]
-    assert Memory(how).recall(wanted([str(file)])[0])[1] == {}
+    assert RunMemory(how).recall(wanted([str(file)])[0])[1] == {}

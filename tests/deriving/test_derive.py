@@ -154,6 +154,14 @@ def dropped(x: Any) -> Any:
     return F.dropout(x, 0.5)
 
 
+def drawn_in_place(x: Any) -> Any:
+    return x * torch.empty_like(x).exponential_()
+
+
+def drawn_alike(x: Any) -> Any:
+    return x + torch.poisson(x.detach().abs())
+
+
 def unknown(x: Any) -> Any:
     return torch.special.zeta(x, x).sum()
 
@@ -179,6 +187,8 @@ def long_loop(x: Any) -> Any:
         (numpy, "NumPy"),
         (closure, "a tensor from outside that requires grad"),
         (dropped, "draws random numbers"),
+        (drawn_in_place, "draws random numbers"),
+        (drawn_alike, "draws random numbers"),
         (unknown, "has no derivative rule"),
         (complex_numbers, "rule"),
         (long_loop, "has 9 turns"),

@@ -19,10 +19,11 @@ from gradsmith.lab.explore.coverage.bytecode import shape_of
 from gradsmith.lab.explore.coverage.choices import choices
 from gradsmith.lab.explore.coverage.example import coverage_of
 from gradsmith.lab.explore.coverage.point import Point, told
-from gradsmith.lab.explore.coverage.tracing import Trace, tracing
+from gradsmith.lab.explore.coverage.tracing import InstructionTrace, tracing
 from gradsmith.lab.explore.tape import OperationTape
 from gradsmith.lab.run import Allowance, Spent
 from gradsmith.lab.subject.arguments import Arguments
+from gradsmith.source import knowledge
 
 VALUES = ("wrong-gradient", "value-dependent", "option-dependent", "assumes")
 
@@ -32,7 +33,7 @@ def randn(*shape: int) -> torch.Tensor:
     return made.requires_grad_()
 
 
-def traced(function: Callable[..., Any], *args: Any) -> tuple[Trace, CodeType]:
+def traced(function: Callable[..., Any], *args: Any) -> tuple[InstructionTrace, CodeType]:
     code = function.__code__
     with tracing(lambda other: other is code, {code}) as trace:
         function(*args)
@@ -225,6 +226,18 @@ PIECEWISE: dict[str, Callable[[torch.Tensor], Any]] = {
     "abs": torch.abs,
     "sign": torch.sign,
     "maximum": lambda x: torch.maximum(x, torch.zeros_like(x)),
+    "minimum": lambda x: torch.minimum(x, torch.zeros_like(x)),
+    "max": lambda x: torch.max(x, torch.zeros_like(x)),
+    "min": lambda x: torch.min(x, torch.zeros_like(x)),
+    "fmax": lambda x: torch.fmax(x, torch.zeros_like(x)),
+    "fmin": lambda x: torch.fmin(x, torch.zeros_like(x)),
+    "sgn": torch.sgn,
+    "signbit": torch.signbit,
+    "heaviside": lambda x: torch.heaviside(x, torch.zeros_like(x)),
+    "prelu": lambda x: F.prelu(x, torch.tensor(0.2)),
+    "rrelu": lambda x: F.rrelu(x, training=True),
+    "celu": F.celu,
+    "selu": F.selu,
     "where": lambda x: torch.where(x.bool() & (x > 0.5), x, x),
     "relu": F.relu,
     "relu6": F.relu6,
@@ -253,6 +266,12 @@ def sides(of: Callable[[torch.Tensor], Any], x: torch.Tensor) -> dict[str, bool]
         for side, took in choice.sides.items():
             found[side] = found.get(side, False) or took
     return found
+
+
+def test_every_operation_that_is_known_to_choose_is_among_them() -> None:
+    """What a reduction chooses is a place and no side; the other two run inside prelu and rrelu."""
+    known = knowledge.PIECEWISE | knowledge.CHOOSES_INSIDE | knowledge.CLAMPS
+    assert known - PIECEWISE.keys() == {"amin", "amax", "clip", "clamp_max", "_prelu_kernel", "rrelu_with_noise"}
 
 
 @pytest.mark.parametrize("name", PIECEWISE)

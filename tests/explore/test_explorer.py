@@ -12,7 +12,6 @@ import torch
 from torch.autograd import Function
 
 import gradsmith as gs
-from gradsmith.checking import verdict
 from gradsmith.lab import Lab, Settings, resolve
 from gradsmith.lab.explore.explorer import explored
 from gradsmith.lab.subject.arguments import Arguments
@@ -200,44 +199,6 @@ def test_the_same_code_mended_is_clean(name: str) -> None:
     assert said(make(True), *inputs()) == []
 
 
-def test_a_broken_structure_is_an_assumption_and_no_error() -> None:
-    half = randn(3, 3).detach()
-    symmetric = (half + half.mT).requires_grad_()
-    report = gs.check(transposed(False), randn(4, 3), symmetric, select=RULES)
-    assert [f.rule for f in report.findings if f.severity != "info"] == ["assumes"]
-    assert report.subjects[0].verdict == "verified"
-    assert report.subjects[0].assumptions == ("'w' is symmetric",)
-    assert said(transposed(True), randn(4, 3), symmetric) == []
-
-
-def test_the_flat_side_of_a_clamp_is_an_assumption_with_its_bound() -> None:
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x.clamp(max=15.0).exp()
-
-    def backward(ctx, g):
-        (x,) = ctx.saved_tensors
-        return g * x.clamp(max=15.0).exp()
-
-    report = gs.check(function(forward, backward), randn(6), select=RULES)
-    assert report.subjects[0].assumptions == ("'x' <= 15",) and report.subjects[0].verdict == "verified"
-
-
-def test_where_forward_asserts_its_domain_nothing_is_accused() -> None:
-    def forward(ctx, x):
-        assert (x > 0).all()
-        ctx.save_for_backward(x)
-        return x.log()
-
-    def backward(ctx, g):
-        (x,) = ctx.saved_tensors
-        return g / x
-
-    x = torch.rand(8, dtype=torch.float64) + 0.01
-    report = gs.check(function(forward, backward), x.requires_grad_(), select=RULES)
-    assert report.ok and not report.findings
-
-
 def test_only_the_move_that_matters_is_left() -> None:
     lab = lab_of(reduced(False), randn(3, 4))
     (discovery,) = explored(lab).found
@@ -257,26 +218,6 @@ def test_nothing_of_the_users_is_changed() -> None:
     gs.check(frozen_weight(False), x, weight, select=RULES)
     assert torch.equal(x.detach(), before) and bool((weight == 1).all()) and x.grad is None
     assert torch.equal(torch.random.get_rng_state(), state)
-
-
-@pytest.mark.parametrize(
-    ("kind", "outcome", "weight"),
-    [
-        ("values", "wrong", "error"), ("values", "none", "error"), ("values", "raises", "warning"),
-        ("branch", "non-finite", "error"), ("clamp", "wrong", "assumption"), ("named option", "wrong", "error"),
-        ("named option", "raises", "warning"), ("invented option", "wrong", "assumption"), ("invented option", "none", "info"),
-        ("gradient control", "wrong", "warning"), ("size", "wrong", "error"), ("size", "raises", "info"),
-        ("ids", "wrong", "error"), ("ids", "raises", "info"), ("structure", "wrong", "assumption"),
-        ("requires grad", "wrong", "error"), ("requires grad", "none", "info"), ("requires grad", "raises", "warning"),
-        ("state", "wrong", "warning"),
-    ],
-)  # fmt: skip
-def test_the_table_of_verdicts(kind: str, outcome: str, weight: str) -> None:
-    assert verdict.of_explored(kind, outcome) == weight
-
-
-def test_a_raise_of_the_subjects_own_is_a_remark() -> None:
-    assert verdict.of_explored("values", "raises", own=True) == "info"
 
 
 def lab_of(fn: Any, *inputs: Any) -> Lab:

@@ -2,12 +2,90 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 import gradsmith as gs
+from gradsmith.checking import verdict
 from gradsmith.lab.explore.drawing import domains_of
 
 X = torch.randn(3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).requires_grad_()
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome", "weight"),
+    [
+        ("values", "wrong", "error"), ("values", "none", "error"), ("values", "raises", "warning"),
+        ("branch", "non-finite", "error"), ("clamp", "wrong", "assumption"), ("named option", "wrong", "error"),
+        ("named option", "raises", "warning"), ("invented option", "wrong", "assumption"), ("invented option", "none", "info"),
+        ("gradient control", "wrong", "warning"), ("size", "wrong", "error"), ("size", "raises", "info"),
+        ("ids", "wrong", "error"), ("ids", "raises", "info"), ("structure", "wrong", "assumption"),
+        ("requires grad", "wrong", "error"), ("requires grad", "none", "info"), ("requires grad", "raises", "warning"),
+        ("state", "wrong", "warning"),
+    ],
+)  # fmt: skip
+def test_the_table_of_verdicts(kind: str, outcome: str, weight: str) -> None:
+    assert verdict.of_explored(kind, outcome) == weight
+
+
+def test_a_raise_of_the_subjects_own_is_a_remark() -> None:
+    assert verdict.of_explored("values", "raises", own=True) == "info"
+
+
+class Product(torch.autograd.Function):
+    """x @ w, where the transpose is forgotten: right for a symmetric w."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x @ w
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, w = ctx.saved_tensors
+        return grad_output @ w, x.mT @ grad_output
+
+
+def test_a_broken_structure_is_an_assumption_and_no_error() -> None:
+    half = X.detach()[:, :3]
+    symmetric = (half + half.mT).requires_grad_()
+    report = gs.check(Product, X.detach().mT.clone().requires_grad_(), symmetric)
+    assert [f.rule for f in report.findings if f.severity != "info"] == ["assumes"]
+    assert report.subjects[0].verdict == "verified"
+    assert report.subjects[0].assumptions == ("'w' is symmetric",)
+
+
+class ExpOfClamp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clamp(max=15.0).exp()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * ctx.saved_tensors[0].clamp(max=15.0).exp()
+
+
+def test_the_flat_side_of_a_clamp_is_an_assumption_with_its_bound() -> None:
+    subject = gs.check(ExpOfClamp, X).subjects[0]
+    assert subject.assumptions == ("'x' <= 15",) and subject.verdict == "verified"
+
+
+class LogOfPositive(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        assert (x > 0).all()
+        ctx.save_for_backward(x)
+        return x.log()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output / ctx.saved_tensors[0]
+
+
+def test_where_forward_asserts_its_domain_nothing_is_accused() -> None:
+    report = gs.check(LogOfPositive, (X.detach().abs() + 0.01).requires_grad_())
+    assert report.ok and not [f for f in report.findings if f.severity != "info"]
 
 
 class PerChannel(torch.autograd.Function):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol, TypedDict
+
 import torch
 from torch import nn
 
@@ -234,3 +236,57 @@ def made_of(function):
                 return torch.autograd.grad(function(x), x, grad_output)[0]
 
     return Made
+
+
+class Scales(Protocol):
+    """Asked whether something is one, it raises."""
+
+    def scaled(self, x: torch.Tensor) -> torch.Tensor: ...
+
+
+class Sizes(TypedDict):
+    """So does this."""
+
+    factor: float
+
+
+class Tripling:
+    def scaled(self, x):
+        return 3 * x
+
+
+class ByProtocol(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, how: Scales, sizes: Sizes):
+        ctx.how = how
+        return how.scaled(x)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return ctx.how.scaled(grad_output), None, None
+
+
+class Unfinished(nn.Module):
+    """Leaves out what nn.Module's own constructor does: whatever asks for its parts raises."""
+
+    def __init__(self):
+        self.factor = 2
+
+    def lifted(self, x):
+        return x * self.factor
+
+
+class Lifting:
+    def lifted(self, x):
+        return 5 * x
+
+
+class ByLifting(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, how):
+        ctx.how = how
+        return how.lifted(x)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return ctx.how.lifted(grad_output), None

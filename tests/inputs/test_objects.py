@@ -45,6 +45,14 @@ def test_a_function_of_the_factory_is_guessed_where_it_is_called():
     assert guess(resolve(made)).works
 
 
+def test_classes_that_raise_when_asked_for_their_instances_end_no_search():
+    assert guess(resolve(ops.ByProtocol)).works
+
+
+def test_a_module_without_parts_is_no_object_to_try():
+    assert isinstance(guess(resolve(ops.ByLifting)).args[1], ops.Lifting)
+
+
 def test_sizes_come_from_the_message_of_the_operation_that_raised():
     x, one, other, bias = guess(resolve(ops.Quarter)).args
     assert x.shape[1] == 4 * one.shape[0] == 4 * other.shape[0]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import gradsmith as gs
-from gradsmith.lab.triton.importing import imports_triton
+from gradsmith.source.imports import file_imports
 
 pytest.importorskip("triton")
 KERNELS = """
@@ -36,6 +36,7 @@ class ScaledTanh(torch.autograd.Function):
         assert any(backend.driver.is_active() for backend in backends.values())
         x = x.contiguous()
         y = torch.empty(x.shape, dtype=x.dtype, device="cuda")
+        assert torch.hann_window(4, device="cuda").numel() == torch.asarray([1, 2, 3, 4], device=x.device).numel()
         with torch.cuda.device(x.device):
             scaled_tanh[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, x.numel(), scale)
         ctx.save_for_backward(y)
@@ -93,6 +94,8 @@ def test_a_profile_says_what_each_kernel_launched_and_moved(tmp_path: Path) -> N
         ("import triton\n", True),
         ("import torch, triton\n", True),
         ("from triton import jit\n", True),
+        ("try:\n    import triton.language as tl\nexcept ImportError:\n    tl = None\n", True),
+        ("from .triton import jit\n", False),  # that module is looked at when it is imported
         ("# triton\n", False),
         ("x = 'triton'\n", False),
     ],
@@ -100,7 +103,7 @@ def test_a_profile_says_what_each_kernel_launched_and_moved(tmp_path: Path) -> N
 def test_a_module_with_kernels_is_known_before_it_runs(text: str, seen: bool, tmp_path: Path) -> None:
     path = tmp_path / "ops.py"
     path.write_text(text, encoding="utf-8")
-    assert imports_triton(path) is seen
+    assert file_imports(path, "triton") is seen
 
 
 def test_bfloat16_is_computed_as_rounded_float32(tmp_path: Path) -> None:

@@ -101,6 +101,12 @@ def test_a_backward_that_honours_strides_is_not(name: str) -> None:
     assert not of_layout(make(lambda x: x), inputs)
 
 
+def test_parameters_of_a_module_lie_as_the_module_made_them() -> None:
+    norm = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
+    report = gs.check(norm, torch.randn(6, 4, requires_grad=True), level="quick", select=["layout-dependent"])
+    assert report.findings == []
+
+
 def test_an_input_that_forward_refuses_to_take_in_another_layout_hides_no_other() -> None:
     def forward(ctx: Any, x: Tensor, w: Tensor) -> Tensor:
         assert w.is_contiguous(), "w must be contiguous"

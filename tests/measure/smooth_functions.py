@@ -28,6 +28,11 @@ class Smooth:
     frequency: float
     outer: float
     seed: int
+    rows: int = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.rows, self.count) if self.rows else (self.count,)
 
     def __call__(self, x: Tensor) -> Tensor:
         t = torch.sin(x * (self.frequency / self.size)) + x / self.size
@@ -60,7 +65,7 @@ class Smooth:
         return torch.randn(shape, dtype=wide, generator=generator).to(dtype)
 
     def point(self, dtype: torch.dtype) -> Tensor:
-        return self.draw(101, dtype, (self.count,)) * self.size
+        return self.draw(101, dtype, self.shape) * self.size
 
 
 @st.composite
@@ -74,7 +79,18 @@ def smooth(draw: st.DrawFn, layers: tuple[str, ...] = EVERYWHERE + REAL_ONLY, st
         10.0 ** draw(st.integers(-2, steepest)),
         draw(power),
         draw(st.integers(0, 10**6)),
+        draw(st.integers(0, 2)),
     )
+
+
+DTYPES = {"float64": torch.float64, "float32": torch.float32, "complex128": torch.complex128}
+
+
+def functions(dtype: str, steepest: int = 5) -> st.SearchStrategy[Smooth]:
+    """As steep as the precision can resolve: float32 has 7 digits for the input and for the step."""
+    if dtype == "complex128":
+        return smooth(EVERYWHERE, steepest=0)
+    return smooth(steepest=min(steepest, 5 if dtype == "float64" else 1))
 
 
 def truth(function: Callable[[Tensor], Tensor], x: Tensor, v: Tensor) -> Tensor:

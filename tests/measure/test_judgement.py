@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from smooth_functions import Smooth, function_of, smooth, subject, truth
+from smooth_functions import DTYPES, Smooth, function_of, functions, smooth, subject, truth
 from torch import Tensor
 
 from gradsmith.lab.lab import Lab
@@ -23,50 +22,54 @@ def judged(function: type[torch.autograd.Function], x: Tensor) -> Pair:
     return pair
 
 
-def _has_gradient(function: Smooth) -> None:
-    """Not only what exact cancellation leaves."""
-    x = function.point(torch.float64)
-    gradient = truth(function, x, function.draw(7, torch.float64, tuple(function(x).shape)))
-    assume(float((gradient * x).abs().max()) > 1e-6 * function.outer)
+def _has_gradient(function: Smooth, dtype: torch.dtype = torch.float64) -> None:
+    """Not only what exact cancellation leaves; and no numbers whose squares are infinite."""
+    x = function.point(dtype)
+    gradient = truth(function, x, function.draw(7, dtype, tuple(function(x).shape)))
+    assume(1e-6 * function.outer < float((gradient * x).abs().max()) < 1e30)
 
 
-def _right(function: Smooth, opaque: bool) -> None:
-    _has_gradient(function)
-    pair = judged(function_of(function, opaque=opaque), function.point(torch.float64))
+def _right(function: Smooth, opaque: bool, dtype: torch.dtype) -> None:
+    _has_gradient(function, dtype)
+    pair = judged(function_of(function, opaque=opaque), function.point(dtype))
     assert pair.status in ("right", "noisy")
     assert pair.status == "right" or opaque or function.frequency > 100
 
 
-@given(smooth(), st.booleans())
-@settings(max_examples=20)
-def test_a_right_gradient_is_never_accused(function: Smooth, opaque: bool) -> None:
-    _right(function, opaque)
+@pytest.mark.parametrize("dtype", DTYPES)
+@given(data=st.data(), opaque=st.booleans())
+@settings(max_examples=12)
+def test_a_right_gradient_is_never_accused(dtype: str, data: st.DataObject, opaque: bool) -> None:
+    _right(data.draw(functions(dtype, 3)), opaque, DTYPES[dtype])
 
 
 @pytest.mark.deep
-@given(smooth(), st.booleans())
-@settings(max_examples=2_000)
-def test_a_right_gradient_is_never_accused_deep(function: Smooth, opaque: bool) -> None:
-    _right(function, opaque)
+@pytest.mark.parametrize("dtype", DTYPES)
+@given(data=st.data(), opaque=st.booleans())
+@settings(max_examples=1_000)
+def test_a_right_gradient_is_never_accused_deep(dtype: str, data: st.DataObject, opaque: bool) -> None:
+    _right(data.draw(functions(dtype, 3)), opaque, DTYPES[dtype])
 
 
-def _corrupted(function: Smooth, opaque: bool, index: int, factor: float) -> None:
-    _has_gradient(function)
-    index %= function.count
+def _corrupted(function: Smooth, opaque: bool, index: int, factor: float, dtype: torch.dtype = torch.float64) -> None:
+    _has_gradient(function, dtype)
+    x = function.point(dtype)
+    element = tuple(int(i) for i in torch.unravel_index(torch.tensor(index % x.numel()), x.shape))
 
     def spoil(gradient: Tensor) -> Tensor:
         wrong = gradient.clone()
-        wrong[index] = gradient[index] * factor + gradient.abs().max() * math.copysign(0.1, float(gradient[index]))
+        own = gradient[element]
+        wrong[element] = own * factor + gradient.abs().max() * 0.1 * (own.sgn() if own != 0 else 1)
         return wrong
 
-    x = function.point(torch.float64)
     pair = judged(function_of(function, spoil=spoil, opaque=opaque), x)
     assert pair.status == "wrong"
-    assert pair.mismatch is not None and pair.mismatch.element == (index,)
+    assert pair.mismatch is not None and pair.mismatch.element == element
     true = truth(function, x, pair.v)
     size = float(true.abs().max())
-    assert pair.mismatch.true == pytest.approx(float(true[index]), rel=1e-4, abs=1e-4 * size)
-    assert pair.mismatch.claimed == pytest.approx(float(spoil(true)[index]), rel=1e-9, abs=1e-9 * size)
+    if dtype == torch.float64:
+        assert pair.mismatch.true == pytest.approx(float(true[element]), rel=1e-4, abs=1e-4 * size)
+        assert pair.mismatch.claimed == pytest.approx(float(spoil(true)[element]), rel=1e-9, abs=1e-9 * size)
 
 
 FACTORS = st.sampled_from((-1.0, 0.0, 0.5, 0.99, 1.5, 2.0, 10.0))
@@ -87,6 +90,13 @@ def test_the_one_wrong_element_is_named_with_both_numbers_deep(
     function: Smooth, opaque: bool, index: int, factor: float
 ) -> None:
     _corrupted(function, opaque, index, factor)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@given(data=st.data(), opaque=st.booleans(), index=st.integers(0, 11), factor=FACTORS)
+@settings(max_examples=12)
+def test_so_it_is_in_other_types(dtype: str, data: st.DataObject, opaque: bool, index: int, factor: float) -> None:
+    _corrupted(data.draw(functions(dtype, 0)), opaque, index, factor, DTYPES[dtype])
 
 
 @pytest.mark.parametrize("size", [1e1, 1e3, 1e5])

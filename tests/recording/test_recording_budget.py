@@ -18,7 +18,7 @@ from gradsmith.inputs.examples import Supply
 from gradsmith.inputs.recorded import most_different_first
 from gradsmith.lab import Lab, Settings
 from gradsmith.lab.measure.screening import screened
-from gradsmith.lab.run import Spent, TimeLimit, counted
+from gradsmith.lab.run import RunLimit, Spent, counted
 from gradsmith.lab.subject.binding import bound
 from gradsmith.lab.subject.target import resolve
 from tests.recording.functions_that_run import Scale
@@ -38,17 +38,17 @@ def test_calls_that_differ_most_come_first() -> None:
 def test_a_limit_of_time_counts_also_where_runs_are_reserved() -> None:
     from gradsmith.lab.run import Allowance
 
-    with TimeLimit(100.0), counted():
+    with RunLimit(100.0), counted():
         pass
-    with pytest.raises(Spent) as caught, TimeLimit(-1.0), Allowance(5, reserved=True), counted():
+    with pytest.raises(Spent) as caught, RunLimit(-1.0), Allowance(5, reserved=True), counted():
         raise AssertionError("it ran")
-    assert isinstance(caught.value.allowance, TimeLimit)
+    assert isinstance(caught.value.allowance, RunLimit)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="Windows has no alarm")
 def test_a_limit_of_time_stops_a_run_that_has_begun_and_nothing_between_runs() -> None:
     before = signal.getsignal(signal.SIGALRM)
-    with TimeLimit(0.05) as limit:
+    with RunLimit(0.05) as limit:
         while not limit.over:
             pass
         sum(range(1_000_000))  # the alarm has rung by now, and nothing was raised
@@ -58,7 +58,7 @@ def test_a_limit_of_time_stops_a_run_that_has_begun_and_nothing_between_runs() -
             while True:
                 pass
 
-    with pytest.raises(Spent), TimeLimit(0.05):
+    with pytest.raises(Spent), RunLimit(0.05):
         run_without_end()
     assert signal.getsignal(signal.SIGALRM) is before and signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
@@ -68,7 +68,7 @@ def test_somebody_elses_alarm_is_left_alone() -> None:
         pytest.skip("Windows has no alarm")
     theirs = signal.signal(signal.SIGALRM, signal.SIG_IGN)
     try:
-        with TimeLimit(100.0):
+        with RunLimit(100.0):
             assert signal.getsignal(signal.SIGALRM) is signal.SIG_IGN
             assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
     finally:
@@ -103,7 +103,7 @@ class Slow(torch.autograd.Function):
         return Slow.slope * grad_output
 
 
-def _look(limit: TimeLimit) -> tuple[gs.Report, int]:
+def _look(limit: RunLimit) -> tuple[gs.Report, int]:
     x = torch.linspace(-1, 1, 6, dtype=torch.float64).requires_grad_()
     before = Slow.runs
     with limit:
@@ -116,17 +116,17 @@ def test_at_a_first_look_only_the_gradient_of_a_slow_subject_is_judged(
     slope: float, verdict: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Slow, "slope", slope)
-    report, runs = _look(TimeLimit(1000.0, first_look=True))
+    report, runs = _look(RunLimit(1000.0, first_look=True))
     (subject,) = report.subjects
     assert subject.verdict == verdict and subject.measured["left out"]["because"] == TIME
-    whole, more = _look(TimeLimit(1000.0))
+    whole, more = _look(RunLimit(1000.0))
     assert whole.subjects[0].verdict == verdict and runs < more
 
 
 def test_a_gradient_that_was_judged_stays_judged_when_the_time_is_over() -> None:
     lab = Lab(resolve(Slow), *_arguments(), Settings())
     assert [pair.status for pair in lab.gradient.pairs] == ["right"]
-    with TimeLimit(-1.0):
+    with RunLimit(-1.0):
         assert notes(lab) == []
 
 

@@ -13,13 +13,14 @@ from typing import Any
 from torch import Tensor
 
 from gradsmith.checking.accepting import comment, is_accepted
+from gradsmith.checking.verdict import under_assumption
 from gradsmith.findings import Finding
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.subject.target import where_comments_go
-from gradsmith.lab.triton.events import Seen, Store
+from gradsmith.lab.triton.events import KernelLog, Store
 
 
-def storing_kernel(seen: Seen, tensor: Tensor) -> Store | None:
+def storing_kernel(seen: KernelLog, tensor: Tensor) -> Store | None:
     """The last line of a kernel that stored into this tensor's memory, if one did."""
     known = seen.filled.get(tensor.untyped_storage().data_ptr())
     return known.stores[-1] if known is not None and known.stores else None
@@ -49,8 +50,7 @@ def if_nobody_reads(lab: Lab, finding: Finding, store: Store, sentence: str, *, 
 
 def _assumed(lab: Lab, finding: Finding, sentence: str, evidence: dict[str, Any]) -> Finding:
     return replace(
-        finding,
-        severity="info" if is_accepted(sentence, lab.accepted) else "warning",
+        under_assumption(finding, accepted=is_accepted(sentence, lab.accepted)),
         advice=f"{finding.advice} If it always holds that {sentence}, accept it with {_accepting(lab, sentence)}.",
         evidence={**finding.evidence, **evidence, "assumption": sentence, "accept": comment(sentence)},
     )

@@ -19,7 +19,7 @@ IGNORED = "ignored"  # in what was measured of a subject: the comments that hid 
 
 
 @dataclass(frozen=True)
-class Seen:
+class ShownFindings:
     """What is shown of some findings, what comments hide, and where those comments stand."""
 
     shown: list[Finding] = field(default_factory=list)
@@ -27,9 +27,9 @@ class Seen:
     comments: list[list[Any]] = field(default_factory=list)
 
 
-def seen(findings: Sequence[Finding], path: str | None, definition: Any) -> Seen:
+def seen(findings: Sequence[Finding], path: str | None, definition: Any) -> ShownFindings:
     """The findings on a subject, parted by what comments ignore: on their lines, or at the head of its definition in `path`."""
-    found = Seen()
+    found = ShownFindings()
     file = file_named(path) if path is not None else None
     head = head_of(definition) if file is not None else range(0)
     for finding in findings:

@@ -19,14 +19,14 @@ from gradsmith.lab.subject.target import Target
 
 
 @dataclass(frozen=True)
-class Part:
+class CutExample:
     """An example that is cut from a large one: `words` say how, as in `sizes 1000000 to 488`."""
 
     example: Example
     words: str
 
 
-def part_of(lab: Lab, target: Target, example: Example) -> Part | None:
+def part_of(lab: Lab, target: Target, example: Example) -> CutExample | None:
     """The part of a large example on which all but its gradient is checked; None where the subject takes none."""
     if not lab.large:
         return None
@@ -37,7 +37,7 @@ def part_of(lab: Lab, target: Target, example: Example) -> Part | None:
         or not runs(target, args, kwargs, lab.settings.seed)
     ):
         return None
-    return Part((args, kwargs), words)
+    return CutExample((args, kwargs), words)
 
 
 def is_wrong(report: Report) -> bool:
@@ -45,14 +45,14 @@ def is_wrong(report: Report) -> bool:
     return any(f.severity == "error" for f in report.findings) and "wrong" in verdict.outcomes(report)
 
 
-def of_part_alone(report: Report, part: Part) -> Report:
+def of_part_alone(report: Report, part: CutExample) -> Report:
     """The report on the part, where the whole is not right either."""
     (subject,) = report.subjects
     note = f"{subject.name}: your inputs are large; what is said of it was found on a part of them ({part.words})"
     return replace(report, notes=[*report.notes, note])
 
 
-def of_both(whole: Report, part: Report, cut: Part) -> list[Report]:
+def of_both(whole: Report, part: Report, cut: CutExample) -> list[Report]:
     """The reports on the whole and on its part; what could not be settled on the part says nothing of the whole."""
     (subject,) = whole.subjects
     judged = f"{subject.name}: the gradient was judged at your inputs, which are large"

@@ -190,11 +190,10 @@ def _survived(report: Report, death: str, without: str, died: int | None) -> Rep
     )
     finding = Finding(
         message,
-        severity="warning",
         function=subject.name,
         path=subject.path,
         line=died or subject.line,
         column=0,
         advice=f"Look at what compiled code does with tensors {without}, or refuse them in forward with an exception.",
     )
-    return replace(report, findings=[*report.findings, rule.stamped(finding, "check")])
+    return replace(report, findings=[*report.findings, verdict.in_a_second_try(rule.stamped(finding, "check"))])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gradsmith.checking import verdict
-from gradsmith.checking.remembered import Memory
+from gradsmith.checking.remembered import RunMemory
 from gradsmith.checking.subjects import Named, Wanted
 from gradsmith.findings import Report
 from gradsmith.folding import together
@@ -35,7 +35,7 @@ class Running:
     inputs: str | None = None
     device: str | None = None
     jobs: int = 1
-    hears: Callable[[str], None] | None = None  # is told which subject is tried for what
+    on_stage: Callable[[str], None] | None = None  # is told which subject is tried for what
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Recalled:
 Queue = queue.SimpleQueue[tuple[int, Recalled]]
 
 
-def recalled(work: Sequence[Wanted], memory: Memory) -> list[Recalled]:
+def recalled(work: Sequence[Wanted], memory: RunMemory) -> list[Recalled]:
     """The work, with what is remembered of it."""
     return [Recalled(item, *memory.recall(item)) for item in work]
 
@@ -77,7 +77,7 @@ def started(how: Running) -> Zygote:
 def run(
     work: Sequence[Recalled],
     how: Running,
-    memory: Memory,
+    memory: RunMemory,
     advance: Callable[[Report], None] | None = None,
     first: Zygote | None = None,
 ) -> Report:
@@ -106,7 +106,7 @@ def run(
 def _run(
     waiting: Queue,
     how: Running,
-    memory: Memory,
+    memory: RunMemory,
     done: dict[int, list[Report]],
     advance: Callable[[Report], None] | None,
     first: Zygote | None,
@@ -161,14 +161,14 @@ def _unreached(work: Sequence[Wanted], found: Sequence[Report], words: str) -> R
 def _serve(
     waiting: Queue,
     how: Running,
-    memory: Memory,
+    memory: RunMemory,
     done: dict[int, list[Report]],
     advance: Callable[[Report], None] | None,
     given: Zygote | None,
     running: list[Zygote] | None = None,
 ) -> None:
     with contextlib.nullcontext(given) if given is not None else started(how) as zygote:
-        zygote.hears = how.hears
+        zygote.on_stage = how.on_stage
         if running is not None:
             running.append(zygote)
         while True:
@@ -184,7 +184,7 @@ def _checked(
     zygote: Zygote,
     one: Recalled,
     how: Running,
-    memory: Memory,
+    memory: RunMemory,
     advance: Callable[[Report], None] | None,
     so_far: list[Report],
 ) -> list[Report]:

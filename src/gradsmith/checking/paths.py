@@ -12,7 +12,7 @@ from gradsmith.catalog import for_event
 from gradsmith.checking.ignoring import without_used
 from gradsmith.checking.jobs import Running, recalled, run, started
 from gradsmith.checking.options import Options
-from gradsmith.checking.remembered import Memory
+from gradsmith.checking.remembered import RunMemory
 from gradsmith.checking.subjects import Wanted, calls_of, files_of, wanted
 from gradsmith.checking.verdict import once_each, waiting
 from gradsmith.config import Config
@@ -87,7 +87,7 @@ def linted_and_run(
     options: dict[str, Any] = {**how.options, "lint": False}  # the files are read once, here
     chosen = {name: options[name] for name in ("select", "ignore", "preview", "debug")}
     how = replace(how, options=options)
-    memory = Memory(how, off=not cache or bool(options["debug"]))
+    memory = RunMemory(how, off=not cache or bool(options["debug"]))
     todo = recalled(work, memory)
     # Reading the source takes less time than importing torch, and both can be done at once.
     source = Report()

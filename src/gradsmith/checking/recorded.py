@@ -18,7 +18,7 @@ from gradsmith.findings import Report, plural
 from gradsmith.folding import together
 from gradsmith.inputs.recorded import of_function
 from gradsmith.lab.process.witness import INSTALLED, OURS
-from gradsmith.lab.run import Spent, TimeLimit
+from gradsmith.lab.run import RunLimit, Spent
 from gradsmith.lab.subject.target import resolve
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def check_tape(tape: Tape, *, budget: float | None = None, third_party: bool = T
         total = together(total, report)
     left = None if budget is None else budget - (time.monotonic() - start)
     if tape.modules and (left is None or left > 0):
-        with contextlib.nullcontext() if left is None else TimeLimit(left):
+        with contextlib.nullcontext() if left is None else RunLimit(left):
             total = check_modules(tape, total, Options(**options))
     notes = [*total.notes, *([not_ours(others)] if others else [])]
     if budget is not None:
@@ -66,7 +66,7 @@ def check_functions(
             left = max(0.0, until - time.monotonic()) / (len(work) - number)
             if not first_look and not left:
                 break
-            with TimeLimit(left, first_look=first_look):
+            with RunLimit(left, first_look=first_look):
                 report = check_recorded(tape, cls, options)
             if first_look or not report.subjects[0].reason.endswith(OUT_OF_TIME):
                 found[cls] = report

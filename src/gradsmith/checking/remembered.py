@@ -33,7 +33,7 @@ _SEEN = "seen"
 
 
 @dataclass
-class Memory:
+class RunMemory:
     """What is known of the files of one run, and what it adds. `off` where nothing may be remembered or recalled."""
 
     how: Running

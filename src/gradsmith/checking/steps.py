@@ -40,13 +40,14 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Place:
+class WalkPlace:
     """Where the walk goes: a subject on inputs, the number that is wrong there, and how these inputs differ from the example."""
 
     lab: Lab
     mismatch: Mismatch | None = None
     words: str = ""
     raises: bool = False
+    v: Tensor | None = None  # the grad_output by which the finding shows the number
 
     @property
     def name(self) -> str:
@@ -64,26 +65,26 @@ def walk(lab: Lab) -> list[Step]:
     return steps
 
 
-def wrong_place(lab: Lab) -> Place:
+def wrong_place(lab: Lab) -> WalkPlace:
     """The example, if it is wrong there; else the explored one that failed worst, the simplest of them; else the example.
 
     What is a remark by the table of verdicts (backward raises at size 0) is not where a gradient is wrong.
     """
     judged = vars(lab).get("gradient")
-    wrong = [p.mismatch for p in judged.wrong if p.mismatch is not None] if isinstance(judged, Judgement) else []
+    wrong = [p for p in judged.wrong if p.mismatch is not None] if isinstance(judged, Judgement) else []
     if wrong:
-        return Place(lab, wrong[0])
+        return WalkPlace(lab, wrong[0].mismatch, v=wrong[0].v)
     found = [d for each in known(lab, explored) for d in each.found if d.trial.arguments is not None]
     serious = [d for d in found if weight_of(d) in _WORST_FIRST]
     for discovery in sorted(serious, key=lambda d: (_WORST_FIRST.index(weight_of(d)), len(d.trial.moves))):
         trial = discovery.trial
         if trial.arguments is not None and (trial.mismatch is not None or trial.status == "raises"):
             there = Lab(lab.precise[0], trial.arguments, lab.settings, lab.level, isolated=lab.isolated)
-            return Place(there, trial.mismatch, told(trial.moves), raises=trial.status == "raises")
-    return Place(lab)
+            return WalkPlace(there, trial.mismatch, told(trial.moves), raises=trial.status == "raises")
+    return WalkPlace(lab)
 
 
-def _forward(place: Place) -> Step:
+def _forward(place: WalkPlace) -> Step:
     lab = place.lab
     title = f"forward runs {place.words}".rstrip()
     try:
@@ -101,7 +102,7 @@ def _forward(place: Place) -> Step:
     return Step(title, "ok", seen, advice)
 
 
-def _backward(place: Place) -> Step:
+def _backward(place: WalkPlace) -> Step:
     lab = place.lab
     title = "backward runs"
     run = lab.run()
@@ -119,7 +120,7 @@ def _backward(place: Place) -> Step:
     return Step(title, "ok", seen, f"in backward, print the tensors that the gradient of '{place.name}' is made of")
 
 
-def _sizes(place: Place) -> Step:
+def _sizes(place: WalkPlace) -> Step:
     lab = place.lab
     title = "gradients have a sane size"
     run = lab.run()
@@ -149,13 +150,13 @@ def _sizes(place: Place) -> Step:
     return Step(title, "ok", seen, f"change only the lines that compute the gradient of '{place.name}'{beside}")
 
 
-def _by_hand(place: Place) -> Step:
+def _by_hand(place: WalkPlace) -> Step:
     """One element of the input that is wrong, with both numbers; of the first input where none is."""
     lab, title = place.lab, "one element by hand"
     leaf = _leaf(place)
     mismatch = place.mismatch
     output = mismatch.output if mismatch is not None else lab.baseline.run.differentiable[0]
-    v = lab.baseline.v[output]
+    v = place.v if place.v is not None else lab.baseline.v[output]
     grad = lab.gradients({output: v})[leaf.position]
     index = _element(mismatch, leaf, grad)
     e = torch.zeros_like(leaf.tensor.detach()).contiguous()
@@ -177,7 +178,7 @@ def _by_hand(place: Place) -> Step:
     return Step(title, "ok", seen)
 
 
-def _leaf(place: Place) -> Leaf:
+def _leaf(place: WalkPlace) -> Leaf:
     leaves = place.lab.precise[1].differentiable
     return next((leaf for leaf in leaves if leaf.name == place.name), leaves[0])
 

@@ -142,6 +142,16 @@ def of_explored(kind: str, outcome: str, *, own: bool = False) -> Weight:
     return none if outcome == "none" else wrong
 
 
+def under_assumption(finding: Finding, *, accepted: bool) -> Finding:
+    """What is wrong unless something holds: a warning, until somebody says that it holds."""
+    return replace(finding, severity="info" if accepted else "warning")
+
+
+def in_a_second_try(finding: Finding) -> Finding:
+    """What a subject died of, and survived without: the rest of it could be judged."""
+    return replace(finding, severity="warning")
+
+
 def outcomes(report: Report) -> set[str]:
     """What the findings of a report, symptoms among them, say about the gradient."""
     return {find(g.rule).outcome for f in report.findings for g in (f, *f.symptoms)} - {""}

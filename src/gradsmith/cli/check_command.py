@@ -109,7 +109,7 @@ def command(
 
     def checked() -> Report:
         with household(), Progress(total) as progress:
-            watched = replace(how, hears=progress.trying)
+            watched = replace(how, on_stage=progress.trying)
             return linted_and_run(files, work, watched, config, progress.advance, cache=not no_cache, verbose=verbose)
 
     if write_test is not None and not force and os.path.exists(write_test):

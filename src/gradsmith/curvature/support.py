@@ -28,7 +28,7 @@ class Support:
 
 
 @dataclass(frozen=True)
-class SecondOrder:
+class SecondOrderTrust:
     """Whether second derivatives through a call can be trusted."""
 
     functions: tuple[Support, ...]
@@ -47,7 +47,7 @@ class SecondOrder:
         return "\n".join(rows)
 
 
-def second_order(fn: Any, *inputs: Any) -> SecondOrder:
+def second_order(fn: Any, *inputs: Any) -> SecondOrderTrust:
     """Whether each custom Function that `fn(*inputs)` runs supports second order; `fn` is a function or a module.
 
     >>> print(second_order(torch.sin, torch.randn(3, requires_grad=True)))
@@ -60,7 +60,7 @@ def second_order(fn: Any, *inputs: Any) -> SecondOrder:
     ]
     with record() as tape, torch.enable_grad():
         fn(*leaves)
-    return SecondOrder(tuple(_examined(tape.of(cls)) for cls in tape.functions))
+    return SecondOrderTrust(tuple(_examined(tape.of(cls)) for cls in tape.functions))
 
 
 def _examined(calls: list[Call]) -> Support:

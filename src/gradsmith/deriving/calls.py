@@ -8,6 +8,7 @@ import torch
 
 from gradsmith.deriving.node import Node, is_number, value_of
 from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.table import SIZES_APART
 
 if TYPE_CHECKING:
     from gradsmith.deriving.graph import Graph
@@ -94,18 +95,6 @@ _SILENT |= {"memory_format": None, "training": True, "layout": None, "pin_memory
 _SILENT |= {"return_indices": False}
 _DTYPES = {"float": torch.float32, "double": torch.float64, "half": torch.float16, "bfloat16": torch.bfloat16}
 _DTYPES |= {"long": torch.int64, "int": torch.int32, "bool": torch.bool}
-_SPREAD = (
-    "reshape",
-    "permute",
-    "expand",
-    "flip",
-    "repeat",
-    "tile",
-    "new_zeros",
-    "new_ones",
-    "new_empty",
-    "sum_to_size",
-)
 
 
 def bound(graph: Graph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, tuple[Any, ...]]:
@@ -119,7 +108,7 @@ def bound(graph: Graph, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
         raise Refused(
             f"`{called}` has no derivative rule.", "Derive the parts around it, or write it with other operations."
         )
-    if name in _SPREAD and len(args) > 1 and not isinstance(args[1], (tuple, list)) and not _is_shape(args[1]):
+    if name in SIZES_APART and len(args) > 1 and not isinstance(args[1], (tuple, list)) and not _is_shape(args[1]):
         args = (args[0], tuple(args[1:]))
     if len(args) > len(operation.params):
         raise Refused(f"`{name}` is called with an argument that has no rule.")

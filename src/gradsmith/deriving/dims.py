@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from gradsmith.deriving.node import Dim, Node, is_number, value_of
+from gradsmith.source import knowledge as know
 
 if TYPE_CHECKING:
     from gradsmith.deriving.graph import Graph
@@ -348,15 +349,15 @@ def _part(graph: Graph, node: Node) -> tuple[Dim, ...] | None:
         x, k, dim = whole.args[:3]
         d = int(value_of(dim)) % len(x.dims)
         return (*x.dims[:d], k, *x.dims[d + 1 :])
-    if whole.op in ("max", "min", "median", "mode", "kthvalue"):
+    if whole.op in ("sort", "cummax", "cummin"):
+        same: tuple[Dim, ...] = whole.args[0].dims
+        return same
+    if whole.op in know.WITH_INDICES:
         operation = graph.operations[whole.op]
         dim, keep = operation.argument(whole.args, "dim"), operation.argument(whole.args, "keepdim")
         x = whole.args[0]
         gone = reduced(dim, len(x.dims))
         return tuple(1 if i in gone else d for i, d in enumerate(x.dims) if keep or i not in gone)
-    if whole.op in ("sort", "cummax", "cummin"):
-        same: tuple[Dim, ...] = whole.args[0].dims
-        return same
     if whole.op not in ("chunk", "split"):
         return None
     dims, dim = whole.args[0].dims, int(value_of(whole.args[2])) % len(whole.args[0].dims)

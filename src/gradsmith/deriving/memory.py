@@ -19,7 +19,7 @@ Step = tuple[str, tuple[Any, ...]]  # an operation that gives a view, and its ar
 
 
 @dataclass(eq=False)
-class Cell:
+class MemoryCell:
     """One piece of memory: what it holds now, and how often it was written."""
 
     node: Node
@@ -32,7 +32,7 @@ class Held:
     """A tensor of forward: the memory it lies in, and the views that lead to it."""
 
     tensor: Tensor
-    cell: Cell
+    cell: MemoryCell
     way: tuple[Step, ...]
     node: Node
     version: int
@@ -45,7 +45,7 @@ class Memory:
 
     def hold(self, tensor: Tensor, node: Node, *, given: bool = False) -> Tensor:
         """A tensor with memory of its own."""
-        self.held[id(tensor)] = Held(tensor, Cell(node, given), (), node, 0)
+        self.held[id(tensor)] = Held(tensor, MemoryCell(node, given), (), node, 0)
         return tensor
 
     def view(self, tensor: Tensor, node: Node, of: Tensor, step: Step) -> Tensor:

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from gradsmith.deriving.algebra import from_output
 from gradsmith.deriving.node import Node, is_number
+from gradsmith.source import knowledge as know
 
 _WORDS = {
     "mul": "product",
@@ -36,7 +37,6 @@ _WORDS = {
     "or": "mask",
     "neg": "minus",
 }
-_MASKS = ("lt", "le", "gt", "ge", "eq", "ne")
 
 
 def label(node: Node) -> str:
@@ -45,7 +45,7 @@ def label(node: Node) -> str:
         return node.name
     if node.back and node.near is not None and node.near is not node:
         return f"grad_{label(node.near)}"
-    if node.back and node.is_tensor and node.op not in ("eq", *_MASKS) and not from_output(node):
+    if node.back and node.is_tensor and node.op not in know.COMPARISONS and not from_output(node):
         return "slope" if _multiplies_a_gradient(node) else _by_operation(node)
     if node.back and node.terms_of is not None:
         return f"grad_{label(node.terms_of)}_terms"
@@ -63,7 +63,7 @@ def _by_operation(node: Node) -> str:
         return str(node.args[0]).rpartition(".")[2]
     if node.op in ("assign", "placed"):
         return label(node.args[0])
-    if node.op in _MASKS or node.op == "invert":
+    if node.op in know.COMPARISONS or node.op == "invert":
         return "mask"
     if (
         node.op == "item"

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 # How a dimension is known: a number that the source fixes, a size of an input, or sizes that meet in a broadcast.
 Dim = Any
-# What only looks at the outside of a tensor, and keeps none of its numbers.
-OUTSIDE = ("shape", "size", "numel", "dtype", "device")
 
 
 class Node:

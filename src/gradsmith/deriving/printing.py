@@ -14,21 +14,21 @@ from gradsmith.deriving.indices import apart, as_tuple
 from gradsmith.deriving.loops.printing import backward_block, forward_block
 from gradsmith.deriving.memory import is_all
 from gradsmith.deriving.naming import label, unique
-from gradsmith.deriving.node import OUTSIDE, Node, is_number, key_of, nodes_in
+from gradsmith.deriving.node import Node, is_number, key_of, nodes_in
 from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.saving import read_by
-from gradsmith.deriving.table import INFIX, PREFIX
+from gradsmith.deriving.table import INFIX, PREFIX, SIZES_APART
+from gradsmith.source import knowledge as know
 
 _WIDTH = 92
 _LINE = 108  # of a statement in backward, before it is indented
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 _POSITIONAL = ("dim", "dims", "diagonal", "start_dim", "ord", "approximate")
-_SPREAD = ("reshape", "permute", "expand", "repeat", "tile", "new_zeros", "new_ones", "flip")
 _TO_SHAPE = ("reshape", "expand", "new_zeros", "new_ones")
 _ATOM = 12
 ACCUMULATE = "torch.ops.aten.index_put"  # as a method it takes no slices among the indices
 _ADDING = ("index_put", "index_add", "scatter_add", "scatter")
-_FRESH = ("new_zeros", "zeros_like", "ones_like", "new_full", "full_like", "empty_like", "new_empty")
+_FRESH = know.FILLED_NOT_COMPUTED | know.UNWRITTEN
 _CHEAP = ("add", "sub", "mul", "neg")
 _PI = {math.pi: "math.pi", -math.pi: "-math.pi", 2 * math.pi: "2 * math.pi", math.pi / 2: "math.pi / 2"}
 _PI |= {
@@ -129,7 +129,7 @@ class Printer:
                 raise NotAtHand(node)
             self.numbers.add(node)
             return str(node.name), _ATOM
-        if op in OUTSIDE:
+        if op in know.OUTSIDE:
             return self._outside(node), _ATOM
         if op == "python":
             return f"{args[0]}({', '.join(self.text(a) for a in args[1:])})", _ATOM
@@ -219,7 +219,7 @@ class Printer:
                 continue
             named = skipped or param in operation.keyword or (param in operation.defaults and param not in _POSITIONAL)
             skipped = named
-            if method and i == 1 and operation.name in _SPREAD and isinstance(value, tuple) and value:
+            if method and i == 1 and operation.name in SIZES_APART and isinstance(value, tuple) and value:
                 like = self._shaped_like(value) if operation.name in _TO_SHAPE else None
                 if like is not None:
                     shown.append(f"{like}.shape")
@@ -368,8 +368,8 @@ class Printer:
     def _inlined(self, node: Node) -> Iterable[Node]:
         """The tensors of backward that are written inside the text of this one."""
         operands = nodes_in(node.args[2]) if node.op == "vjp" else node.operands
-        for inner in operands if node.op not in OUTSIDE else ():
-            if inner not in self.names and inner.op not in ("input", "literal", *OUTSIDE):
+        for inner in operands if node.op not in know.OUTSIDE else ():
+            if inner not in self.names and inner.op not in ("input", "literal", *know.OUTSIDE):
                 if inner.is_tensor and inner.back and inner.op != "neg":
                     yield inner
                 yield from self._inlined(inner)
@@ -446,7 +446,7 @@ class Printer:
             if node in seen or node in self.names:
                 continue
             seen.add(node)
-            if node.op in OUTSIDE:
+            if node.op in know.OUTSIDE:
                 continue
             whole = node.call if node not in self.apart else None
             for inner in read_by(node) if node.op in ("vjp", "kept") else nodes_in((whole or node).args):
@@ -459,7 +459,7 @@ class Printer:
     def _name(self, node: Node, uses: int, targets: Mapping[Node, str]) -> str | None:
         if node in targets:
             return targets[node]
-        if node in self.names or node.op in ("input", "literal", *OUTSIDE):
+        if node in self.names or node.op in ("input", "literal", *know.OUTSIDE):
             return None
         if not node.is_tensor and not node.is_parts:
             if node.name and not node.back and uses > 1:
@@ -484,7 +484,7 @@ def _parts_of(node: Node) -> set[Node]:
     todo = node.operands
     while todo:
         part = todo.pop()
-        if part not in found and part not in given and part.is_tensor and part.op not in ("input", *OUTSIDE):
+        if part not in found and part not in given and part.is_tensor and part.op not in ("input", *know.OUTSIDE):
             found.add(part)
             todo += part.operands
     return {part for part in found if part.op not in _CHEAP}

@@ -26,6 +26,7 @@ from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.running import asked_of, user_frame, user_line
 from gradsmith.deriving.scalars import Real, Whole, number, plain
 from gradsmith.deriving.structured.idioms import stays_whole
+from gradsmith.source import knowledge as know
 
 _PLACES = (("F", torch.nn.functional), ("torch", torch))
 _KEEP = "Keep it a tensor, or pass the number as an argument."
@@ -52,21 +53,10 @@ _HIDDEN = (
     "output_nr",
     "_backward_hooks",
 )  # what autograd keeps of a tensor
-_CREATING: tuple[str, ...] = (
-    "arange",
-    "zeros",
-    "ones",
-    "eye",
-    "full",
-    "linspace",
-    "logspace",
-    "tensor",
-    "empty",
-    "tril_indices",
-)
-_CREATING += ("triu_indices", "hann_window", "hamming_window", "blackman_window", "kaiser_window", "as_tensor")
-_DRAWING = ("rand", "randn", "rand_like", "randn_like")
-_DRAWS = ("dropout", "bernoulli", "multinomial", "randint", "randperm", "normal", "randint_like", "alpha_dropout")
+# Made of numbers alone: `new_zeros` and `zeros_like` are operations of a tensor, and sparse tensors have no rules.
+_CREATING = frozenset(n for n in know.CREATION if not n.startswith("new_") and not n.endswith("_like"))
+_CREATING = _CREATING - {"sparse_coo_tensor"} | {"as_tensor"}
+_DRAWING = {"rand", "randn"}  # kept as they were drawn, like `rand_like` and `randn_like`; every other draw is refused
 _SAME = (
     "contiguous",
     "cpu",
@@ -78,7 +68,6 @@ _SAME = (
     "resolve_conj",
     "pin_memory",
 )
-_RESHAPING = ("unsqueeze_", "squeeze_", "t_", "transpose_", "swapaxes_", "swapdims_")
 _PLAIN: tuple[str, ...] = (
     "dim",
     "is_floating_point",
@@ -181,7 +170,7 @@ class Reader(TorchFunctionMode):
         if name.endswith("_with_indices"):
             plain_name = name.removesuffix("_with_indices")
             raise Refused(f"`{plain_name}` with return_indices=True has no rule.", "Take the values alone.")
-        if name in _DRAWS:
+        if name in know.RANDOM and name.removesuffix("_like") not in _DRAWING:
             raise Refused(f"`{name}` draws random numbers.", "Draw them outside and pass them as an argument.")
         if name == "__len__":
             return number_of(self.graph.size(self._one(args[0]), 0))
@@ -253,7 +242,7 @@ class Reader(TorchFunctionMode):
             return self._in_place(func, name, args, kwargs)
         if kwargs.get("out") is not None:
             raise Refused(f"`{name}` writes into `out`.", "Use what it returns.")
-        if name in _CREATING or (name in _DRAWING and not any(isinstance(a, Tensor) for a in args)):
+        if name in _CREATING or name in _DRAWING:
             return self._created(func, name, args, kwargs)
         name, args = _mirrored(name, args)
         if name == "getitem":
@@ -398,7 +387,7 @@ class Reader(TorchFunctionMode):
             new = self._out_of_place(name, args, kwargs)
         if new is node:
             return target
-        if name in _RESHAPING:
+        if name in know.RESHAPES_IN_PLACE:
             return self._reshaped(func, new, args, kwargs)
         if new.value.shape != target.shape:
             raise Refused(f"`{name}` changes a shape in place.", "Write it out of place.")

@@ -29,7 +29,7 @@ _MOST_TURNS = 4
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptOnContext:
     """What a Function puts on ctx: saved tensors in their order, and attributes; Nodes where they are known."""
 
     saved: tuple[Any, ...]
@@ -49,7 +49,7 @@ class Reading:
     outputs: list[Node]
     single: bool
     notes: list[str] = field(default_factory=list)
-    kept: Kept | None = None  # what the forward of a Function put on ctx
+    kept: KeptOnContext | None = None  # what the forward of a Function put on ctx
     containers: Containers = field(default_factory=Containers)
 
     @property
@@ -117,7 +117,7 @@ def read(
         return read(fn, args, kwargs, **again, fixed=fixed, promoted=promoted | {found.where})
     if not any(out.needs_grad for out in outputs):
         raise Refused("no output depends on an input that requires grad.", "Set requires_grad on the example inputs.")
-    kept = Kept(
+    kept = KeptOnContext(
         tuple(_seen(reader, t) for t in vars(ctx).pop("gradsmith_saved", ())),
         {name: _seen(reader, value) for name, value in vars(ctx).items() if name != "gradsmith_saved"},
     )

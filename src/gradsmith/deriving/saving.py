@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gradsmith.deriving.node import OUTSIDE, Node, is_number, nodes_in
+from gradsmith.deriving.node import Node, is_number, nodes_in
 from gradsmith.deriving.refusal import Refused
 from gradsmith.recurrent.mincut import cheapest_to_keep
+from gradsmith.source import knowledge as know
 
 _NEVER = 1 << 50
 _TERMS = 64  # of a reduction, where it counts: an example is small
@@ -25,7 +26,7 @@ _TIMES |= {
 _TIMES |= {14.0: "tanh atan pow lgamma digamma", 8.0: "logsumexp", 16.0: "var std"}
 _KNOWN = {op: times for times, ops in _TIMES.items() for op in ops.split()}
 _BY_KIND = {"r": 1.0, "s": 5.0, "o": 16.0, "x": 64.0, "e": 5.0}
-_ADDING_UP = ("index_add", "scatter_add", "index_put", "scatter_reduce")
+_ADDING_UP = know.ACCUMULATE | {"index_put"}
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def _passes(node: Node) -> float:
     """How many times as long as an addition it takes, by kind."""
     operation = node.graph.operations.get(node.op)
     if operation is None:
-        return 0 if node.op in ("item", *OUTSIDE) else 1
+        return 0 if node.op in ("item", *know.OUTSIDE) else 1
     if operation.kind == "v":
         return _passes_of_moving(node)
     if node.op == "pow" and is_number(node.args[1]) and node.args[1] in (2, 3):
@@ -139,7 +140,7 @@ def _share(node: Node) -> float:
 
 def _computed_share(node: Node) -> float:
     operation = node.graph.operations.get(node.op)
-    inner = [n for n in node.operands if n.is_tensor or n.is_parts] if node.op not in OUTSIDE else []
+    inner = [n for n in node.operands if n.is_tensor or n.is_parts] if node.op not in know.OUTSIDE else []
     if operation is None or not inner or not node.nbytes:
         return 1
     if operation.kind == "r":
@@ -155,7 +156,7 @@ def _needed(gradients: list[Node]) -> set[Node]:
     todo = list(gradients)
     while todo:
         node = todo.pop()
-        if node in seen or node.op in OUTSIDE:
+        if node in seen or node.op in know.OUTSIDE:
             continue
         seen.add(node)
         if not node.back and (node.is_tensor or node.is_parts):
@@ -194,7 +195,7 @@ def _plan(needed: set[Node], outputs: list[Node], *, twice: bool, worth: float) 
         )
         if not allowed:
             cost[node] = _NEVER
-        inner = [] if node.op in (*OUTSIDE, "kept") else [n for n in node.operands if n.is_tensor or n.is_parts]
+        inner = [] if node.op in (*know.OUTSIDE, "kept") else [n for n in node.operands if n.is_tensor or n.is_parts]
         operands[node] = inner
         if node.op == "input" or _kept(node, twice=twice):
             given.append(node)

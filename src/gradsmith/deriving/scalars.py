@@ -12,6 +12,8 @@ from typing import Any
 
 from gradsmith.deriving.node import Node
 from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.table import INFIX
+from gradsmith.source import knowledge as know
 
 
 class Whole(int):
@@ -80,7 +82,7 @@ for _kind in (Whole, Real):
     for _dunder, _name in _ARITHMETIC.items():
         setattr(_kind, f"__{_dunder}__", _binary(_name, mirrored=False))
         setattr(_kind, f"__r{_dunder}__", _binary(_name, mirrored=True))
-    for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    for _name in know.COMPARISONS.intersection(INFIX):
         setattr(_kind, f"__{_name}__", _comparison(_name))
     _kind.__hash__ = _kind.__mro__[1].__hash__  # type: ignore
     _kind.__neg__ = lambda self: number_or_plain(self.node.graph.neg(self.node))  # type: ignore

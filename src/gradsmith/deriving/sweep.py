@@ -124,7 +124,7 @@ def _pairs(node: Node, operation: Operation | None, g: Node) -> Iterator[tuple[A
         "y": node,
         "torch": Names(node.graph),
         "F": Names(node.graph),
-        "math": Mathematics(node.graph),
+        "math": MathText(node.graph),
         "shape_of": node.graph.shape_of,
         "zeros_of": node.graph.zeros_of,
         "eye_like": lambda x: node.graph.call("diag_embed", (x.diagonal().ones_like(),), {}),
@@ -156,7 +156,7 @@ class Names:
         return lambda *args, **kwargs: self._graph.call(name, args, kwargs)
 
 
-class Mathematics:
+class MathText:
     """`math.sqrt(math.pi)` in a rule, kept as it is written."""
 
     def __init__(self, graph: Graph) -> None:

@@ -35,6 +35,19 @@ INFIX: dict[str, tuple[str, int, Callable[..., Any]]] = {
     "ne": ("!=", 2, operator.ne),
 }
 PREFIX: dict[str, tuple[str, Callable[..., Any]]] = {"neg": ("-", operator.neg), "invert": ("~", operator.invert)}
+# Take sizes, dimensions or counts one by one as well as in a tuple.
+SIZES_APART = (
+    "reshape",
+    "permute",
+    "expand",
+    "flip",
+    "repeat",
+    "tile",
+    "new_zeros",
+    "new_ones",
+    "new_empty",
+    "sum_to_size",
+)
 _SIGNS = {sign: name for name, (sign, _, _) in INFIX.items()}
 _LINE = re.compile(r"^(.*) \|([esrvxo])(z?)\|(.*)$")
 _INFIX_FORM = re.compile(r"^a (\S+) b$")

@@ -16,7 +16,7 @@ _BACKWARD = re.compile(r"\b(\w+?)Backward\b")
 
 
 @dataclass(frozen=True)
-class Frame:
+class TracebackLine:
     """One line of a traceback: where, and in which function."""
 
     path: str
@@ -30,7 +30,7 @@ class Pasted:
 
     text: str
     messages: tuple[str, ...]
-    frames: tuple[Frame, ...]
+    frames: tuple[TracebackLine, ...]
 
     @property
     def functions(self) -> list[str]:
@@ -48,7 +48,7 @@ def read(text: str) -> Pasted:
     ends = [match.start() for match in starts[1:]] + [len(text)]
     messages = [_without_traceback(text[match.end() : end]) for match, end in zip(starts, ends)]
     frames = [
-        Frame(m["path"], int(m["line"]), m["function"] or "")
+        TracebackLine(m["path"], int(m["line"]), m["function"] or "")
         for pattern in (_FRAME, _SHORT_FRAME)
         for m in pattern.finditer(text)
     ]

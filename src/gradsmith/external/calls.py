@@ -27,7 +27,7 @@ _MOST = 10_000
 
 
 @dataclass(frozen=True)
-class Call:
+class CallSignature:
     """The arguments of a call without the numbers of its tensors."""
 
     number: int
@@ -49,14 +49,14 @@ class Calls:
     def __init__(self, fn: Any, name: str) -> None:
         self.name = name
         self.parameters = _parameters(fn)
-        self._known: dict[Any, Call] = {}
-        self._list: list[Call] = []
-        self._plain: dict[int, Call] = {}
+        self._known: dict[Any, CallSignature] = {}
+        self._list: list[CallSignature] = []
+        self._plain: dict[int, CallSignature] = {}
 
-    def __getitem__(self, number: int) -> Call:
+    def __getitem__(self, number: int) -> CallSignature:
         return self._list[number]
 
-    def of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Tensor], Call]:
+    def of(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[list[Tensor], CallSignature]:
         """The tensors among the arguments, and the rest as a Call."""
         if not kwargs and all(type(a) is Tensor or isinstance(a, Tensor) for a in args):
             call = self._plain.get(len(args))
@@ -65,7 +65,7 @@ class Calls:
             return list(args), call
         return self._find(tuple(args), dict(kwargs))
 
-    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Tensor], Call]:
+    def _find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Tensor], CallSignature]:
         flat, spec = pytree.tree_flatten((args, kwargs))
         flat = [
             int(v) if isinstance(v, torch.SymInt) else float(v) if isinstance(v, torch.SymFloat) else v for v in flat
@@ -80,7 +80,7 @@ class Calls:
                     f"{self.name} was called with {_MOST} different sets of arguments that are not tensors. Each is kept, because "
                     "a backward pass may need it. Pass what changes from call to call as a tensor."
                 )
-            call = Call(len(self._list), spec, constants, tuple(self._names(args, kwargs)))
+            call = CallSignature(len(self._list), spec, constants, tuple(self._names(args, kwargs)))
             self._known[key] = call
             self._list.append(call)
         return tensors, call

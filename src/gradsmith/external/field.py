@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradsmith.external.calls import Call
+from gradsmith.external.calls import CallSignature
 from gradsmith.external.errors import ExternalError
 from gradsmith.external.evaluating import Evaluator
 from gradsmith.external.foreign import AnyArray, Failure, Foreign, copies, undefined_outputs
@@ -23,7 +23,7 @@ _AT_ONCE = 256  # points held in memory at a time
 
 
 @dataclass(frozen=True)
-class Layout:
+class RowLayout:
     """Which inputs have rows of their own, and whether the function takes one row or all of them."""
 
     batched: bool = False
@@ -72,11 +72,11 @@ class Field:
     def __init__(
         self,
         foreign: Foreign,
-        call: Call,
+        call: CallSignature,
         arrays: Sequence[AnyArray],
         wanted: Sequence[int],
         run: Evaluator,
-        layout: Layout,
+        layout: RowLayout,
     ) -> None:
         self.foreign, self.call, self.arrays, self.run, self.layout = foreign, call, list(arrays), run, layout
         self.wanted = tuple(wanted)
@@ -200,7 +200,7 @@ class Field:
         return (self.rows if rows else 1,)
 
 
-def rows_of(name: str, call: Call, arrays: Sequence[AnyArray], layout: Layout) -> int:
+def rows_of(name: str, call: CallSignature, arrays: Sequence[AnyArray], layout: RowLayout) -> int:
     """The number of rows that the inputs have in common."""
     if not (layout.batched or layout.by_row):
         return 1

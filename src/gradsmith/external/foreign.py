@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch.utils import _pytree as pytree
 
-from gradsmith.external.calls import Call
+from gradsmith.external.calls import CallSignature
 from gradsmith.external.errors import ExternalError
 from gradsmith.findings import one_line
 
@@ -66,7 +66,7 @@ class Foreign:
     looked_at: set[int] = field(default_factory=set)
     told: set[str] = field(default_factory=set)
 
-    def called(self, call: Call, arrays: Sequence[AnyArray]) -> list[AnyArray]:
+    def called(self, call: CallSignature, arrays: Sequence[AnyArray]) -> list[AnyArray]:
         """The outputs of the forward call itself: here, with the user's own exceptions and prints."""
         args, kwargs = call.arguments(copies(arrays))
         value = self.fn(*args, **kwargs)
@@ -75,7 +75,7 @@ class Foreign:
             self._look_for_writes(call, arrays, args, kwargs)
         return self.read(call, arrays, value)
 
-    def read(self, call: Call, arrays: Sequence[AnyArray], value: Any) -> list[AnyArray]:
+    def read(self, call: CallSignature, arrays: Sequence[AnyArray], value: Any) -> list[AnyArray]:
         """What was returned as arrays, of the shapes that are known for such inputs."""
         flat, spec = pytree.tree_flatten(value)
         if not flat:
@@ -122,7 +122,7 @@ class Foreign:
             "tuples, lists and dicts of them are fine."
         )
 
-    def _look_for_writes(self, call: Call, arrays: Sequence[AnyArray], args: Any, kwargs: Any) -> None:
+    def _look_for_writes(self, call: CallSignature, arrays: Sequence[AnyArray], args: Any, kwargs: Any) -> None:
         """A function that writes into its arguments wrote into copies: the user's tensors are as before, and that is said."""
         given = [
             leaf

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch.utils import _pytree as pytree
 
-from gradsmith.external.calls import SLOT, Call
+from gradsmith.external.calls import SLOT, CallSignature
 from gradsmith.external.errors import ExternalError
 from gradsmith.external.foreign import AnyArray, Outputs, copies
 
@@ -23,7 +23,12 @@ class Given:
     name: str
 
     def gradients(
-        self, call: Call, arrays: Sequence[AnyArray], outputs: Outputs, v: Sequence[AnyArray], wanted: Sequence[int]
+        self,
+        call: CallSignature,
+        arrays: Sequence[AnyArray],
+        outputs: Outputs,
+        v: Sequence[AnyArray],
+        wanted: Sequence[int],
     ) -> list[AnyArray]:
         """The gradient of <v, outputs> with respect to each wanted input."""
         return {"vjp": self._vjp, "jacobian": self._jacobian, "jvp": self._jvp}[self.kind](
@@ -31,7 +36,12 @@ class Given:
         )
 
     def _vjp(
-        self, call: Call, arrays: Sequence[AnyArray], outputs: Outputs, v: Sequence[AnyArray], wanted: Sequence[int]
+        self,
+        call: CallSignature,
+        arrays: Sequence[AnyArray],
+        outputs: Outputs,
+        v: Sequence[AnyArray],
+        wanted: Sequence[int],
     ) -> list[AnyArray]:
         args, kwargs = call.arguments(copies(arrays))
         returned = self.fn(pytree.tree_unflatten(copies(v), outputs.spec), *args, **kwargs)
@@ -39,7 +49,12 @@ class Given:
         return [self._shaped(found[k], arrays[k].shape, call.names[k], "the shape of the input") for k in wanted]
 
     def _jacobian(
-        self, call: Call, arrays: Sequence[AnyArray], outputs: Outputs, v: Sequence[AnyArray], wanted: Sequence[int]
+        self,
+        call: CallSignature,
+        arrays: Sequence[AnyArray],
+        outputs: Outputs,
+        v: Sequence[AnyArray],
+        wanted: Sequence[int],
     ) -> list[AnyArray]:
         args, kwargs = call.arguments(copies(arrays))
         returned = self.fn(*args, **kwargs)
@@ -60,7 +75,12 @@ class Given:
         return found
 
     def _jvp(
-        self, call: Call, arrays: Sequence[AnyArray], outputs: Outputs, v: Sequence[AnyArray], wanted: Sequence[int]
+        self,
+        call: CallSignature,
+        arrays: Sequence[AnyArray],
+        outputs: Outputs,
+        v: Sequence[AnyArray],
+        wanted: Sequence[int],
     ) -> list[AnyArray]:
         """One call for every element: a jvp gives a column at a time."""
         found = []
@@ -82,7 +102,7 @@ class Given:
             found.append(gradient.reshape(arrays[k].shape))
         return found
 
-    def _per_input(self, returned: Any, call: Call) -> list[Any]:
+    def _per_input(self, returned: Any, call: CallSignature) -> list[Any]:
         number = sum(value is SLOT for value in call.constants)
         items = list(returned) if number != 1 and isinstance(returned, (tuple, list)) else [returned]
         if number == 1 and isinstance(returned, (tuple, list)) and len(returned) == 1:

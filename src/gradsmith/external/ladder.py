@@ -42,7 +42,7 @@ class Level:
 
 
 @dataclass
-class Slope:
+class DirectionalSlope:
     """The derivative along one direction (rows: of each independent row), its error, and the noise of the function."""
 
     value: Array
@@ -65,7 +65,7 @@ def slopes(
     enough: float = _GOOD,
     reach: Sequence[int] = (),
     eps: float = EPS,
-) -> list[Slope]:
+) -> list[DirectionalSlope]:
     """The derivative of phi along each direction. `weights` turns a derivative into one of the input's own units;
     `size` is the size of the terms that phi sums, which rounding goes with; an error below `enough` of the largest
     derivative ends the search. `reach` is, for each direction, the power of two up to which a step may be lengthened where
@@ -84,7 +84,7 @@ def _searched(
     enough: float,
     reach: Sequence[int],
     eps: float,
-) -> list[Slope]:
+) -> list[DirectionalSlope]:
     levels: list[dict[float, Level]] = [{} for _ in directions]
     done = [False] * len(directions)
     for exponent in (*_EXPONENTS, *range(0, max(reach) + 1, 3)):
@@ -113,7 +113,7 @@ def _suddenly_quiet(levels: dict[float, Level], step: float) -> bool:
     return bool((levels[min(coarser)].noise > _UNLIKE_NOISE * levels[step].noise).any()) and step > 2.0**-27
 
 
-def _noisy(slope: Slope) -> bool:
+def _noisy(slope: DirectionalSlope) -> bool:
     """Whether a longer step could help: the slope does not stand out from its error by what float32 has of digits."""
     return not slope.found or bool((slope.error > 1e-6 * np.abs(slope.value)).any())
 
@@ -154,16 +154,18 @@ def _inner(nodes: tuple[int, ...], values: Array, inner: tuple[int, ...]) -> Arr
     return derivative(inner, values[[nodes.index(n) for n in inner]])
 
 
-def _best(levels: dict[float, Level], base: Array, size: Array, eps: float) -> Slope:
+def _best(levels: dict[float, Level], base: Array, size: Array, eps: float) -> DirectionalSlope:
     """Of every row, the step with the smallest error."""
     nothing = np.full(base.shape, np.nan)
     moving = {h: level for h, level in levels.items() if not level.still}
     if not moving:
         if not levels:
-            return Slope(nothing, np.full(base.shape, np.inf), nothing, 0, levels)
+            return DirectionalSlope(nothing, np.full(base.shape, np.inf), nothing, 0, levels)
         # It never moved: the derivative is 0, as far as the longest step can tell.
         longest = max(levels)
-        return Slope(np.zeros_like(base), eps * size / longest, np.zeros_like(base), levels[longest].side, levels)
+        return DirectionalSlope(
+            np.zeros_like(base), eps * size / longest, np.zeros_like(base), levels[longest].side, levels
+        )
     value, error, noise = nothing.copy(), np.full(base.shape, np.inf), nothing.copy()
     # Over this length the outputs did not move at all: a grid as wide as what the slope says they should have moved.
     unmoved = max((3 * h for h, level in levels.items() if level.still), default=0.0)
@@ -184,10 +186,12 @@ def _best(levels: dict[float, Level], base: Array, size: Array, eps: float) -> S
             np.where(better, new, old) for new, old in ((level.value, value), (total, error), (typical, noise))
         )
     sides = [level.side for level in moving.values()]
-    return Slope(value, error, noise, next((s for s in sides if s), 0), levels)
+    return DirectionalSlope(value, error, noise, next((s for s in sides if s), 0), levels)
 
 
-def error_at(slope: Slope, method: str, phi: Phi, direction: Array, base: Array) -> tuple[float, Array, Array]:
+def error_at(
+    slope: DirectionalSlope, method: str, phi: Phi, direction: Array, base: Array
+) -> tuple[float, Array, Array]:
     """(step, error, noise of it) of a method along this direction, at the step that suits it best.
 
     The step is where truncation, as far as it shows at the steps already taken, equals the noise. The error is measured
@@ -197,7 +201,9 @@ def error_at(slope: Slope, method: str, phi: Phi, direction: Array, base: Array)
         return _error_at(slope, method, phi, direction, base)
 
 
-def _error_at(slope: Slope, method: str, phi: Phi, direction: Array, base: Array) -> tuple[float, Array, Array]:
+def _error_at(
+    slope: DirectionalSlope, method: str, phi: Phi, direction: Array, base: Array
+) -> tuple[float, Array, Array]:
     formula = stencil(method, slope.side)
     scale = float(np.sqrt(np.mean(slope.noise**2)))
     measured: list[tuple[float, float]] = []  # (step, distance from the slope) where the formula can be read off

@@ -102,7 +102,7 @@ class _Group:
     columns: Array
     direction: Array
     unit: Array  # per row: turns a derivative along the direction into one per element
-    slope: ladder.Slope | None = None
+    slope: ladder.DirectionalSlope | None = None
     step: float = 0.0
     error: Array | None = None
     noise: Array | None = None

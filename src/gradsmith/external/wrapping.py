@@ -16,10 +16,10 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from gradsmith.external import operator
-from gradsmith.external.calls import Call, Calls, plain
+from gradsmith.external.calls import Calls, CallSignature, plain
 from gradsmith.external.errors import ExternalError, PoorGradientError
 from gradsmith.external.evaluating import Evaluator
-from gradsmith.external.field import Field, Layout, typical_size
+from gradsmith.external.field import Field, RowLayout, typical_size
 from gradsmith.external.foreign import AnyArray, Foreign, Outputs
 from gradsmith.external.given import Given
 from gradsmith.external.gradients import evaluations, gradient
@@ -89,19 +89,24 @@ def wrap(
         raise ExternalError("workers and samples must be at least 1.")
     called = name or short_name(fn)
     called = "the lambda" if called == "<lambda>" else called
-    options = Options(
-        method, Layout(batched is True, batched == "rows", tuple(shared)), np.dtype(dtype), accept_error, samples, seed
+    options = WrapOptions(
+        method,
+        RowLayout(batched is True, batched == "rows", tuple(shared)),
+        np.dtype(dtype),
+        accept_error,
+        samples,
+        seed,
     )
     run = Evaluator(fn, called, workers, executor, timeout, progress)
     return Wrapped(fn, called, options, run, Given(given[0][0], given[0][1], called) if given else None)
 
 
 @dataclass(frozen=True)
-class Options:
+class WrapOptions:
     """What was asked of a wrapped function."""
 
     method: str
-    layout: Layout
+    layout: RowLayout
     dtype: np.dtype[Any]
     accept_error: float | bool | None
     samples: int
@@ -119,7 +124,7 @@ class Wrapped:
     """A foreign function as a torch callable. `statement` says how good its gradient is, once that was measured."""
 
     def __init__(
-        self, fn: Callable[..., Any], name: str, options: Options, run: Evaluator, given: Given | None
+        self, fn: Callable[..., Any], name: str, options: WrapOptions, run: Evaluator, given: Given | None
     ) -> None:
         functools.update_wrapper(self, fn, updated=())
         self.__name__ = name
@@ -149,7 +154,7 @@ class Wrapped:
         spec = self._outputs(call, [t.shape for t in tensors]).spec
         return found[0] if spec.is_leaf() else pytree.tree_unflatten(found, spec)
 
-    def _found(self, tensors: list[Tensor], call: Call) -> list[Tensor]:
+    def _found(self, tensors: list[Tensor], call: CallSignature) -> list[Tensor]:
         if torch._C._are_functorch_transforms_active():
             return list(self.functional(call.number, *tensors))
         found: list[Tensor] = self.op(tensors, call.number)
@@ -230,7 +235,9 @@ class Wrapped:
             for shape, dtype in zip(known.shapes, known.dtypes)
         ]
 
-    def _outputs(self, call: Call, shapes: Sequence[Sequence[int]], types: Sequence[torch.dtype] = ()) -> Outputs:
+    def _outputs(
+        self, call: CallSignature, shapes: Sequence[Sequence[int]], types: Sequence[torch.dtype] = ()
+    ) -> Outputs:
         layout = self.options.layout
         mine = tuple(
             tuple(s)[1:] if layout.by_row and layout.has_rows(n) else tuple(s) for s, n in zip(shapes, call.names)
@@ -241,7 +248,7 @@ class Wrapped:
             known = self.foreign.known[call.number, mine]
         return known
 
-    def _try(self, call: Call, shapes: Sequence[tuple[int, ...]], types: Sequence[torch.dtype]) -> None:
+    def _try(self, call: CallSignature, shapes: Sequence[tuple[int, ...]], types: Sequence[torch.dtype]) -> None:
         """One evaluation at ones, to learn the shapes of the outputs before there are any numbers."""
         arrays = [np.ones(s, dtype=numpy_type(t, self.options.dtype)) for s, t in zip(shapes, types)]
         args, kwargs = call.arguments(arrays)
@@ -291,7 +298,7 @@ class Wrapped:
                     found[k] = matrix[:, begin:end].reshape(arrays[k].shape)
         return _returned(found, tensors)
 
-    def _field(self, arrays: list[AnyArray], call: Call, needed: Sequence[bool]) -> Field:
+    def _field(self, arrays: list[AnyArray], call: CallSignature, needed: Sequence[bool]) -> Field:
         wanted = [k for k, (a, n) in enumerate(zip(arrays, needed)) if n and a.dtype.kind == "f" and a.size]
         return Field(self.foreign, call, arrays, wanted, self.run, self.options.layout)
 
@@ -322,7 +329,12 @@ class Wrapped:
             warnings.warn(str(statement), UserWarning, stacklevel=2)
 
     def _given_into(
-        self, found: list[AnyArray | None], call: Call, arrays: list[AnyArray], grads: list[Tensor], needed: list[bool]
+        self,
+        found: list[AnyArray | None],
+        call: CallSignature,
+        arrays: list[AnyArray],
+        grads: list[Tensor],
+        needed: list[bool],
     ) -> None:
         assert self.given is not None
         spec = self._outputs(call, [a.shape for a in arrays])

@@ -27,7 +27,7 @@ class NotLiftable(AttributeError):
 
 
 @dataclass(frozen=True)
-class Assumption:
+class BuiltWith:
     """The parameters a lifted class was built with; `guessed` are those that no default and no call gives."""
 
     outer: str
@@ -35,10 +35,10 @@ class Assumption:
     guessed: tuple[str, ...] = ()
 
 
-_assumed: dict[type, Assumption] = {}
+_assumed: dict[type, BuiltWith] = {}
 
 
-def assumed(cls: type | None) -> Assumption | None:
+def assumed(cls: type | None) -> BuiltWith | None:
     """What a class was lifted with; None for an ordinary one."""
     return _assumed.get(cls) if cls is not None else None
 
@@ -80,7 +80,7 @@ def lift(outer: Callable[..., Any], name: str) -> Any:
         raise NotLiftable(f"building it raises {type(error).__name__}: {error}") from error
     found.__qualname__ = f"{outer.__qualname__}.<locals>.{name}"
     if isinstance(found, type):
-        _assumed[found] = Assumption(outer.__qualname__, values, guessed)
+        _assumed[found] = BuiltWith(outer.__qualname__, values, guessed)
     return found
 
 

@@ -38,7 +38,7 @@ _UNROLLED = 16  # runs, by their rounded cost, that have to be left for autograd
 
 
 @dataclass(frozen=True)
-class Baseline:
+class PlainRun:
     run: Run
     v: dict[int, Tensor]
     gradients: dict[int, Tensor | None]
@@ -76,7 +76,9 @@ class Lab:
     accepted: tuple[str, ...] = ()  # what the user says always holds: "matrix is symmetric"
     conditions: dict[str, str] = field(default_factory=dict)  # what became of each condition, as probes find out
     left_out: list[str] = field(default_factory=list)  # what the budget did not suffice for: rules, exploring
-    heard: dict[Any, Any] = field(default_factory=dict, repr=False)  # what kernels did to memory on explored examples
+    kernel_events: dict[Any, Any] = field(
+        default_factory=dict, repr=False
+    )  # what kernels did to memory on explored examples
     answers: dict[Any, dict[Any, Any]] = field(default_factory=dict, repr=False)  # of the questions marked with `@once`
     _spent: Spent | None = field(default=None, repr=False)
 
@@ -95,11 +97,11 @@ class Lab:
         return self.precise_run().gradients(v, as_is=as_is)
 
     @cached_property
-    def baseline(self) -> Baseline:
+    def baseline(self) -> PlainRun:
         """grad_outputs and the gradients they give, undisturbed: what every provocation is compared with."""
         run = self.precise_run()
         v = run.normal(self.generator(5))
-        return Baseline(run, v, run.gradients(v))
+        return PlainRun(run, v, run.gradients(v))
 
     @cached_property
     def watched(self) -> Watched:
@@ -365,7 +367,7 @@ def _launches(target: Target, arguments: Arguments, seed: int) -> bool:
     events: Any = sys.modules.get("gradsmith.lab.triton.events")
     if events is None:
         return False
-    with events.listening() as seen, contextlib.suppress(Exception):
+    with events.kernels_logged() as seen, contextlib.suppress(Exception):
         forward(target, arguments, seed=seed)
     return bool(seen.traffic)
 

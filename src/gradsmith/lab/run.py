@@ -141,7 +141,7 @@ class Allowance:
             self.used += (1 << int(math.log2(times))) - 1
 
 
-class TimeLimit(Allowance):
+class RunLimit(Allowance):
     """While it is entered, the subject may run until so many seconds are over; then `Spent` is raised, also in what is reserved.
 
     For those who were promised a time (a script, a test suite). Verdicts never depend on it otherwise. A run that has begun
@@ -157,7 +157,7 @@ class TimeLimit(Allowance):
         self.until = time.monotonic() + seconds
         self._before: Any = None
 
-    def __enter__(self) -> TimeLimit:
+    def __enter__(self) -> RunLimit:
         _limits.append(self)
         if _alarm_is_free():
             self._before = signal.signal(signal.SIGALRM, self._stop)
@@ -194,7 +194,7 @@ def _alarm_is_free() -> bool:
 
 _AGAIN = 0.5  # s after which an alarm that stopped nothing is repeated
 _allowances: list[Allowance] = []
-_limits: list[TimeLimit] = []
+_limits: list[RunLimit] = []
 _under_way: list[None] = []  # runs of the subject that have begun
 
 

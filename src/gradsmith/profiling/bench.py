@@ -23,7 +23,7 @@ _ARRIVING = 1_000_003
 
 
 @dataclass(frozen=True)
-class Copies:
+class CallCopies:
     """What a call works on: a copy of each input, by the id of the original, and of the gradients that arrive."""
 
     inputs: dict[int, Tensor]
@@ -31,7 +31,7 @@ class Copies:
 
 
 @dataclass
-class Call:
+class ReadyCall:
     """One call that is ready to run: `forward()`, then `backward()`. Nothing but the subject runs inside them."""
 
     function: Callable[..., Any]
@@ -81,7 +81,7 @@ class Bench:
     inputs_from: InputsFrom = "given"
     forward_only: bool = False  # backward fails: what forward costs is still worth knowing
     _grad_outputs: list[Tensor | None] = field(default_factory=list)
-    _shared: Copies | None = None
+    _shared: CallCopies | None = None
 
     @staticmethod
     def of(target: Target, args: tuple[Any, ...], kwargs: Mapping[str, Any], seed: int = 0) -> Bench:
@@ -98,7 +98,7 @@ class Bench:
         module = self.target.module
         return [p for p in module.parameters() if p.requires_grad] if module is not None else []
 
-    def call(self) -> Call:
+    def call(self) -> ReadyCall:
         """A call on copies; tensors passed twice stay one tensor. Shared copies are new tensors on the same memory."""
         seed_all(self.seed)
         shared = self._shared.inputs if self._shared else None
@@ -107,27 +107,29 @@ class Bench:
         named = {leaf.name: given.passed[leaf.position] for leaf in self.arguments.leaves}
         named.update(self.target.module.named_parameters() if self.target.module is not None else ())
         function = self.function if self.function is not None else self.target.call
-        return Call(function, given.args, given.kwargs, leaves + self.parameters, self._arriving(), named, given.owned)
+        return ReadyCall(
+            function, given.args, given.kwargs, leaves + self.parameters, self._arriving(), named, given.owned
+        )
 
     def _arriving(self) -> list[Tensor | None]:
         if self._shared is not None:
             return list(self._shared.grad_outputs)
         return [g.clone() if g is not None else None for g in self._grad_outputs]
 
-    def learn(self, call: Call) -> None:
+    def learn(self, call: ReadyCall) -> None:
         """After a run: later calls share its copies if it left them as they were; else every call gets its own."""
         pairs: list[tuple[Tensor | None, Tensor | None]]
         pairs = [(call.owned[id(leaf.tensor)], leaf.tensor) for leaf in self.arguments.leaves]
         pairs += zip(call.grad_outputs, self._grad_outputs)
         kept = len(call.grad_outputs) == len(self._grad_outputs) and all(_unchanged(*pair) for pair in pairs)
-        self._shared = Copies(call.owned, list(call.grad_outputs)) if kept else None
+        self._shared = CallCopies(call.owned, list(call.grad_outputs)) if kept else None
 
     @property
     def shares(self) -> bool:
         """Whether a call needs no memory of its own before it runs."""
         return self._shared is not None and not self.through_clones
 
-    def first(self) -> Call:
+    def first(self) -> ReadyCall:
         """The first forward: learns how the subject wants its inputs, and what gradient its outputs take."""
         call = self.call()
         try:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import torch
 
 from gradsmith.lab.process import device
-from gradsmith.profiling.bench import Bench, Call
+from gradsmith.profiling.bench import Bench, ReadyCall
 
 _ENOUGH = 0.01  # relative uncertainty of the median at which more rounds teach nothing
 _AT_LEAST, _AT_MOST = 15, 300
@@ -142,7 +142,7 @@ def _burst(bench: Bench, timing: Timing, count: int) -> None:
         _run(bench, calls.pop(), timing, work)
 
 
-def _run(bench: Bench, call: Call, timing: Timing, work: Callable[[], float]) -> None:
+def _run(bench: Bench, call: ReadyCall, timing: Timing, work: Callable[[], float]) -> None:
     """`call.forward()` and `call.backward()`, written out so that nothing but the subject is between two looks at the clock."""
     clock = device.clock()
     function, args, kwargs = call.function, call.args, call.kwargs

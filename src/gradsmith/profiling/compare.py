@@ -13,7 +13,7 @@ from gradsmith.profiling.remedies import equivalent
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Slowdown:
     """How many times slower `first` is than `second`: forward, backward and both."""
 
     first: str
@@ -43,7 +43,7 @@ class Comparison:
 
 def compare(
     first: Any, second: Any, *inputs: Any, kwargs: dict[str, Any] | None = None, budget: float = 2.0
-) -> Comparison:
+) -> Slowdown:
     """Time two subjects in turns on the same inputs.
 
     >>> import torch
@@ -58,7 +58,7 @@ def compare(
             bench.first()
         agree = equivalent(*benches)
         mine, theirs = interleaved(benches, budget)
-    return Comparison(
+    return Slowdown(
         a.name,
         b.name,
         ratio(mine.forward_work, theirs.forward_work),

@@ -14,7 +14,7 @@ Phase = Literal["forward", "backward"]
 
 
 @dataclass(slots=True)  # not frozen: there are several per operation, and that takes three times as long to build
-class Access:
+class SeenMemory:
     """A tensor as an operation saw it: which memory, and which part of it."""
 
     storage: int
@@ -49,8 +49,8 @@ class Event:
     phase: Phase
     sites: tuple[Site, ...]
     iterations: dict[LoopSpan, int]
-    reads: tuple[Access, ...]
-    outputs: tuple[Access, ...]
+    reads: tuple[SeenMemory, ...]
+    outputs: tuple[SeenMemory, ...]
     mutated: tuple[int, ...]
     arguments: Hashable
     is_view: bool

@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from gradsmith.profiling.events import Access, Event, Phase, Recording
+from gradsmith.profiling.events import Event, Phase, Recording, SeenMemory
 from gradsmith.source import knowledge as know
 from gradsmith.source.spans import LoopSpan
 
@@ -41,7 +41,7 @@ class LoopUse:
         return [e for e in self.events if not e.is_view]
 
 
-class Flow:
+class DataFlow:
     """The data flow of a recording, worked out when it is asked for."""
 
     def __init__(self, recording: Recording) -> None:
@@ -131,5 +131,5 @@ class Flow:
         return [e for s in event.fresh for e in self.readers[s] if e.index > event.index and not e.is_view]
 
 
-def _seen(access: Access, number: int) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
+def _seen(access: SeenMemory, number: int) -> tuple[int, int, tuple[int, ...], tuple[int, ...]]:
     return number, access.offset, access.shape, access.strides

@@ -26,8 +26,8 @@ from torch.utils.flop_counter import flop_registry
 from gradsmith.lab.process import device, torch_says
 from gradsmith.lab.subject.target import has_setup_context
 from gradsmith.profiling import lines
-from gradsmith.profiling.bench import Bench, Call, graph
-from gradsmith.profiling.events import Access, Event, FunctionCalls, Phase, Recording, Saved
+from gradsmith.profiling.bench import Bench, ReadyCall, graph
+from gradsmith.profiling.events import Event, FunctionCalls, Phase, Recording, Saved, SeenMemory
 from gradsmith.profiling.lines import Site
 from gradsmith.source.spans import LoopSpan
 
@@ -41,7 +41,7 @@ _CHEAP_TO_PAUSE = sys.version_info < (3, 12)
 _WAITING = 20  # times longer than it works: a run that waits for something else ends, too
 
 
-class Stopped(BaseException):
+class TimeIsUp(BaseException):
     """The time is up; not an Exception, so that a user's `except Exception` does not swallow it."""
 
 
@@ -59,7 +59,7 @@ def record(bench: Bench, most_s: float | None = None) -> Recording:
         if call.has_backward and not bench.forward_only:
             with recorder.watching("backward"):
                 call.backward()
-    except Stopped:
+    except TimeIsUp:
         recording.stopped = "the time was up"
     except Exception as error:  # the user's code; what was measured before stays
         recording.stopped = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -129,7 +129,7 @@ class Recorder(TorchDispatchMode):
 
     def _observed(self, func: Any, args: Any, kwargs: Any) -> Any:
         if self._is_late():
-            raise Stopped
+            raise TimeIsUp
         kwargs = kwargs or {}
         frames = lines.stack(self.home, 3)
         module = lines.built_in(self.home, 3) if frames else ""
@@ -194,7 +194,7 @@ class Recorder(TorchDispatchMode):
         kwargs: Any,
         frames: list[FrameType],
         module: str,
-        reads: tuple[Access, ...],
+        reads: tuple[SeenMemory, ...],
         arguments: Any,
         out: Any,
         start: float,
@@ -268,8 +268,8 @@ class Recorder(TorchDispatchMode):
                     iterations[loop] = tick
         return sites, iterations, bool(frames)
 
-    def _inputs(self, args: Any, kwargs: Any) -> tuple[tuple[Access, ...], Any]:
-        reads: list[Access] = []
+    def _inputs(self, args: Any, kwargs: Any) -> tuple[tuple[SeenMemory, ...], Any]:
+        reads: list[SeenMemory] = []
         rest: list[str] = []
         for value in (*args, *kwargs.values()):
             tensors = _tensors(value)
@@ -279,8 +279,8 @@ class Recorder(TorchDispatchMode):
                 rest.append(repr(value))
         return tuple(reads), tuple(rest)
 
-    def _access(self, tensor: Tensor) -> Access:
-        return Access(
+    def _access(self, tensor: Tensor) -> SeenMemory:
+        return SeenMemory(
             self.storage_of(tensor),
             int(tensor.storage_offset()),
             tuple(tensor.shape),
@@ -305,7 +305,7 @@ class Recorder(TorchDispatchMode):
         return on_line
 
 
-def _after_forward(call: Call, recorder: Recorder) -> None:
+def _after_forward(call: ReadyCall, recorder: Recorder) -> None:
     call.between()
     recording = recorder.recording
     recording.outputs = {recorder.storage_of(t) for t in call.outputs}

@@ -18,7 +18,7 @@ from gradsmith.profiling.attribution import LineUse, OpUse, floor_seconds, kerne
 from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.clock import Ratio, Spread
 from gradsmith.profiling.events import Event, FunctionCalls, Recording, Saved
-from gradsmith.profiling.flow import Flow, LoopUse
+from gradsmith.profiling.flow import DataFlow, LoopUse
 from gradsmith.profiling.growth import Growth
 from gradsmith.profiling.lines import Site
 from gradsmith.profiling.machine import Machine
@@ -145,8 +145,8 @@ class Profile:
         return kernel_seconds(self.recording.events, self.observed, self.machine)
 
     @cached_property
-    def flow(self) -> Flow:
-        return Flow(self.recording)
+    def flow(self) -> DataFlow:
+        return DataFlow(self.recording)
 
     @property
     def loops(self) -> list[LoopUse]:

@@ -30,7 +30,7 @@ class FunctionUse:
 
 
 @dataclass
-class Step:
+class StepRanking:
     """The ranking; filled in when the block ends."""
 
     seconds: float = 0.0
@@ -50,7 +50,7 @@ class Step:
 
 
 @contextmanager
-def profile_step() -> Iterator[Step]:
+def profile_step() -> Iterator[StepRanking]:
     """Rank the custom Functions that run inside the block; do not run torch.compile in it for the first time.
 
     >>> import torch
@@ -67,7 +67,7 @@ def profile_step() -> Iterator[Step]:
     >>> [(use.name, use.calls) for use in step.functions]
     [('Double', 1)]
     """
-    step = Step()
+    step = StepRanking()
     uses: dict[type, FunctionUse] = {}
     undo = [put_back for cls in user_functions() for put_back in _watched(cls, uses)]
     clock = device.clock()

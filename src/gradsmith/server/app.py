@@ -20,7 +20,7 @@ from gradsmith.findings import Finding, GradsmithError, Report
 from gradsmith.report.place import place
 from gradsmith.report.verdicts import word
 from gradsmith.server import showing
-from gradsmith.server.documents import Checked, Documents, Source, path_of, source_of
+from gradsmith.server.documents import Checked, Documents, OpenDocument, path_of, source_of
 from gradsmith.server.lint_process import LintProcess
 from gradsmith.server.work import work
 
@@ -52,7 +52,7 @@ class Server(LanguageServer):
     def __init__(self, linter: LintProcess) -> None:
         super().__init__("gradsmith", VERSION, notebook_document_sync=_CELLS, protocol_cls=Protocol)
         self.linter = linter
-        self.sources: dict[str, Source] = {}
+        self.sources: dict[str, OpenDocument] = {}
         self.running: dict[int | str | None, asyncio.Task[Any]] = {}
         self.told: set[str] = set()  # troubles that the user knows of
         self._one_at_a_time = asyncio.Lock()
@@ -62,7 +62,7 @@ class Server(LanguageServer):
     def open(self, uri: str, cells: list[str] | None = None) -> None:
         documents = self.workspace
         assert isinstance(documents, Documents)
-        source = Source(uri, path_of(uri, is_notebook=cells is not None), documents, cells)
+        source = OpenDocument(uri, path_of(uri, is_notebook=cells is not None), documents, cells)
         if source.is_python:
             self.sources[uri] = source
             self.changed(uri)
@@ -81,7 +81,7 @@ class Server(LanguageServer):
         for each in source.published if source is not None else ():
             self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(each, []))
 
-    async def _lint(self, source: Source) -> None:
+    async def _lint(self, source: OpenDocument) -> None:
         try:
             while source.dirty and source.uri in self.sources:
                 source.dirty = False
@@ -97,12 +97,12 @@ class Server(LanguageServer):
         finally:
             source.linting = None
 
-    async def settled(self, source: Source) -> None:
+    async def settled(self, source: OpenDocument) -> None:
         """Wait until the text that is open now has been linted: what is asked about it is asked about this text."""
         while source.linting is not None:
             await asyncio.shield(source.linting)
 
-    def publish(self, source: Source) -> None:
+    def publish(self, source: OpenDocument) -> None:
         shown = showing.diagnostics(source)
         source.published = {uri for uri, found in shown.items() if found}
         for uri, found in shown.items():
@@ -130,7 +130,7 @@ class Server(LanguageServer):
         finally:
             self.running.pop(request, None)
 
-    async def _worked(self, do: str, source: Source, name: str) -> dict[str, Any]:
+    async def _worked(self, do: str, source: OpenDocument, name: str) -> dict[str, Any]:
         stood = next((f for f in source.functions if f["name"] == name), None)
         if stood is None:
             raise GradsmithError(f"{os.path.basename(source.path)} has no Function of this name.")
@@ -142,7 +142,7 @@ class Server(LanguageServer):
             raise GradsmithError("the text has changed meanwhile; run it again.")
         return await (self._took_check if do == "check" else self._took_edits)(source, stood, done)
 
-    async def _took_check(self, source: Source, stood: dict[str, Any], done: dict[str, Any]) -> dict[str, Any]:
+    async def _took_check(self, source: OpenDocument, stood: dict[str, Any], done: dict[str, Any]) -> dict[str, Any]:
         report = Report.from_dict(done)
         subject = next((s for s in report.subjects if s.name == stood["name"]), None)
         if subject is None:
@@ -156,7 +156,7 @@ class Server(LanguageServer):
             self.workspace_code_lens_refresh(None)
         return {"verdict": subject.verdict, "reason": subject.reason, "findings": found}
 
-    async def _took_edits(self, source: Source, stood: dict[str, Any], done: dict[str, Any]) -> dict[str, Any]:
+    async def _took_edits(self, source: OpenDocument, stood: dict[str, Any], done: dict[str, Any]) -> dict[str, Any]:
         edits = done["edits"]
         edit = showing.workspace_edit(source, edits)
         label = f"derive backward of {stood['name']}"
@@ -180,7 +180,7 @@ class Server(LanguageServer):
             bar.end(token, types.WorkDoneProgressEnd())
             bar.tokens.pop(token, None)
 
-    def _folder(self, source: Source) -> str:
+    def _folder(self, source: OpenDocument) -> str:
         """Where a user would call `gradsmith check`: the root of the workspace that holds the file."""
         own = os.path.dirname(source.path)
         roots = [to_fs_path(folder.uri) for folder in self.workspace.folders.values()] or [self.workspace.root_path]
@@ -198,7 +198,7 @@ class Server(LanguageServer):
             self.tell(trouble, types.MessageType.Warning)
 
 
-def _here(finding: Finding, source: Source, stood: dict[str, Any]) -> Finding:
+def _here(finding: Finding, source: OpenDocument, stood: dict[str, Any]) -> Finding:
     """A finding of a check, on a line of this file: one that points elsewhere stands at the class, and says where."""
     if finding.path is None or os.path.realpath(finding.path) == os.path.realpath(source.path):
         return replace(

@@ -18,7 +18,7 @@ from pygls.uris import to_fs_path
 from pygls.workspace import TextDocument, Workspace
 
 from gradsmith.findings import Finding, Report
-from gradsmith.server.positions import Lines, Place
+from gradsmith.server.positions import ProtocolPlace, TextLines
 
 _NOTEBOOK = ".ipynb"
 
@@ -28,8 +28,8 @@ class Document(TextDocument):
 
     def _apply_incremental_change(self, change: types.TextDocumentContentChangePartial) -> None:
         start, end = change.range.start, change.range.end
-        text = Lines(self.source, encoding_of(self.position_codec.encoding))
-        first, last = Place(start.line, start.character), Place(end.line, end.character)
+        text = TextLines(self.source, encoding_of(self.position_codec.encoding))
+        first, last = ProtocolPlace(start.line, start.character), ProtocolPlace(end.line, end.character)
         self._source = text.replaced(first, last, change.text)
 
 
@@ -68,7 +68,7 @@ class Checked:
 
 
 @dataclass
-class Source:
+class OpenDocument:
     """An open file, or an open notebook: what lint reads as one."""
 
     uri: str
@@ -106,9 +106,9 @@ class Source:
         """The document that a finding stands in."""
         return self.uri if cell is None or self.cells is None else self.cells[min(cell, len(self.cells)) - 1]
 
-    def lines(self, uri: str) -> Lines:
+    def lines(self, uri: str) -> TextLines:
         codec = self.documents.position_codec
-        return Lines(self.documents.get_text_document(uri).source, encoding_of(codec.encoding))
+        return TextLines(self.documents.get_text_document(uri).source, encoding_of(codec.encoding))
 
     def number(self, uri: str) -> int | None:
         """The number of a cell (from 1); None in a file."""
@@ -134,7 +134,7 @@ class Source:
             with open(self.path, "rb") as stream:
                 data = stream.read()
             if self.cells is None:
-                same = Lines(decoded(data)).text.splitlines() == self.text().splitlines()
+                same = TextLines(decoded(data)).text.splitlines() == self.text().splitlines()
             else:
                 here = {n: c for n, cell in enumerate(self.cells, 1) if (c := self.code_of(cell)) is not None}
                 there = notebook.sources(data)
@@ -151,12 +151,12 @@ def is_python(document: TextDocument) -> bool:
     return document.language_id == "python" or (not document.language_id and ending in (".py", ".pyi"))
 
 
-def source_of(sources: dict[str, Source], uri: str) -> Source | None:
+def source_of(sources: dict[str, OpenDocument], uri: str) -> OpenDocument | None:
     """The source that a document, or a cell, belongs to."""
     return sources.get(uri) or next((s for s in _notebooks(sources) if uri in (s.cells or ())), None)
 
 
-def _notebooks(sources: dict[str, Source]) -> Iterator[Source]:
+def _notebooks(sources: dict[str, OpenDocument]) -> Iterator[OpenDocument]:
     return (source for source in sources.values() if source.cells is not None)
 
 

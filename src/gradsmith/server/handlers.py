@@ -11,7 +11,7 @@ from lsprotocol import types
 from gradsmith.findings import GradsmithError
 from gradsmith.server import showing
 from gradsmith.server.app import ACTIONS, PROJECT_FILES, Server, able
-from gradsmith.server.documents import Documents, Source, source_of
+from gradsmith.server.documents import Documents, OpenDocument, source_of
 
 _RESOLVING = ("text_document", "code_action", "resolve_support")
 
@@ -140,7 +140,7 @@ def _commands(server: Server) -> None:
         return await server.run("derive", uri, name)
 
 
-async def _actions(server: Server, source: Source, params: types.CodeActionParams) -> list[types.CodeAction]:
+async def _actions(server: Server, source: OpenDocument, params: types.CodeActionParams) -> list[types.CodeAction]:
     await server.settled(source)
     wanted = params.context.only
     found = await _quick_fixes(server, source, params) if _is_wanted(types.CodeActionKind.QuickFix, wanted) else []
@@ -155,7 +155,7 @@ async def _actions(server: Server, source: Source, params: types.CodeActionParam
     return found
 
 
-async def _quick_fixes(server: Server, source: Source, params: types.CodeActionParams) -> list[types.CodeAction]:
+async def _quick_fixes(server: Server, source: OpenDocument, params: types.CodeActionParams) -> list[types.CodeAction]:
     uri = params.text_document.uri
     lines, number = source.lines(uri), source.number(uri)
     chosen = [f for f in source.findings if f.cell == number and _meet(showing.range_of(f, lines), params.range)]

@@ -14,7 +14,7 @@ _WIDE = {"utf-8": "utf-8", "utf-16": "utf-16-le", "utf-32": "utf-32-le"}
 _BYTES = {"utf-8": 1, "utf-16": 2, "utf-32": 4}
 
 
-class Place(NamedTuple):
+class ProtocolPlace(NamedTuple):
     """As the protocol counts."""
 
     line: int
@@ -30,7 +30,7 @@ def units(text: str, encoding: str = "utf-16") -> int:
     return len(text.encode(_WIDE[encoding], "surrogatepass")) // _BYTES[encoding]
 
 
-class Lines:
+class TextLines:
     """A text, with the places in it."""
 
     def __init__(self, text: str, encoding: str = "utf-16") -> None:
@@ -43,7 +43,7 @@ class Lines:
         """The line of this number (from 0), without its end; empty beyond the text."""
         return self.text[self.starts[number] : self.stops[number]] if 0 <= number < len(self.starts) else ""
 
-    def place(self, line: int, column: int) -> Place:
+    def place(self, line: int, column: int) -> ProtocolPlace:
         """Line (from 1) and column (in characters) as the protocol counts; what lies beyond the text is its end.
 
         >>> Lines("x = '😋'; y").place(1, 8)
@@ -52,7 +52,7 @@ class Lines:
         if line > len(self.starts):
             line, column = len(self.starts), len(self.text)
         text = self.line(max(line, 1) - 1)
-        return Place(max(line, 1) - 1, units(text[: max(column, 0)], self.encoding))
+        return ProtocolPlace(max(line, 1) - 1, units(text[: max(column, 0)], self.encoding))
 
     def column(self, line: int, character: int) -> int:
         """The column in characters of a place in a line (from 0); what lies beyond the line is its end.
@@ -76,7 +76,7 @@ class Lines:
             return len(self.text)
         return self.starts[max(line, 0)] + self.column(line, character)
 
-    def replaced(self, start: Place, end: Place, new: str) -> str:
+    def replaced(self, start: ProtocolPlace, end: ProtocolPlace, new: str) -> str:
         """The text with everything between two places replaced.
 
         >>> Lines("ab\\ncd\\n").replaced(Place(0, 1), Place(1, 1), "-")

@@ -9,8 +9,8 @@ from lsprotocol import types
 
 from gradsmith.findings import Finding
 from gradsmith.report.verdicts import word
-from gradsmith.server.documents import Source
-from gradsmith.server.positions import Lines
+from gradsmith.server.documents import OpenDocument
+from gradsmith.server.positions import TextLines
 
 CHECK, DERIVE = "gradsmith.check", "gradsmith.derive"
 _SEVERITY = {
@@ -20,7 +20,7 @@ _SEVERITY = {
 }
 
 
-def diagnostics(source: Source) -> dict[str, list[types.Diagnostic]]:
+def diagnostics(source: OpenDocument) -> dict[str, list[types.Diagnostic]]:
     """What is to be shown in each document of a source; an empty list takes away what was shown before."""
     shown: dict[str, list[types.Diagnostic]] = {uri: [] for uri in (*source.addresses(), *source.published)}
     lines = {uri: source.lines(uri) for uri in source.addresses()}
@@ -39,7 +39,7 @@ def diagnostics(source: Source) -> dict[str, list[types.Diagnostic]]:
     return shown
 
 
-def range_of(finding: Finding, lines: Lines) -> types.Range:
+def range_of(finding: Finding, lines: TextLines) -> types.Range:
     """Where a finding stands; the rest of its line, where it does not say where it ends."""
     line, column = finding.line or 1, finding.column or 0
     if finding.end_line is None or finding.end_column is None:
@@ -48,7 +48,7 @@ def range_of(finding: Finding, lines: Lines) -> types.Range:
     return types.Range(types.Position(*start), types.Position(*end))
 
 
-def text_edits(edits: Iterable[Mapping[str, Any]], lines: Lines) -> list[types.TextEdit]:
+def text_edits(edits: Iterable[Mapping[str, Any]], lines: TextLines) -> list[types.TextEdit]:
     return [
         types.TextEdit(
             types.Range(
@@ -61,7 +61,7 @@ def text_edits(edits: Iterable[Mapping[str, Any]], lines: Lines) -> list[types.T
     ]
 
 
-def workspace_edit(source: Source, edits: Sequence[Mapping[str, Any]]) -> types.WorkspaceEdit:
+def workspace_edit(source: OpenDocument, edits: Sequence[Mapping[str, Any]]) -> types.WorkspaceEdit:
     """Edits of a file or of cells, for the versions that are open now: an editor refuses them for others."""
     changed = []
     for cell in dict.fromkeys(edit["cell"] for edit in edits):
@@ -72,7 +72,7 @@ def workspace_edit(source: Source, edits: Sequence[Mapping[str, Any]]) -> types.
     return types.WorkspaceEdit(document_changes=changed)
 
 
-def lenses(source: Source, uri: str) -> list[types.CodeLens]:
+def lenses(source: OpenDocument, uri: str) -> list[types.CodeLens]:
     """Above each Function: what its last check said, or that it can be checked; and that backward can be derived."""
     found = []
     for function in source.functions:
@@ -87,7 +87,7 @@ def lenses(source: Source, uri: str) -> list[types.CodeLens]:
     return found
 
 
-def _range(lines: Lines, line: int, column: int = 0) -> types.Range:
+def _range(lines: TextLines, line: int, column: int = 0) -> types.Range:
     """From a column, or the first letter behind it, to the end of the line."""
     text = lines.line(line - 1)
     column = max(column, len(text) - len(text.lstrip()))
@@ -95,7 +95,7 @@ def _range(lines: Lines, line: int, column: int = 0) -> types.Range:
     return types.Range(types.Position(*start), types.Position(*end))
 
 
-def _diagnostic(finding: Finding, source: Source, lines: Mapping[str, Lines]) -> types.Diagnostic:
+def _diagnostic(finding: Finding, source: OpenDocument, lines: Mapping[str, TextLines]) -> types.Diagnostic:
     message = finding.message if not finding.advice else f"{finding.message}\n{finding.advice}"
     related = [
         types.DiagnosticRelatedInformation(types.Location(uri, range_of(symptom, lines[uri])), symptom.message)
@@ -113,7 +113,7 @@ def _diagnostic(finding: Finding, source: Source, lines: Mapping[str, Lines]) ->
     )
 
 
-def _skipped(reason: str, lines: Lines) -> types.Diagnostic:
+def _skipped(reason: str, lines: TextLines) -> types.Diagnostic:
     """Why nothing is said about a text: while somebody types, mostly that it is not Python at the moment."""
     where = _range(lines, 1)
     return _plain(where, f"Not linted: {reason}", types.DiagnosticSeverity.Information)

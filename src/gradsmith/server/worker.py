@@ -55,7 +55,7 @@ def _checked(task: dict[str, Any], say: Say) -> dict[str, Any]:
     target = f"{task['path']}::{task['name']}"
     said = {name: value for name in ("level", "seed") if (value := getattr(config, name)) is not None}
     options = with_config(Options.of(said), config)
-    how = Running(options.as_json(), hears=lambda what: say({"say": what}))
+    how = Running(options.as_json(), on_stage=lambda what: say({"say": what}))
     with household():
         report = linted_and_run([target], wanted([target], config), how, config, cache=True)
     return report.to_dict()

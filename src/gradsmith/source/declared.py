@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gradsmith.source.suppressions import Declaration
+from gradsmith.source.suppressions import DeclaredInComment
 
 if TYPE_CHECKING:
     from gradsmith.source.file import FileModel
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def written_at(file: FileModel, node: Definition) -> Declaration | None:
+def written_at(file: FileModel, node: Definition) -> DeclaredInComment | None:
     """What a comment declares about the gradient of this class (or custom op); the first one counts."""
     said = file.comments.declared
     if not said:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 _IMPORT = re.compile(
     r"[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|(?:[^\n;#(\\]|\\\n)+)|import[ \t]+([\w., \t]+))"
@@ -42,6 +43,15 @@ def read(text: str) -> Imports:
         else:
             _members(match[1], match[2].replace("\\\n", " "), found)
     return found
+
+
+def file_imports(path: str | Path, module: str) -> bool:
+    """Whether a source file imports the top-level module, or anything of it, anywhere; False where it cannot be read."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError:
+        return False
+    return module.encode() in data and read(data.decode("utf-8", "replace")).module(module)
 
 
 def _statements(text: str) -> Iterator[re.Match[str]]:

@@ -233,10 +233,12 @@ def is_inplace_name(name: str) -> bool:
     )
 
 
-NOT_A_WRITE = _words(
+# The same numbers in another shape, in place.
+RESHAPES_IN_PLACE = _words("unsqueeze_ squeeze_ transpose_ t_ swapaxes_ swapdims_")
+NOT_A_WRITE = RESHAPES_IN_PLACE | _words(
     """
-    requires_grad_ retain_grad_ share_memory_ pin_memory_ rename_ detach_ unsqueeze_ squeeze_ transpose_ t_
-    swapaxes_ swapdims_ as_strided_ resize_ resize_as_ set_ names_ coalesced_ to_ record_stream_
+    requires_grad_ retain_grad_ share_memory_ pin_memory_ rename_ detach_ as_strided_ resize_ resize_as_ set_ names_
+    coalesced_ to_ record_stream_
     """
 )
 INPLACE_DUNDERS = _words(
@@ -352,8 +354,10 @@ CHANGES_CONTAINER = _words(
 TENSOR_SIGNS = MEASURED | _words(
     "size dim numel stride is_cuda is_sparse data T mT new_zeros new_empty unbind transpose permute"
 )
+# Only look at the outside of a tensor, and keep none of its numbers.
+OUTSIDE = _words("shape size numel dtype device")
 # No graph goes through there.
-OUT_OF_THE_GRAPH = _words("detach data shape size item device dtype numel")
+OUT_OF_THE_GRAPH = OUTSIDE | _words("detach data item")
 # Broadcast two operands.
 BROADCASTING = _words("add sub mul div where maximum minimum")
 PRODUCTS = _words("matmul mm bmm einsum linear addmm mv")

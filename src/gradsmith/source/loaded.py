@@ -22,7 +22,7 @@ from gradsmith.source import declared, model, notebook, project, qualnames
 from gradsmith.source.file import FileModel
 from gradsmith.source.method import Method, Node, read_params
 from gradsmith.source.model import FunctionModel
-from gradsmith.source.suppressions import Declaration
+from gradsmith.source.suppressions import DeclaredInComment
 from gradsmith.source.walk import once
 
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
@@ -241,7 +241,7 @@ def _built(cls: type) -> FunctionModel | None:
     return found
 
 
-def declared_at(part: Any) -> Declaration | None:
+def declared_at(part: Any) -> DeclaredInComment | None:
     """What the source declares about the gradient of a loaded class, or of a function of a custom op, itself."""
     if isinstance(part, type):
         return found.own_declaration if (found := model_of(part)) is not None else None

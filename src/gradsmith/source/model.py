@@ -14,7 +14,7 @@ from gradsmith.source.context import AttributeRead, AttributeWrite, Mark, Save, 
 from gradsmith.source.file import FileModel
 from gradsmith.source.method import Binder, Method, Param, Role, read_params
 from gradsmith.source.module_names import dotted_name
-from gradsmith.source.suppressions import Declaration
+from gradsmith.source.suppressions import DeclaredInComment
 from gradsmith.source.walk import nodes_under
 
 METHODS = ("forward", "setup_context", "backward", "vjp", "jvp", "vmap")
@@ -161,7 +161,7 @@ class FunctionModel:
         return self.backward is not None and self.backward.decorated_with("once_differentiable")
 
     @cached_property
-    def declaration(self) -> Declaration | None:
+    def declaration(self) -> DeclaredInComment | None:
         """`# gradsmith: surrogate[...]` or `approximate`, or the decorator `@gs.surrogate(...)`, here or at a base."""
         seen: set[FunctionModel] = set()
         stack = [self]
@@ -173,32 +173,32 @@ class FunctionModel:
             # What a base has found out about its own bases need not be found out again.
             known = vars(model).get("declaration", model.own_declaration)
             if known is not None:
-                return cast(Declaration, known)
+                return cast(DeclaredInComment, known)
             if "declaration" not in vars(model):
                 stack.extend(reversed(model.bases))
         return None
 
     @property
-    def own_declaration(self) -> Declaration | None:
+    def own_declaration(self) -> DeclaredInComment | None:
         """What stands at this class itself; at the op or at its backward, for a custom op."""
         found = declared.written_at(self.file, self.node)
         if found is None and self.kind == "custom_op" and self.backward is not None:
             found = declared.written_at(self.backward.file, self.backward.node)
         return found or self._decorated() or self._named_by_project()
 
-    def _named_by_project(self) -> Declaration | None:
+    def _named_by_project(self) -> DeclaredInComment | None:
         asked = self.file.project.surrogate_of if self.file.project is not None else None
         kind = asked(dotted_name(self.file.path, self.qualname)) if asked is not None else None
-        return Declaration("surrogate", kind) if kind is not None else None
+        return DeclaredInComment("surrogate", kind) if kind is not None else None
 
-    def _decorated(self) -> Declaration | None:
+    def _decorated(self) -> DeclaredInComment | None:
         for decorator in self.node.decorator_list:
             call = decorator.func if isinstance(decorator, ast.Call) else decorator
             dotted = self.file.dotted(call) or ""
             if dotted.startswith("gradsmith.") and dotted.endswith((".surrogate", ".approximate")):
                 arguments = decorator.args if isinstance(decorator, ast.Call) else []
                 kind = arguments[0].value if arguments and isinstance(arguments[0], ast.Constant) else ""
-                return Declaration("surrogate" if dotted.endswith("surrogate") else "approximate", str(kind))
+                return DeclaredInComment("surrogate" if dotted.endswith("surrogate") else "approximate", str(kind))
         return None
 
     @cached_property

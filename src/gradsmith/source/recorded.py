@@ -56,7 +56,7 @@ class Origin(NamedTuple):
 
 
 @dataclass
-class Trace:
+class RecordedOrigins:
     """What was found. `unseen`: somewhere the record ends in a kernel, or in a call that is not in this file.
 
     `discrete`: somewhere it ends in a comparison, or in a count of what passed one.
@@ -67,7 +67,7 @@ class Trace:
     discrete: bool = False
 
 
-def gradients(function: FunctionModel) -> list[Trace]:
+def gradients(function: FunctionModel) -> list[RecordedOrigins]:
     """What each gradient that backward returns is computed from."""
     backward = function.backward
     if backward is None:
@@ -78,7 +78,7 @@ def gradients(function: FunctionModel) -> list[Trace]:
     return [tracer.trace for tracer in tracers]
 
 
-def value(function: FunctionModel, method: Method, node: ast.expr) -> Trace:
+def value(function: FunctionModel, method: Method, node: ast.expr) -> RecordedOrigins:
     """What one expression of a method is computed from."""
     tracer = _Tracer(function, method)
     tracer.walk(node)
@@ -90,7 +90,7 @@ class _Tracer:
     function: FunctionModel
     method: Method
     above: tuple[ast.AST, ...] = ()
-    trace: Trace = field(default_factory=Trace)
+    trace: RecordedOrigins = field(default_factory=RecordedOrigins)
     _seen: set[tuple[object, bool, int | None]] = field(default_factory=set)
 
     def walk(self, node: ast.AST | None, computed: bool = False, part: int | None = None) -> None:

@@ -23,7 +23,7 @@ _ASSUMES = re.compile(r"#\s*gradsmith:\s*assumes\s*\[(?:(.*?)\](?=\s*(?:#|$))|([
 _NOQA = re.compile(r"#\s*noqa\b(?:\s*:\s*([A-Za-z0-9_,\- ]+))?", re.I)
 
 
-class Declaration(NamedTuple):
+class DeclaredInComment(NamedTuple):
     """The author says that a gradient is not the exact derivative, on purpose."""
 
     gradient: Literal["surrogate", "approximate"]
@@ -56,7 +56,7 @@ class Suppressions:
     """All comments of one file that speak to us, by line, and which of them were of use."""
 
     by_line: dict[int, list[Suppression]] = field(default_factory=dict)
-    declared: dict[int, Declaration] = field(default_factory=dict)
+    declared: dict[int, DeclaredInComment] = field(default_factory=dict)
     assumed: dict[int, list[Assumption]] = field(default_factory=dict)
     used: set[Suppression] = field(default_factory=set)
     ran: frozenset[str] = frozenset()  # the rules of this run; known when `unused-ignore` asks
@@ -95,7 +95,7 @@ def read(lines: Sequence[str]) -> Suppressions:
                 found.by_line.setdefault(number, []).append(Suppression(number, names))
                 continue
             gradient: Literal["surrogate", "approximate"] = "surrogate" if word == "surrogate" else "approximate"
-            found.declared[number] = Declaration(gradient, names[0] if names else "", _column(text, match))
+            found.declared[number] = DeclaredInComment(gradient, names[0] if names else "", _column(text, match))
         for match in _ASSUMES.finditer(text) if ours else ():
             if sentence := (match[1] or match[2] or "").strip():
                 found.assumed.setdefault(number, []).append(Assumption(sentence, _column(text, match)))

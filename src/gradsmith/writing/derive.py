@@ -19,7 +19,7 @@ from gradsmith.lab.subject.target import resolve
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenSource:
     """The source, the derivation behind it, and the report that verified it."""
 
     source: str
@@ -59,7 +59,7 @@ def written(
     fast: bool = False,
     test: bool = False,
     level: str = "standard",
-) -> Written:
+) -> WrittenSource:
     """Derive, then prove."""
     if not args and not kwargs:
         args, kwargs = _supplied(fn)
@@ -69,7 +69,7 @@ def written(
     report = check(made.function, *examples, level=level, gradient="surrogate" if like is not None else None, like=like)
     _proved(report)
     source = made.source + (_test(made, examples, stops=like is not None) if test else "")
-    return Written(source, made, report)
+    return WrittenSource(source, made, report)
 
 
 def _reference(made: Derived) -> Callable[..., Any] | None:

@@ -23,7 +23,7 @@ from gradsmith.inputs.guess.objects import was_built
 from gradsmith.lab.explore.tape import stopped_after
 from gradsmith.lab.measure.gradient import Settings, judge
 from gradsmith.lab.measure.implied import implied
-from gradsmith.lab.run import recorded
+from gradsmith.lab.run import forward, recorded
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.target import Target
 from gradsmith.lab.subject.wrapped import Wrapped
@@ -192,8 +192,12 @@ def _scaled(target: Target, places: set[int], factor: float) -> Callable[..., An
 
 
 def with_other_functions(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int) -> Elsewhere | None:
-    """Functions that had to be guessed: is the gradient right with others?"""
-    places = [i for i, a in enumerate(args) if isinstance(a, (Written, torch.nn.Module))]
+    """Functions that had to be guessed: is the gradient right with others? One that nobody calls is not to blame."""
+    places = [
+        i
+        for i, a in enumerate(args)
+        if isinstance(a, torch.nn.Module) or (isinstance(a, Written) and _calls(target, args, kwargs, seed, i))
+    ]
     meant = [list(others(args[i], _name(target, i))) for i in places]
     ran = 0
     for k in range(max(map(len, meant), default=0)):
@@ -214,13 +218,15 @@ def _leaves_no_doubt(
     target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int, places: list[int], ran: int
 ) -> bool:
     """One function that forward calls, and it was wrong with others, too; or a sign or a factor 2 is all that is wrong."""
-    if len(places) == 1 and ran > 1 and _calls(target, args, kwargs, places[0]):
+    if len(places) == 1 and ran > 1 and _calls(target, args, kwargs, seed, places[0], backward=False):
         return True
     return ran > 0 and off_by_a_factor(target, args, kwargs, seed)
 
 
-def _calls(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], place: int) -> bool:
-    """Whether forward calls the function at `place`."""
+def _calls(
+    target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], seed: int, place: int, *, backward: bool = True
+) -> bool:
+    """Whether forward, or backward, calls the function at `place`."""
     called: list[bool] = []
     inner = args[place]
 
@@ -228,8 +234,11 @@ def _calls(target: Target, args: tuple[Any, ...], kwargs: dict[str, Any], place:
         called.append(True)
         return inner(*values, **named)
 
-    with torch.no_grad(), contextlib.suppress(Exception):  # user code, which ran before
-        target.call(*(called_instead if i == place else a for i, a in enumerate(args)), **kwargs)
+    given = tuple(called_instead if i == place else a for i, a in enumerate(args))
+    with contextlib.suppress(Exception):  # user code, which ran before
+        run = forward(target, Arguments.of(given, kwargs, target.names), seed=seed, plain=not backward)
+        if backward and not called:
+            run.gradients(run.normal(torch.Generator().manual_seed(seed)))
     return bool(called)
 
 

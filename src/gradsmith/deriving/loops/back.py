@@ -9,9 +9,10 @@ from typing import Any
 import torch
 
 from gradsmith.deriving.loops.loop import Kept, Loop, Values, computed, swapped
-from gradsmith.deriving.node import OUTSIDE, Node, value_of
+from gradsmith.deriving.node import Node, value_of
 from gradsmith.deriving.refusal import LoopRefused
 from gradsmith.recurrent.mincut import cheapest_to_keep
+from gradsmith.source import knowledge as know
 
 _NEVER = 1 << 50
 Contributions = dict[Node, list[Any]]
@@ -20,7 +21,7 @@ Fit = Callable[[Node, Any], Any]
 
 
 @dataclass(eq=False)
-class Carried:
+class CarriedGradient:
     """The gradient of a state: what comes in from the turn after, what goes out to the turn before."""
 
     name: str
@@ -43,7 +44,7 @@ class Added:
 @dataclass(eq=False)
 class Back:
     loop: Loop
-    carried: list[Carried] = field(default_factory=list)
+    carried: list[CarriedGradient] = field(default_factory=list)
     added: list[Added] = field(default_factory=list)
 
     def __repr__(self) -> str:
@@ -177,7 +178,7 @@ def _carry(back: Back, parts: dict[int, Any], contributions: Contributions, some
         leaf.inside = frozenset([loop])
         g = parts.get(loop.position("state", i))
         init = graph.zeros_of(some, state.init) if g is None else g
-        back.carried.append(Carried(f"grad_{state.name}", leaf, init, of=state.init))
+        back.carried.append(CarriedGradient(f"grad_{state.name}", leaf, init, of=state.init))
         contributions.setdefault(state.new, []).append(leaf)
 
 
@@ -220,7 +221,7 @@ def _keep(back: Back) -> None:
         if node in cost:
             continue
         operation = node.graph.operations.get(node.op)
-        away = node in leaves or node.op in OUTSIDE
+        away = node in leaves or node.op in know.OUTSIDE
         inner = [] if away else [n for n in node.operands if (n.is_tensor or n.is_parts) and loop in n.inside]
         cost[node] = _NEVER if node.is_parts else node.nbytes * 16 + (2 if node in leaves else 3)
         operands[node] = inner
@@ -290,7 +291,7 @@ def _forward_reads(back: Back) -> list[Node]:
     todo = [n for n in back.wanted() if isinstance(n, Node)]
     while todo:
         node = todo.pop()
-        if node in seen or loop not in node.inside or node.op in OUTSIDE:
+        if node in seen or loop not in node.inside or node.op in know.OUTSIDE:
             continue
         seen.add(node)
         if not node.back:

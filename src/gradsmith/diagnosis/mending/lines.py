@@ -12,11 +12,12 @@ import torch
 
 from gradsmith.deriving.deriving import Swept
 from gradsmith.deriving.naming import label, unique
-from gradsmith.deriving.node import OUTSIDE, Node
+from gradsmith.deriving.node import Node
 from gradsmith.deriving.printing import NotAtHand, Printer, Statement
 from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.saving import draws, read_by
 from gradsmith.diagnosis.mending.hand import Hand
+from gradsmith.source import knowledge as know
 
 _MODULES = {"torch": torch, "F": torch.nn.functional, "math": math}
 
@@ -109,7 +110,7 @@ def _needed(gradients: list[Node], printer: Printer) -> list[Node]:
     todo = list(gradients)
     while todo:
         node = todo.pop()
-        if node in seen or node in printer.names or node.op in OUTSIDE:
+        if node in seen or node in printer.names or node.op in know.OUTSIDE:
             continue
         seen[node] = None
         todo += read_by(node)

@@ -68,7 +68,7 @@ def was_built(value: Any) -> bool:
     """Whether a value is an instance of a class that was built with guessed arguments."""
     try:
         return value in _made_up
-    except TypeError:
+    except Exception:  # how to compare them, or to make a key of them, their class says
         return False
 
 
@@ -237,7 +237,8 @@ def _kept_by_name(cls: type, home: str) -> list[Any]:
     found: dict[int, Any] = {}
     for module in dict.fromkeys((home, cls.__module__)):
         for name, value in list(vars(sys.modules[module]).items()) if module in sys.modules else ():
-            if isinstance(value, cls) and not isinstance(value, type) and id(value) not in found:
+            # Not isinstance: a TypedDict and a Protocol raise when they are asked, and others run code of their own.
+            if cls in type(value).__mro__ and not isinstance(value, type) and id(value) not in found:
                 found[id(value)] = value
                 _note(value, _reached(name, module, home))
     return list(found.values())
@@ -252,7 +253,7 @@ def _reached(name: str, module: str, home: str) -> str:
 
 
 def _note(value: Any, code: str) -> None:
-    with contextlib.suppress(TypeError):  # what cannot be a key, or be referred to weakly, cannot be pasted
+    with contextlib.suppress(Exception):  # what cannot be a key, or be referred to weakly, cannot be pasted
         _written[value] = code
 
 
@@ -290,14 +291,13 @@ def _built(cls: type, depth: int) -> Iterator[Any]:
             seed_all(0)
             try:
                 instance = cls(**kwargs)
+                if isinstance(instance, nn.Module):
+                    instance.double()  # one whose constructor leaves out nn.Module's has no parts, and raises
             except Exception:  # the user's constructor on arguments it may not want
                 continue
         code = f"{cls.__name__}({', '.join(f'{k}={written(v)}' for k, v in kwargs.items())})"
-        if isinstance(instance, nn.Module):
-            instance.double()
-            code += ".double()"
-        _note(instance, code)
-        with contextlib.suppress(TypeError):
+        _note(instance, f"{code}.double()" if isinstance(instance, nn.Module) else code)
+        with contextlib.suppress(Exception):
             _made_up.add(instance)
         yield instance
 

@@ -23,7 +23,7 @@ from gradsmith.inputs.guess.proposals import FRAMES, Frame, Proposal, made
 from gradsmith.inputs.guess.subclasses import classes_of, with_subclasses
 from gradsmith.inputs.guess.trial import (
     NO_GRADIENT,
-    Outcome,
+    TriedGuess,
     alike,
     improve,
     improved_for_backward,
@@ -100,7 +100,7 @@ class _Search:
     net: float = 0.0  # processor time at which the search ends, whatever is left
     keywords: tuple[str, ...] = ()  # the last values are passed by these names
     attempts: int = 0
-    best: Outcome | None = None
+    best: TriedGuess | None = None
     refused: int = 0
     refusal: str = ""  # what no other inputs would change
     rescues: int = 0  # how often other shapes and kinds were tried because backward did not answer

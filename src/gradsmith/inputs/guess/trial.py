@@ -28,7 +28,7 @@ NO_GRADIENT = "backward returns no gradient at all"
 
 
 @dataclass
-class Outcome:
+class TriedGuess:
     """One attempt that forward accepted. `rank`: 0 forward failed, 1 backward raised, 2 gradients bad, 3 good."""
 
     args: tuple[Any, ...] | None
@@ -63,9 +63,9 @@ def outcome(
     args: tuple[Any, ...],
     seed: int,
     keywords: tuple[str, ...] = (),
-) -> Outcome:
+) -> TriedGuess:
     """Forward and backward on these values; inputs for which backward returns None no longer ask for a gradient."""
-    result = Outcome(None, frame, list(chosen), dtype, names=target.names[: len(args) - len(keywords)])
+    result = TriedGuess(None, frame, list(chosen), dtype, names=target.names[: len(args) - len(keywords)])
     given, named = split(args, keywords)
     arguments = Arguments.of(given, named, target.names)
     try:
@@ -145,7 +145,7 @@ def split(args: tuple[Any, ...], keywords: tuple[str, ...]) -> tuple[tuple[Any, 
     return args[:count], dict(zip(keywords, args[count:]))
 
 
-def _judged(result: Outcome, grads: dict[int, Tensor | None], arguments: Arguments) -> Outcome:
+def _judged(result: TriedGuess, grads: dict[int, Tensor | None], arguments: Arguments) -> TriedGuess:
     assert result.args is not None
     holders = {id(t): i for i, a in enumerate(result.args) for t in _leaves(a)}
     by_input: dict[int, list[Tensor | None]] = {}
@@ -162,7 +162,7 @@ def _judged(result: Outcome, grads: dict[int, Tensor | None], arguments: Argumen
     return replace(result, args=args, chosen=chosen, rank=3)
 
 
-def improve(target: Target, tried: Outcome, seed: int, keywords: tuple[str, ...] = ()) -> Outcome:
+def improve(target: Target, tried: TriedGuess, seed: int, keywords: tuple[str, ...] = ()) -> TriedGuess:
     """The same shapes with other values, for the inputs whose gradients are bad; for all where forward failed."""
     best = tried
     tensors = [i for i, p in enumerate(tried.chosen) if p.kind == "floating"]
@@ -185,8 +185,8 @@ def improve(target: Target, tried: Outcome, seed: int, keywords: tuple[str, ...]
 
 
 def improved_for_backward(
-    target: Target, tried: Outcome, frames: Sequence[Frame], seed: int, keywords: tuple[str, ...] = ()
-) -> Outcome:
+    target: Target, tried: TriedGuess, frames: Sequence[Frame], seed: int, keywords: tuple[str, ...] = ()
+) -> TriedGuess:
     """The same choices where forward ran and backward did not answer: as complex numbers, other values, other shapes."""
     if torch_says.speaks_of_complex(tried.trouble):
         chosen = [replace(p, kind="complex") if p.kind == "floating" and p.gradient else p for p in tried.chosen]
@@ -204,7 +204,7 @@ def improved_for_backward(
     return best
 
 
-def _without_defaults(target: Target, tried: Outcome, count: int, seed: int) -> Outcome:
+def _without_defaults(target: Target, tried: TriedGuess, count: int, seed: int) -> TriedGuess:
     """With the first inputs only, if all others have defaults: their author never passes them."""
     parameters = list(inspect.signature(target.function.forward).parameters.values()) if target.function else []
     left = len(tried.args or ()) - count
@@ -216,8 +216,8 @@ def _without_defaults(target: Target, tried: Outcome, count: int, seed: int) -> 
 
 
 def _again(
-    target: Target, best: Outcome, frame: Frame, chosen: list[Proposal], seed: int, keywords: tuple[str, ...]
-) -> Outcome:
+    target: Target, best: TriedGuess, frame: Frame, chosen: list[Proposal], seed: int, keywords: tuple[str, ...]
+) -> TriedGuess:
     """One more attempt; the better of the two."""
     generator = torch.Generator().manual_seed(seed)
     args = tuple(made(p, frame, best.dtype, generator) for p in chosen)
@@ -227,7 +227,7 @@ def _again(
     return attempt if attempt.rank > best.rank else best
 
 
-def without_warning(target: Target, tried: Outcome, seed: int, keywords: tuple[str, ...] = ()) -> Outcome:
+def without_warning(target: Target, tried: TriedGuess, seed: int, keywords: tuple[str, ...] = ()) -> TriedGuess:
     """The same shapes with one input of a kind that forward has no complaints about; the same where there is none."""
     for domain in ("definite", "negative definite", "positive", "unit"):
         for i, proposal in enumerate(tried.chosen):
@@ -242,7 +242,7 @@ def without_warning(target: Target, tried: Outcome, seed: int, keywords: tuple[s
     return tried
 
 
-def alike(target: Target, tried: Outcome, seed: int, keywords: tuple[str, ...] = ()) -> Outcome:
+def alike(target: Target, tried: TriedGuess, seed: int, keywords: tuple[str, ...] = ()) -> TriedGuess:
     """With every input of the subclass that one had to be of, if that works: mixtures are rarely meant."""
     known = next((p for p in tried.chosen if p.kind == "wrapped"), None)
     plain = [p for p in tried.chosen if p.kind == "floating" and p.gradient]

@@ -71,7 +71,7 @@ def aliased(lab: Lab) -> Outcome:
 def with_twins(lab: Lab) -> Arguments | None:
     """The example with its first two inputs of one shape and type made one tensor."""
     arguments = lab.precise[1]
-    own = [leaf for leaf in arguments.differentiable if not leaf.name.startswith("parameters[")]
+    own = [leaf for leaf in arguments.differentiable if not leaf.of_module]
     for a, b in itertools.combinations(own, 2):
         same = a.tensor.shape == b.tensor.shape and a.tensor.dtype == b.tensor.dtype
         if same and a.tensor is not b.tensor:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from gradsmith.findings import Reproduction
 from gradsmith.lab.conditions.outcome import Outcome, column, examinable, words
-from gradsmith.lab.conditions.ranks import DIFFERENT, NOT_TRIED, WORKS, Layer, Whole, joined
+from gradsmith.lab.conditions.ranks import DIFFERENT, NOT_TRIED, WORKS, Layer, WholeModule, joined
 from gradsmith.lab.explore.sizes import sizes
 from gradsmith.lab.lab import Lab
 from gradsmith.lab.once import once
@@ -147,10 +147,10 @@ def _launched(lab: Lab) -> dict[str, str] | str:
         # Here, not in a rank: what depends on the process group must not be in the measure.
         module = lab.precise[0].module
         if module is None:
-            layer: Layer | Whole = Layer(lab.precise[0].call, values, batch, trained)
+            layer: Layer | WholeModule = Layer(lab.precise[0].call, values, batch, trained)
         else:
             module, trained = copy.deepcopy(module), []
-            layer = Whole(module, values, batch)
+            layer = WholeModule(module, values, batch)
         torch.save([values], stored)
         try:
             torch.save(module, Path(folder) / "module.pt")

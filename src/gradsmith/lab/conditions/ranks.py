@@ -51,7 +51,7 @@ class Layer(nn.Module):
         return weighted if weighted is not None else tensors[0].sum() * self.scale.sum()
 
 
-class Whole(nn.Module):
+class WholeModule(nn.Module):
     """A module of the user's, as it is: DDP and FSDP2 have its own parameters and buffers."""
 
     def __init__(self, module: nn.Module, values: list[Any], batch: list[int]) -> None:
@@ -75,7 +75,7 @@ def _weighted(outputs: list[Tensor]) -> Tensor | None:
     return torch.cat(weighted, 1).sum(1) if weighted else None
 
 
-def joined(model: Layer | Whole) -> dict[str, Tensor | None]:
+def joined(model: Layer | WholeModule) -> dict[str, Tensor | None]:
     """The gradients that one process gets on the whole batch; ranks average theirs, so it is halved."""
     model(*[model.values[p] for p in model.batch]).sum().div(2).backward()
     return {name: p.grad for name, p in model.named_parameters()}
@@ -90,11 +90,11 @@ def main() -> None:
     (values,) = torch.load(task["inputs"], weights_only=True)
     batch, trained, names = task["batch"], task["trained"], {int(p): name for p, name in task["names"].items()}
 
-    def layer() -> Layer | Whole:
+    def layer() -> Layer | WholeModule:
         if not task["module"]:
             return Layer(attrgetter(task["name"])(home).apply, values, batch, trained)
         sys.modules[task["home"]] = home  # where pickle looks for its class
-        return Whole(torch.load(task["module"], weights_only=False), values, batch)  # written by us, a moment ago
+        return WholeModule(torch.load(task["module"], weights_only=False), values, batch)  # written by us, a moment ago
 
     expected = torch.load(task["expected"], weights_only=True)
     size = values[batch[0]].shape[0] // 2
@@ -106,7 +106,7 @@ def main() -> None:
     dist.destroy_process_group()
 
 
-def _ddp(model: Layer | Whole, mine: list[Tensor], expected: Gradients, names: Names) -> str:
+def _ddp(model: Layer | WholeModule, mine: list[Tensor], expected: Gradients, names: Names) -> str:
     from torch.nn.parallel import DistributedDataParallel
 
     try:
@@ -140,7 +140,7 @@ def _unused(wrapped: nn.Module, mine: list[Tensor], expected: Gradients, names: 
     )
 
 
-def _scattered(model: Layer | Whole, names: Names) -> str:
+def _scattered(model: Layer | WholeModule, names: Names) -> str:
     """Buffers that forward writes: each process writes its own, and DDP then keeps those of rank 0 alone."""
     for i in model.kept:
         own = model.get_buffer(f"buffer_{i}").detach()
@@ -155,7 +155,7 @@ def _scattered(model: Layer | Whole, names: Names) -> str:
     return ""
 
 
-def _fsdp(model: Layer | Whole, mine: list[Tensor], expected: Gradients, names: Names) -> str:
+def _fsdp(model: Layer | WholeModule, mine: list[Tensor], expected: Gradients, names: Names) -> str:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 

@@ -11,17 +11,17 @@ from gradsmith.lab.measure.values import widened
 
 
 @dataclass(frozen=True)
-class Spread:
+class CallDifference:
     """The largest difference between equal calls, as a share of the size of what differs."""
 
     what: str
     relative: float
 
 
-def spread(lab: Lab, runs: int = 3) -> Spread:
+def spread(lab: Lab, runs: int = 3) -> CallDifference:
     """Run forward and backward several times in the user's own precision and compare every bit."""
     first: list[tuple[str, Tensor]] | None = None
-    worst = Spread("nothing", 0.0)
+    worst = CallDifference("nothing", 0.0)
     v: dict[int, Tensor] | None = None
     for _ in range(runs):
         run = lab.run()
@@ -40,7 +40,7 @@ def spread(lab: Lab, runs: int = 3) -> Spread:
             continue
         for (name, a), (_, b) in zip(first, results):
             off = _relative(a, b)
-            worst = Spread(name, off) if off > worst.relative else worst
+            worst = CallDifference(name, off) if off > worst.relative else worst
     return worst
 
 

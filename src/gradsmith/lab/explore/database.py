@@ -26,7 +26,7 @@ _FORGOTTEN = 2  # runs in a row in which an example did not fail
 
 
 @dataclass(frozen=True)
-class Failure:
+class StoredFailure:
     """An example that failed once: its moves, and the seed of what they draw."""
 
     moves: tuple[Move, ...]
@@ -37,7 +37,7 @@ class Failure:
 
 def failures(
     lab: Lab, planned: Collection[Move], searched: Callable[[Sequence[Move]], bool] = lambda moves: False
-) -> list[Failure]:
+) -> list[StoredFailure]:
     """What failed on this example earlier and can be tried on it now, the latest first.
 
     `searched` says of moves that nobody plans whether a search may come to them again.
@@ -48,7 +48,7 @@ def failures(
     return [f for f in mine if all(m in planned or searched([m]) for m in f.moves)]
 
 
-def judged(failure: Failure, trial: Trial) -> None:
+def judged(failure: StoredFailure, trial: Trial) -> None:
     """Note what became of it: what does not fail in two runs in a row is forgotten."""
     if failure.file is None or (trial.bad and not failure.right):
         return
@@ -82,14 +82,14 @@ def keep(lab: Lab, failing: Iterable[tuple[Trial, int]]) -> None:
             path.unlink(missing_ok=True)
 
 
-def _read(file: Path) -> tuple[Failure, int] | None:
+def _read(file: Path) -> tuple[StoredFailure, int] | None:
     """The failure, and the number of the example on which it failed; None where the file is no such thing."""
     stored = _stored(file)
     try:
         if stored is None:
             return None
         moves = tuple(from_json(move) for move in stored["moves"])
-        return Failure(moves, int(stored["seed"]), int(stored["right"]), file), int(stored["example"])
+        return StoredFailure(moves, int(stored["seed"]), int(stored["right"]), file), int(stored["example"])
     except (KeyError, TypeError, ValueError, AttributeError, IndexError):
         return None
 

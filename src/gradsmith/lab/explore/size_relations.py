@@ -26,7 +26,7 @@ from gradsmith.lab.subject.target import Target
 
 
 @dataclass(frozen=True)
-class Place:
+class SizePlace:
     """Where a size stands: a dimension of a tensor, or (dim None) a Python number among the arguments."""
 
     position: int
@@ -38,7 +38,7 @@ class Relations:
     """Named sizes, and what was asked about them. `traced` is False where PyTorch could not be asked."""
 
     values: dict[str, int]
-    places: dict[str, list[Place]]
+    places: dict[str, list[SizePlace]]
     fixed: frozenset[str]  # sizes of a module's parameters: they do not move
     traced: bool
     comparisons: list[Comparison] = field(default_factory=list)
@@ -195,18 +195,18 @@ def _relations(
     traced: bool,
 ) -> Relations:
     values: dict[str, int] = {}
-    places: dict[str, list[Place]] = {}
+    places: dict[str, list[SizePlace]] = {}
     fixed: set[str] = set()
     for tensor, own in zip(tensors.values(), names):
         same = [x for x in arguments.leaves if x.tensor is tensor]
         for dim, name in enumerate(own):
             values[name] = tensor.shape[dim]
-            places[name] = [Place(x.position, dim) for x in same]
-            if any(x.name.startswith("parameters[") for x in same) or not values[name]:
+            places[name] = [SizePlace(x.position, dim) for x in same]
+            if any(x.of_module for x in same) or not values[name]:
                 fixed.add(name)
     unseen = {i: f"number {i}" for i in _numbers(arguments) if i not in numbers}
     for i, name in {**numbers, **unseen}.items():
-        values[name], places[name] = arguments.flat[i], [Place(i)]
+        values[name], places[name] = arguments.flat[i], [SizePlace(i)]
     return Relations(values, places, frozenset(fixed), traced, comparisons, frozenset(unseen.values()))
 
 

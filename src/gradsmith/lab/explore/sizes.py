@@ -239,7 +239,7 @@ def _ones(arguments: Arguments) -> list[tuple[int, int]]:
     return [
         (leaf.position, dim)
         for leaf in arguments.leaves
-        if not leaf.name.startswith("parameters[")
+        if not leaf.of_module
         for dim, n in enumerate(leaf.tensor.shape)
         if n == 1
     ]

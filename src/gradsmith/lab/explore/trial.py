@@ -37,7 +37,7 @@ from gradsmith.lab.once import once
 from gradsmith.lab.run import Allowance, Run, forward, normal_like
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.target import Target
-from gradsmith.lab.triton.events import listening
+from gradsmith.lab.triton.events import kernels_logged
 
 Status = Literal["right", "wrong", "non-finite", "none", "raises", "rejected", "unjudged"]
 _RUNS = 400  # of the subject, to judge one example
@@ -80,11 +80,11 @@ def examined(lab: Lab, base: Arguments, moves: Sequence[Move], seed: int) -> Tri
         return Trial(chosen, "rejected", said(error))
     if arguments is None:
         return Trial(chosen, "rejected", "it changes nothing")
-    with listening() as seen:
+    with kernels_logged() as seen:
         judged = within(Allowance(_RUNS), lambda: judged_at(lab, lab.precise[0], arguments))
     # An id, an option or a structure that gradsmith made up may send a kernel anywhere: that is not the kernel's fault.
     if not any(move.kind in _MADE_UP for move in chosen):
-        lab.heard |= seen.events
+        lab.kernel_events |= seen.events
     if judged is None:
         return Trial(chosen, "unjudged", f"{_RUNS} runs do not settle it")
     return replace(judged, moves=chosen, arguments=arguments)

@@ -16,7 +16,7 @@ from torch import Tensor
 from gradsmith.findings import one_line
 from gradsmith.lab.explore.drawing import domains_of, within
 from gradsmith.lab.measure.differences import Evaluate, Probe, Slope, dot, one_sided, slopes
-from gradsmith.lab.measure.limits import excused
+from gradsmith.lab.measure.limits import allow_what_is_undone
 from gradsmith.lab.measure.oracle import OwnForward, own_forward
 from gradsmith.lab.pieces import BLOCK, norm_of_product, pieces, root_mean_square
 from gradsmith.lab.run import Allowance, Run, Spent, forward, normal_like
@@ -151,7 +151,7 @@ def judge(target: Target, arguments: Arguments, settings: Settings, *, until_wro
             if all(p.mismatch is None for p in pairs):
                 raise
             break  # what is proved wrong is wrong, whatever is not known of the other inputs
-        excused(target, arguments, settings.seed, found)
+        allow_what_is_undone(target, arguments, settings.seed, found)
         pairs.extend(found)
         if until_wrong and any(p.status == "wrong" for p in found):
             break
@@ -314,7 +314,7 @@ def _tolerance(slope: Slope, scale: float, dtype: torch.dtype, settings: Setting
 def _settle(
     target: Target, arguments: Arguments, settings: Settings, pair: Pair, oracle: OwnForward | None, run: Run
 ) -> None:
-    """Turn a suspicion into a confirmed element, an excuse, or noise; and let the exact oracle have its say."""
+    """Turn a suspicion into a confirmed element, a domain that explains it, or noise; and let the exact oracle have its say."""
     from gradsmith.lab.measure.locate import confirm, explaining_domain
     from gradsmith.lab.measure.singular import without_singular_points
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MOST = 1e-2  # of the gradient: what is further off is wrong, however early a loop stopped
 
 
-def excused(target: Target, arguments: Arguments, seed: int, pairs: Sequence[Pair]) -> None:
+def allow_what_is_undone(target: Target, arguments: Arguments, seed: int, pairs: Sequence[Pair]) -> None:
     """Call right what is off by no more than the loops of forward left undone, and note how much that is."""
     close = [pair for pair in pairs if not pair.missing and 0 < _off(pair) <= _MOST and _suspect(pair)]
     if not close:

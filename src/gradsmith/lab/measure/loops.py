@@ -138,7 +138,7 @@ class _InFrame:
         self.running: dict[_Loop, _Passes] = {}
         self.line = 0
 
-    def hear(self, frame: FrameType, event: str) -> None:
+    def see(self, frame: FrameType, event: str) -> None:
         if event not in ("line", "return"):
             return
         line = frame.f_lineno if event == "line" else -1
@@ -160,7 +160,7 @@ class _InFrame:
 
 @contextmanager
 def _traced(watch: _Watch) -> Iterator[None]:
-    """Trace the calls of this thread. A debugger, or whoever else traces, hears them as well and is put back."""
+    """Trace the calls of this thread. A debugger, or whoever else traces, sees them as well and is put back."""
     theirs = sys.gettrace()
 
     def called(frame: FrameType, event: Any, arg: Any) -> Any:
@@ -169,13 +169,13 @@ def _traced(watch: _Watch) -> Iterator[None]:
         if mine is None:
             return local
 
-        def heard(frame: FrameType, event: Any, arg: Any) -> Any:
+        def each_line(frame: FrameType, event: Any, arg: Any) -> Any:
             nonlocal local
             local = local(frame, event, arg) if local is not None else None
-            mine.hear(frame, event)
-            return heard
+            mine.see(frame, event)
+            return each_line
 
-        return heard
+        return each_line
 
     sys.settrace(called)
     try:

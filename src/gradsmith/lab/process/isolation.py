@@ -80,7 +80,7 @@ class Zygote:
         self.process: subprocess.Popen[bytes] | None = None
         self.keeper = 0
         self.cpu_seconds = 0.0  # what the last subject used
-        self.hears: Callable[[str], None] | None = None  # is told what is being tried, as it changes
+        self.on_stage: Callable[[str], None] | None = None  # is told what is being tried, as it changes
         self.stage: Path | None = None  # where the running subject says it
         self.late = ""  # which limit of time the last subject exceeded
         self.lost = False  # what had imported the file is gone, so that nothing can be asked about it
@@ -277,7 +277,7 @@ class Zygote:
                 self._end_what_is_silent(time.monotonic() > overdue + _GRACE)
             elif watched and not killed and time.monotonic() > looked + (_POLL if looked < began + 1 else _SELDOM):
                 looked = time.monotonic()
-                self._listen()
+                self._tell_stage()
                 killed = self._exceeded(watched, limit, spared)
                 if killed:
                     self._end_all_of(watched)
@@ -311,10 +311,10 @@ class Zygote:
                     os.kill(pid, signal.SIGCONT)
             tree.end([self.keeper])
 
-    def _listen(self) -> None:
-        if self.hears is not None and self.stage is not None:
+    def _tell_stage(self) -> None:
+        if self.on_stage is not None and self.stage is not None:
             with contextlib.suppress(OSError, ValueError):  # not there yet, or half written
-                self.hears(json.loads(self.stage.read_text(encoding="utf-8")))
+                self.on_stage(json.loads(self.stage.read_text(encoding="utf-8")))
 
     def _last_words(self) -> str:
         assert self.process is not None

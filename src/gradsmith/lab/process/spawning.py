@@ -113,7 +113,7 @@ class Spawner(Zygote):
         """The limit that it exceeded, or nothing."""
         limit = TimeLimit(self.limits.seconds)
         while process.poll() is None:
-            self._listen()
+            self._tell_stage()
             pids = [process.pid, *tree.below(process.pid)]
             self.cpu_seconds = limit.computed
             self.late = limit.exceeded(pids)

@@ -37,7 +37,7 @@ from gradsmith.lab.process.user_module import opened
 _SPARE = 64  # descriptors that a subject leaves for its report
 
 
-class Line:
+class Conversation:
     """One end of the conversation."""
 
     def __init__(self, folder: Path, nonce: str) -> None:
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _work_for(folder: Path) -> None:
-    line = Line(folder, sys.stdin.readline().strip())
+    line = Conversation(folder, sys.stdin.readline().strip())
     witness.watch(folder)
     gc.disable()  # while half a million objects are made to stay: a sixth of the import's time
     import torch
@@ -168,7 +168,7 @@ def _end_as(status: int) -> NoReturn:
     os._exit(status)
 
 
-def _keep(request: Message, line: Line, report_on: Callable[[Any, Message], Any]) -> None:
+def _keep(request: Message, line: Conversation, report_on: Callable[[Any, Message], Any]) -> None:
     """Import one module, then fork a worker for each subject that is asked for.
 
     While the very first worker is busy, what later ones will need is imported; nothing, where it is the only one.

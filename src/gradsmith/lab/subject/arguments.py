@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from gradsmith.lab.subject.holders import Held, held_in, holding
+from gradsmith.lab.subject.holders import HeldTensor, held_in, holding
 from gradsmith.lab.subject.strides import cloned
 
 _HOLDS_NOTHING = (bool, int, float, complex, str, type(None))
@@ -30,8 +30,13 @@ class Leaf:
     position: int
     tensor: Tensor
     differentiable: bool
-    held: tuple[Held, ...] = ()
+    held: tuple[HeldTensor, ...] = ()
     domains: tuple[str, ...] | None = None
+
+    @property
+    def of_module(self) -> bool:
+        """Whether it is a parameter of the module that is the subject: its shape and memory are the module's business."""
+        return self.name.startswith("parameters[")
 
     def twins(self, given: Tensor) -> dict[int, Tensor]:
         """What the holders are to hold where this tensor is given instead."""
@@ -115,7 +120,7 @@ class Arguments:
             elif twins:
                 flat[i] = holding(value, twins)
         leaves = [
-            replace(x, tensor=flat[x.position], held=tuple(Held(twins[id(h.tensor)], h.start) for h in x.held))
+            replace(x, tensor=flat[x.position], held=tuple(HeldTensor(twins[id(h.tensor)], h.start) for h in x.held))
             for x in self.leaves
         ]
         return Arguments(flat, self.spec, leaves)

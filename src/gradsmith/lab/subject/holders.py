@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 
-class Held(NamedTuple):
+class HeldTensor(NamedTuple):
     """A tensor that an argument holds, and that is given once more: as it is, or flat, from element `start` on."""
 
     tensor: Tensor
@@ -32,15 +32,15 @@ class Held(NamedTuple):
         return given[self.start : self.start + self.tensor.numel()].view(self.tensor.shape)
 
 
-def held_in(given: Tensor, holders: Sequence[object]) -> tuple[Held, ...]:
+def held_in(given: Tensor, holders: Sequence[object]) -> tuple[HeldTensor, ...]:
     """The tensors of the holders that are given in this one, too."""
     held = [list(tensors_held(holder).values()) for holder in holders]
     if any(tensor is given for tensors in held for tensor in tensors):
-        return (Held(given),)
+        return (HeldTensor(given),)
     return next((found for tensors in held if (found := _in_a_row(given, tensors))), ())
 
 
-def _in_a_row(given: Tensor, tensors: Sequence[Tensor]) -> tuple[Held, ...]:
+def _in_a_row(given: Tensor, tensors: Sequence[Tensor]) -> tuple[HeldTensor, ...]:
     """All of them, one after the other, if that is what the flat tensor consists of."""
     if given.ndim != 1 or not given.requires_grad or given.numel() != sum(t.numel() for t in tensors):
         return ()
@@ -49,7 +49,7 @@ def _in_a_row(given: Tensor, tensors: Sequence[Tensor]) -> tuple[Held, ...]:
     if not tensors or not torch.equal(torch.cat([t.detach().reshape(-1) for t in tensors]), given.detach()):
         return ()
     starts = itertools.accumulate((t.numel() for t in tensors), initial=0)
-    return tuple(Held(tensor, start) for tensor, start in zip(tensors, starts))
+    return tuple(HeldTensor(tensor, start) for tensor, start in zip(tensors, starts))
 
 
 def tensors_held(value: object) -> dict[int, Tensor]:

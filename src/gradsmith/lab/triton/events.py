@@ -9,7 +9,7 @@ import numpy as np
 
 
 @dataclass
-class Event:
+class WrongAccess:
     """One kind of wrong access at one line of a kernel; `count` says how many more there were like it."""
 
     kind: str  # load, store, order, same value, lanes, mixed
@@ -102,15 +102,15 @@ class Traffic:
 
 
 @dataclass
-class Seen:
+class KernelLog:
     """Everything since it was last cleared."""
 
-    events: dict[tuple[str, str, int, str], Event] = field(default_factory=dict)
+    events: dict[tuple[str, str, int, str], WrongAccess] = field(default_factory=dict)
     filled: dict[int, Filled] = field(default_factory=dict)  # by the address of the storage
     traffic: dict[str, Traffic] = field(default_factory=dict)
     undefined: dict[tuple[str, int], tuple[str, str]] = field(default_factory=dict)  # loads: line -> kernel, argument
 
-    def report(self, event: Event) -> None:
+    def report(self, event: WrongAccess) -> None:
         """Note an event; one like it at the same line only counts."""
         key = (event.kind, event.path, event.line, event.argument)
         if key in self.events:
@@ -119,34 +119,34 @@ class Seen:
             self.events[key] = event
 
 
-SEEN = [Seen()]  # the last one hears
+LOGS = [KernelLog()]  # what happens is written into the last one
 
 
-class listening:
-    """What happens inside the block is heard apart from everything else."""
+class kernels_logged:
+    """What happens inside the block is logged apart from everything else."""
 
-    def __enter__(self) -> Seen:
-        SEEN.append(Seen())
-        return SEEN[-1]
+    def __enter__(self) -> KernelLog:
+        LOGS.append(KernelLog())
+        return LOGS[-1]
 
     def __exit__(self, *_: Any) -> None:
-        inner = SEEN.pop()
+        inner = LOGS.pop()
         for key, event in inner.events.items():
-            SEEN[-1].events.setdefault(key, event)
-        SEEN[-1].filled.update(inner.filled)
-        SEEN[-1].undefined.update(inner.undefined)
+            LOGS[-1].events.setdefault(key, event)
+        LOGS[-1].filled.update(inner.filled)
+        LOGS[-1].undefined.update(inner.undefined)
         for name, traffic in inner.traffic.items():
-            SEEN[-1].traffic.setdefault(name, Traffic(traffic.path, traffic.line)).add(traffic)
+            LOGS[-1].traffic.setdefault(name, Traffic(traffic.path, traffic.line)).add(traffic)
 
 
-class unheard:
+class kernels_unlogged:
     """What happens inside the block is nobody's: kernels run there that the user did not write, or on what nobody would pass."""
 
     def __enter__(self) -> None:
-        SEEN.append(Seen())
+        LOGS.append(KernelLog())
 
     def __exit__(self, *_: Any) -> None:
-        SEEN.pop()
+        LOGS.pop()
 
 
 class Fill:

@@ -20,11 +20,11 @@ from triton.runtime.jit import TensorWrapper
 
 from gradsmith.about import FOLDER
 from gradsmith.lab.triton import bfloat16, races
-from gradsmith.lab.triton.events import SEEN, Event, Fill, Filled, Spoil, Store, Traffic
-from gradsmith.lab.triton.memory import GUARD, Launch, Numbers, Part, Region, guarded, runs
+from gradsmith.lab.triton.events import LOGS, Fill, Filled, Spoil, Store, Traffic, WrongAccess
+from gradsmith.lab.triton.memory import GUARD, LaneGroup, Numbers, Region, RunningKernel, guarded, runs
 
 _OURS = (os.path.dirname(triton.__file__), FOLDER, "<")
-_running: list[Launch] = []
+_running: list[RunningKernel] = []
 _has_other: list[bool] = []  # the interpreter takes a scalar `other=0` for none, so semantic.load tells
 
 
@@ -80,11 +80,11 @@ def _ids() -> str:
 
 def _tell(kind: str, region: Region, words: str, touched: tuple[tuple[int, int], ...] = ()) -> None:
     path, line = _place()
-    event = Event(kind, _running[-1].kernel, path, line, region.name, region.shape, words, region.whole)
-    SEEN[-1].report(replace(event, elements=region.elements, touched=touched))
+    event = WrongAccess(kind, _running[-1].kernel, path, line, region.name, region.shape, words, region.whole)
+    LOGS[-1].report(replace(event, elements=region.elements, touched=touched))
 
 
-def _inside(kind: str, pointers: Numbers, mask: Numbers, item: int) -> tuple[Numbers, list[Part]]:
+def _inside(kind: str, pointers: Numbers, mask: Numbers, item: int) -> tuple[Numbers, list[LaneGroup]]:
     """A mask without the lanes that must not run, and the parts of the access; lanes outside are told."""
     launch = _running[-1]
     x, y, z = interpreter.interpreter_builder.grid_dim
@@ -142,7 +142,7 @@ def _load(real: Any) -> Any:
             _running[-1].waited = _program()
         for part in parts:
             _race(races.loaded(_running[-1], part, _program()), part.region)
-        traffic = SEEN[-1].traffic[_running[-1].kernel]
+        traffic = LOGS[-1].traffic[_running[-1].kernel]
         traffic.loaded += item * sum(len(p.lanes) for p in parts)
         if other is None and not (_has_other and _has_other[-1]) and not lanes.all():
             other = _undefined(pointers, parts)
@@ -151,11 +151,11 @@ def _load(real: Any) -> Any:
     return load
 
 
-def _undefined(pointers: Any, parts: list[Part]) -> Any:
+def _undefined(pointers: Any, parts: list[LaneGroup]) -> Any:
     """What stands in lanes that a mask leaves undefined, where somebody wants to see whether it is used."""
     place = _place()
     name = parts[0].region.name if parts else _owner(pointers.data)
-    SEEN[-1].undefined[place] = (_running[-1].kernel, name)
+    LOGS[-1].undefined[place] = (_running[-1].kernel, name)
     kind = pointers.get_element_ty()
     if Fill.lines is None or place not in Fill.lines or not kind.is_floating():
         return None
@@ -202,18 +202,18 @@ def _spoilt(value: Any) -> Any:
     return interpreter.TensorHandle(np.full_like(value.data, np.nan), value.dtype)
 
 
-def _filled(parts: list[Part], item: int) -> None:
+def _filled(parts: list[LaneGroup], item: int) -> None:
     launch, (path, line) = _running[-1], _place()
-    traffic = SEEN[-1].traffic[launch.kernel]
+    traffic = LOGS[-1].traffic[launch.kernel]
     for part in parts:
         traffic.stored += item * len(part.lanes)
         region = part.region
-        known = SEEN[-1].filled.get(region.source)
+        known = LOGS[-1].filled.get(region.source)
         if known is None or known.nbytes != region.high - region.low or known.item != region.item:
             written = np.zeros(region.elements + 1, bool)
             shape = region.shape if region.whole else (region.elements,)
             known = Filled(region.high - region.low, region.item, written, shape, region.ends_unset())
-            SEEN[-1].filled[region.source] = known
+            LOGS[-1].filled[region.source] = known
         known.written[part.indices] = True
         store = Store(launch.kernel, path, line, region.name)
         if not known.stores or known.stores[-1] != store:
@@ -294,7 +294,7 @@ def _place_arguments(self: Any, arguments: Any, named: Any) -> tuple[list[Any], 
     return listed, by_name
 
 
-def _moved(argument: Any, name: str, launch: Launch, storages: dict[int, Any]) -> Any:
+def _moved(argument: Any, name: str, launch: RunningKernel, storages: dict[int, Any]) -> Any:
     """The argument over guarded memory. (No closure that calls itself: such a cycle would keep the user's graph alive.)"""
     if isinstance(argument, tuple):
         parts = [_moved(a, f"{name}[{k}]", launch, storages) for k, a in enumerate(argument)]
@@ -327,12 +327,12 @@ def _launching(real: Any) -> Any:
     def launch(self: Any, *arguments: Any, **named: Any) -> Any:
         name = getattr(self.fn, "__name__", "?")
         code = getattr(self.fn, "__code__", None)
-        traffic = SEEN[-1].traffic.setdefault(
+        traffic = LOGS[-1].traffic.setdefault(
             name, Traffic(code.co_filename if code else "", code.co_firstlineno if code else 0)
         )
         traffic.launches += 1
         traffic.blocks |= {v for k, v in named.items() if k in self.constexprs and type(v) is int and v > 1}
-        _running.append(Launch(name))
+        _running.append(RunningKernel(name))
         try:
             result = real(self, *arguments, **named)
             grid = interpreter.interpreter_builder.grid_dim

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 import sys
 from importlib.machinery import ModuleSpec, PathFinder
-from pathlib import Path
 from typing import Any
 
-_IMPORTS_TRITON = re.compile(rb"^[ \t]*(?:import|from)[ \t][^#\n]*\btriton\b", re.MULTILINE)
+from gradsmith.source.imports import file_imports
+
 _NOT_USERS = ("torch", "triton", "gradsmith")
-
-
-def imports_triton(path: str | Path) -> bool:
-    """Whether a source file imports triton anywhere."""
-    try:
-        text = Path(path).read_bytes()
-    except OSError:
-        return False
-    return b"triton" in text and _IMPORTS_TRITON.search(text) is not None
 
 
 def interpret() -> bool:
@@ -41,7 +31,7 @@ def watch(first: str | None) -> None:
     if not interpret():
         return
     sys.meta_path.insert(0, _Watcher())
-    if first is not None and imports_triton(first):
+    if first is not None and file_imports(first, "triton"):
         _install()
 
 
@@ -59,6 +49,6 @@ class _Watcher:
         if name.partition(".")[0] in _NOT_USERS or name in sys.stdlib_module_names:
             return None
         found = PathFinder.find_spec(name, path)
-        if found is not None and (found.origin or "").endswith(".py") and imports_triton(str(found.origin)):
+        if found is not None and (found.origin or "").endswith(".py") and file_imports(str(found.origin), "triton"):
             _install()
         return None

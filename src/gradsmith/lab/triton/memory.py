@@ -63,7 +63,7 @@ class Region:
 
 
 @dataclass
-class Part:
+class LaneGroup:
     """Lanes of one access that belong to one region: their numbers, byte offsets, and which of them lie inside."""
 
     region: Region
@@ -78,7 +78,7 @@ class Part:
 
 
 @dataclass
-class Launch:
+class RunningKernel:
     """A kernel that is running."""
 
     kernel: str
@@ -99,7 +99,7 @@ class Launch:
         self.starts = [r.low - GUARD for r in self.regions]
         self.lows = np.array(self.starts, np.uint64)
 
-    def parts(self, pointers: Numbers, mask: Numbers, item: int) -> Iterator[Part]:
+    def parts(self, pointers: Numbers, mask: Numbers, item: int) -> Iterator[LaneGroup]:
         """The lanes that are not masked off, by the region whose pointer they were made from, or the nearest below."""
         lanes = np.nonzero(mask)[0]
         if not len(lanes) or not self.regions:
@@ -116,10 +116,10 @@ class Launch:
             yield _part(self.regions[max(int(number), 0)], lanes[mine], addresses[mine], item)
 
 
-def _part(region: Region, lanes: Numbers, addresses: Numbers, item: int) -> Part:
+def _part(region: Region, lanes: Numbers, addresses: Numbers, item: int) -> LaneGroup:
     offsets = addresses.astype(np.int64) - region.low
     inside = (offsets >= 0) & (offsets + item <= region.high - region.low)
-    return Part(region, lanes, offsets, inside, bool(inside.all()))
+    return LaneGroup(region, lanes, offsets, inside, bool(inside.all()))
 
 
 def runs(elements: Numbers) -> tuple[tuple[int, int], ...]:

@@ -12,6 +12,7 @@ import torch
 import triton
 
 from gradsmith.lab.triton.counts import used
+from gradsmith.source import knowledge as know
 
 MULTIPROCESSORS = 3  # more than one program shares a reduction, and it is no power of two
 _CAPABILITY = (8, 0)
@@ -30,33 +31,9 @@ _PROPERTIES = types.SimpleNamespace(
     L2_cache_size=1 << 22,
     gcnArchName="",
 )
-_FACTORIES = [
-    "empty",
-    "zeros",
-    "ones",
-    "full",
-    "arange",
-    "tensor",
-    "rand",
-    "randn",
-    "randint",
-    "randperm",
-    "linspace",
-    "eye",
-    "empty_strided",
-    "empty_like",
-    "zeros_like",
-    "ones_like",
-    "full_like",
-    "rand_like",
-    "randn_like",
-    "as_tensor",
-    "scalar_tensor",
-    "logspace",
-    "tril_indices",
-    "triu_indices",
-]
-_METHODS = ("new_empty", "new_zeros", "new_ones", "new_full", "new_tensor", "new_empty_strided")
+# Whatever makes a tensor may be told where. (`torch.normal` and `randint_like` draw; in-place draws stay where they are.)
+_DRAWN = {name for name in know.RANDOM if name.startswith(("rand", "normal")) and not name.endswith("_")}
+_MAKING = sorted(know.CREATION | _DRAWN | {"as_tensor", "asarray"})
 _ELSEWHERE = ("cuda", "xpu", "npu", "hip")
 _NOT_USERS = ("torch.", "triton.", "gradsmith.", "numpy.")
 
@@ -218,10 +195,10 @@ def _say_cuda() -> None:
 
 def _stay_on_cpu() -> None:
     """A device that is not here means the CPU. (A TorchFunctionMode would be off inside backward.)"""
-    for name in _FACTORIES:
-        setattr(torch, name, _redirected(getattr(torch, name)))
-    for name in _METHODS:
-        setattr(torch.Tensor, name, _redirected(getattr(torch.Tensor, name)))
+    for name in _MAKING:
+        place = torch.Tensor if name.startswith("new_") else torch
+        if hasattr(place, name):
+            setattr(place, name, _redirected(getattr(place, name)))
     torch.Tensor.to = _redirected(torch.Tensor.to, positional=True)  # type: ignore[method-assign]
     torch.Tensor.cuda = lambda self, *_, **__: self  # type: ignore[method-assign]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from gradsmith.lab.triton.memory import Launch, Numbers, Part, Region
+from gradsmith.lab.triton.memory import LaneGroup, Numbers, Region, RunningKernel
 
 _NOBODY = -1
 
 
-def loaded(launch: Launch, part: Part, program: int) -> tuple[str, str] | None:
+def loaded(launch: RunningKernel, part: LaneGroup, program: int) -> tuple[str, str] | None:
     """Kind and words of what is wrong with a plain load, if anything; and the load is noted."""
     if launch.alone:
         return None
@@ -29,7 +29,7 @@ def loaded(launch: Launch, part: Part, program: int) -> tuple[str, str] | None:
     return found
 
 
-def stored(launch: Launch, part: Part, program: int, value: Numbers) -> tuple[str, str] | None:
+def stored(launch: RunningKernel, part: LaneGroup, program: int, value: Numbers) -> tuple[str, str] | None:
     """The same for a plain store of these values, one for each lane."""
     region, index = part.region, part.indices
     found = _twice(region, index, value[part.lanes[part.inside]])
@@ -52,7 +52,7 @@ def stored(launch: Launch, part: Part, program: int, value: Numbers) -> tuple[st
     return found
 
 
-def changed(launch: Launch, part: Part, program: int) -> tuple[str, str] | None:
+def changed(launch: RunningKernel, part: LaneGroup, program: int) -> tuple[str, str] | None:
     """The same for an atomic."""
     if launch.alone:
         return None

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradsmith.lab.lab import Lab
-from gradsmith.lab.triton.events import unheard
+from gradsmith.lab.triton.events import kernels_unlogged
 from gradsmith.lab.triton.witness import interprets, witness
 
 
@@ -51,7 +51,7 @@ def changed(kernel: Any, tree: ast.FunctionDef) -> Iterator[None]:
         rewriter._transform_ast(ast.unparse(ast.fix_missing_locations(bare)))
     )
     try:
-        with unheard():
+        with kernels_unlogged():
             yield
     finally:
         InterpretedFunction.rewritten_fn[kernel] = own

@@ -170,7 +170,7 @@ def _as_index(scalar: Any) -> int:
     return int(scalar.handle.data.reshape(-1)[0])
 
 
-class Choice:
+class TunedChoice:
     """Which configuration an autotuned kernel runs with: 0 is the one with the smallest blocks, -1 the largest."""
 
     number = 0
@@ -191,9 +191,9 @@ def _autotune() -> None:
             configs = list(self.configs)
         if len(self.configs) > 1:
             used("autotune")
-            Choice.tuned.add(getattr(self.base_fn, "__name__", "") if hasattr(self, "base_fn") else "")
+            TunedChoice.tuned.add(getattr(self.base_fn, "__name__", "") if hasattr(self, "base_fn") else "")
         ordered = sorted(configs, key=_block_size)
-        chosen = ordered[Choice.number % len(ordered)] if Choice.number >= 0 else ordered[-1]
+        chosen = ordered[TunedChoice.number % len(ordered)] if TunedChoice.number >= 0 else ordered[-1]
         self.best_config = chosen
         every = {**self.nargs, **named, **chosen.all_kwargs()}
         if chosen.pre_hook is not None:

@@ -13,9 +13,9 @@ def traffic_notes(run: Any) -> list[str]:
     shims: Any = sys.modules.get("gradsmith.lab.triton.shims")
     if shims is None or not shims.installed():
         return []
-    from gradsmith.lab.triton.events import listening
+    from gradsmith.lab.triton.events import kernels_logged
 
-    with listening() as seen:
+    with kernels_logged() as seen:
         run()
     return [
         f"{name}: {_launches(t.launches)}, {plural(t.programs, 'program')}, {_bytes(t.loaded)} loaded, "

@@ -14,8 +14,18 @@ from gradsmith.lab.lab import Lab
 from gradsmith.lab.measure.seeding import gradients
 from gradsmith.lab.once import once
 from gradsmith.lab.subject.foreign import runs_kernels
-from gradsmith.lab.triton.events import Event, Fill, Filled, Seen, Spoil, Store, Tail, listening, unheard
-from gradsmith.lab.triton.shims import Choice, installed
+from gradsmith.lab.triton.events import (
+    Fill,
+    Filled,
+    KernelLog,
+    Spoil,
+    Store,
+    Tail,
+    WrongAccess,
+    kernels_logged,
+    kernels_unlogged,
+)
+from gradsmith.lab.triton.shims import TunedChoice, installed
 
 _MOST_STORES = 12  # lines that are asked one by one whether a gradient comes from them
 
@@ -43,7 +53,7 @@ class Missed:
 class Witness:
     """What was seen on the example itself."""
 
-    seen: Seen
+    seen: KernelLog
     results: dict[str, Tensor]
     tails: list[Missed] = field(default_factory=list)
     stores: dict[str, list[Store]] = field(default_factory=dict)  # by result: the lines that filled it
@@ -58,7 +68,7 @@ def interprets(lab: Lab) -> bool:
 @once
 def witness(lab: Lab) -> Witness:
     """One forward and backward on the example; memory that nobody writes is NaN."""
-    with listening() as seen:
+    with kernels_logged() as seen:
         results, during_backward = _run(lab)
     found = Witness(seen, results, backward=[s for f in during_backward.filled.values() for s in f.stores])
     for name, tensor in results.items():
@@ -74,7 +84,7 @@ def witness(lab: Lab) -> Witness:
     return found
 
 
-def events(lab: Lab, *kinds: str) -> list[tuple[Event, bool]]:
+def events(lab: Lab, *kinds: str) -> list[tuple[WrongAccess, bool]]:
     """Events of these kinds, and whether they happened on the example itself; the others on explored examples.
 
     Of those, tensors with other strides are left out: what becomes of the numbers there is the matter of layouts.
@@ -83,7 +93,7 @@ def events(lab: Lab, *kinds: str) -> list[tuple[Event, bool]]:
         return []
     here = witness(lab).seen.events
     own = [(e, True) for e in here.values() if e.kind in kinds]
-    return own + [(e, False) for key, e in lab.heard.items() if e.kind in kinds and e.whole and key not in here]
+    return own + [(e, False) for key, e in lab.kernel_events.items() if e.kind in kinds and e.whole and key not in here]
 
 
 def filled_by(lab: Lab, name: str) -> list[Store]:
@@ -101,7 +111,7 @@ def _comes_from(lab: Lab, name: str, store: Store) -> bool:
     """Whether a result is NaN once this line stores NaN."""
     Spoil.lines = frozenset([(store.path, store.line)])
     try:
-        with unheard():
+        with kernels_unlogged():
             after = _results(lab)
     finally:
         Spoil.lines = frozenset()
@@ -124,14 +134,14 @@ def configurations_differ(lab: Lab) -> list[tuple[str, str]]:
     if not interprets(lab):
         return []
     before = witness(lab).results
-    if not Choice.tuned:
+    if not TunedChoice.tuned:
         return []
-    Choice.number = -1
+    TunedChoice.number = -1
     try:
         after = _results(lab)
     finally:
-        Choice.number = 0
-    kernels = ", ".join(sorted(Choice.tuned))
+        TunedChoice.number = 0
+    kernels = ", ".join(sorted(TunedChoice.tuned))
     return [(kernels, name) for name, old in before.items() if name in after and not lab.close(old, after[name])]
 
 
@@ -149,7 +159,7 @@ def _results(lab: Lab) -> dict[str, Tensor]:
     return _run(lab)[0]
 
 
-def _run(lab: Lab) -> tuple[dict[str, Tensor], Seen]:
+def _run(lab: Lab) -> tuple[dict[str, Tensor], KernelLog]:
     """Outputs and gradients by name, the very tensors (who filled them is known by their address), and what backward did."""
     with lab.budget.for_diagnosis(), filled():  # a few runs of its own, whatever else was left out
         run = lab.precise_run()
@@ -159,7 +169,7 @@ def _run(lab: Lab) -> tuple[dict[str, Tensor], Seen]:
     outputs, leaves = [run.outputs[o] for o in v], [run.leaves[p] for p in positions]
     grads: Any = ()
     with (
-        listening() as seen,
+        kernels_logged() as seen,
         filled(),
         contextlib.suppress(Exception),
     ):  # a backward that raises is told by its own rule
@@ -169,7 +179,7 @@ def _run(lab: Lab) -> tuple[dict[str, Tensor], Seen]:
     return {name: t for name, t in found.items() if t.is_floating_point()}, seen
 
 
-def _inner_tails(seen: Seen) -> list[Missed]:
+def _inner_tails(seen: KernelLog) -> list[Missed]:
     """Tensors between two steps whose end no program stored, and which were allocated without being filled."""
     known = [f for f in seen.filled.values() if f.unset]
     return [Missed(f.stores[-1].argument, tail, f.stores[-1]) for f in known if (tail := f.tail(f.shape))]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gradsmith.findings import Finding, Severity
     from gradsmith.lab import Lab
-    from gradsmith.lab.triton.events import Event
+    from gradsmith.lab.triton.events import WrongAccess
 
 # What a wrong access does to the numbers is a symptom of it.
 SYMPTOMS = (
@@ -138,7 +138,7 @@ def told(lab: Lab, kinds: tuple[str, ...], what: str, advice: str, worst: Severi
         )
 
 
-def _drawn(event: Event) -> dict[str, Any]:
+def _drawn(event: WrongAccess) -> dict[str, Any]:
     """What one program touched, for those who draw it: a tensor that is not all of its storage is drawn as its storage."""
     shape = event.shape if event.whole else (event.elements,)
     touched = [list(run) for run in event.touched]

@@ -114,7 +114,11 @@ def _of_grad_output(lab: Lab) -> Iterator[Finding]:
 
 
 def _of_inputs(lab: Lab) -> Iterator[Finding]:
-    """Every input in every layout. All of them change at once, each into another layout, and alone where that matters."""
+    """Every input in every layout. All of them change at once, each into another layout, and alone where that matters.
+
+    Nobody gives a module parameters in another layout; PyTorch's own batch_norm is wrong for a strided weight
+    (tests/test_torch_facts.py). A Function in the module is asked for itself, with the parameter as its input.
+    """
     from gradsmith.checking.assuming import if_contiguous
     from gradsmith.lab.measure.layouts import layouts
     from gradsmith.lab.subject.foreign import runs_kernels
@@ -123,7 +127,8 @@ def _of_inputs(lab: Lab) -> Iterator[Finding]:
         return
     arguments = lab.baseline.run.arguments
     known = {id(leaf.tensor): leaf for leaf in reversed(arguments.leaves)}  # a tensor that is passed twice stays one
-    ways = [(leaf, list(layouts(leaf.tensor).items())) for leaf in arguments.leaves if known[id(leaf.tensor)] is leaf]
+    theirs = [leaf for leaf in arguments.leaves if known[id(leaf.tensor)] is leaf and not leaf.of_module]
+    ways = [(leaf, list(layouts(leaf.tensor).items())) for leaf in theirs]
     ways = [(leaf, made) for leaf, made in ways if made]
     for turn in range(max((len(made) for _, made in ways), default=0)):
         chosen = [(leaf, *made[(turn + number) % len(made)]) for number, (leaf, made) in enumerate(ways)]

@@ -146,12 +146,12 @@ def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.checking.assuming import if_nobody_reads, storing_kernel
     from gradsmith.lab.measure.memory import whole
     from gradsmith.lab.measure.values import unchanged
-    from gradsmith.lab.triton.events import listening
+    from gradsmith.lab.triton.events import kernels_logged
 
     run = lab.precise_run()
     given = {o: v.clone() for o, v in run.normal(lab.generator(4)).items()}
     kept = {o: v.clone() for o, v in given.items()}
-    with listening() as seen:
+    with kernels_logged() as seen:
         run.gradients(given, as_is=True)
     for o, before in kept.items():
         freed = not whole(given[o])

@@ -151,9 +151,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.checking.assuming import if_nobody_reads, storing_kernel
     from gradsmith.lab.measure.memory import whole
     from gradsmith.lab.measure.values import unchanged
-    from gradsmith.lab.triton.events import listening
+    from gradsmith.lab.triton.events import kernels_logged
 
-    with listening() as seen:
+    with kernels_logged() as seen:
         run = lab.run()
     dirty = [tensor for call in run.trace.forwards for tensor in call.dirty]
     for leaf in lab.arguments.leaves:

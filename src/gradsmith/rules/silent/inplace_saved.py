@@ -110,7 +110,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.measure.values import unchanged
     from gradsmith.lab.subject.foreign import runs_kernels
     from gradsmith.lab.subject.target import short_name
-    from gradsmith.lab.triton.events import listening
+    from gradsmith.lab.triton.events import kernels_logged
 
     run = lab.run()
     kept = [
@@ -119,7 +119,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
         for i, tensor in enumerate(call.saved)
         if tensor is not None and whole(tensor)
     ]
-    with listening() as seen:
+    with kernels_logged() as seen:
         run.gradients(run.normal(lab.generator(3)))
     for call, i, tensor, before in kept:
         if whole(tensor) and unchanged(before, tensor):

@@ -42,7 +42,7 @@ from gradsmith.source.lexicon import is_a
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
     from gradsmith.source import FunctionModel, Save
-    from gradsmith.source.recorded import Origin, Trace
+    from gradsmith.source.recorded import Origin, RecordedOrigins
 
 CODE = "GS211"
 SEVERITY = "warning"
@@ -123,7 +123,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         )
 
 
-def _has_graph(gradient: Trace, found: list[tuple[Save, ast.expr]]) -> bool:
+def _has_graph(gradient: RecordedOrigins, found: list[tuple[Save, ast.expr]]) -> bool:
     """Autograd can differentiate this gradient: grad_output, or a saved input or output, is on its record.
 
     A gradient made of intermediates and of what a kernel wrote is a constant as a whole. Differentiating it raises.

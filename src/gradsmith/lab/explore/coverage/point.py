@@ -48,7 +48,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Seen:
+class SidesTaken:
     """What one run took, and what it could have taken instead, with the positions of the inputs that decide."""
 
     taken: frozenset[Point]
@@ -63,7 +63,7 @@ class Coverage:
     ran: set[Point] = field(default_factory=set)
     judged: set[Point] = field(default_factory=set)
 
-    def add(self, seen: Seen, *, judged: bool) -> set[Point]:
+    def add(self, seen: SidesTaken, *, judged: bool) -> set[Point]:
         """What of it is new."""
         new = set(seen.taken) - self.ran
         for point, origins in seen.possible.items():

@@ -30,7 +30,7 @@ class Watching(TypedDict):
 
 
 @dataclass(frozen=True)
-class Way:
+class SearchDirection:
     """One direction away from the example: steps of growing size, the least first."""
 
     rungs: tuple[float, ...]
@@ -42,11 +42,11 @@ def _size(leaf: Leaf) -> float:
 
 
 _WAYS = (
-    Way((1.0, 10.0, 100.0), lambda leaf, much: (-much, 0.0)),
-    Way((3.0, 30.0, 300.0), lambda leaf, much: (much, 0.0)),
-    Way((1.0, 4.0, 16.0), lambda leaf, much: (1.0, _rounded(much * _size(leaf)))),
-    Way((1.0, 4.0, 16.0), lambda leaf, much: (1.0, -_rounded(much * _size(leaf)))),
-    Way((10.0, 1000.0), lambda leaf, much: (_rounded(1 / much), 0.0)),
+    SearchDirection((1.0, 10.0, 100.0), lambda leaf, much: (-much, 0.0)),
+    SearchDirection((3.0, 30.0, 300.0), lambda leaf, much: (much, 0.0)),
+    SearchDirection((1.0, 4.0, 16.0), lambda leaf, much: (1.0, _rounded(much * _size(leaf)))),
+    SearchDirection((1.0, 4.0, 16.0), lambda leaf, much: (1.0, -_rounded(much * _size(leaf)))),
+    SearchDirection((10.0, 1000.0), lambda leaf, much: (_rounded(1 / much), 0.0)),
 )
 
 
@@ -86,7 +86,7 @@ class Search:
         ]
         return sorted((x for x in leaves if not x.tensor.is_complex()), key=lambda x: -decided.count(x.position))
 
-    def _along(self, leaf: Leaf, way: Way) -> Adjust | None:
+    def _along(self, leaf: Leaf, way: SearchDirection) -> Adjust | None:
         wanted = self._wanted(leaf)
         below = 0.0
         for much in way.rungs if wanted else ():
@@ -104,7 +104,7 @@ class Search:
         open_now = self.coverage.open if self.only is None else [p for p in self.coverage.open if p in self.only]
         return {p for p in open_now if leaf.position in possible[p] or not possible[p]}
 
-    def _least(self, leaf: Leaf, way: Way, between: tuple[float, float], new: set[Point]) -> Adjust:
+    def _least(self, leaf: Leaf, way: SearchDirection, between: tuple[float, float], new: set[Point]) -> Adjust:
         low, high = between
         for _ in range(_HALVINGS):
             middle = _rounded((low + high) / 2)
@@ -119,7 +119,7 @@ class Search:
             high = further
         return self._step(leaf, way, high)
 
-    def _step(self, leaf: Leaf, way: Way, much: float) -> Adjust:
+    def _step(self, leaf: Leaf, way: SearchDirection, much: float) -> Adjust:
         return Adjust(leaf.name, leaf.position, *way.step(leaf, much))
 
     def _new(self, step: Adjust, wanted: set[Point]) -> set[Point] | None:

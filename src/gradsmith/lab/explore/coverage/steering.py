@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gradsmith.lab.explore.coverage.example import coverage_of
-from gradsmith.lab.explore.coverage.point import Point, Seen
+from gradsmith.lab.explore.coverage.point import Point, SidesTaken
 from gradsmith.lab.explore.coverage.reaching import Search, needed
 from gradsmith.lab.explore.coverage.watch import watched_run
 from gradsmith.lab.explore.move import Move
@@ -62,7 +62,7 @@ class Steering:
                 yield [*home.moves, step]
             self.beyond -= share - search.evaluations
 
-    def _remember(self, trial: Trial, seen: Seen) -> None:
+    def _remember(self, trial: Trial, seen: SidesTaken) -> None:
         new = _lines(seen.taken) - self.at_example
         missing = {p for p in self.coverage.open if p.line in new and not any(p in home.points for home in self.homes)}
         if missing and trial.arguments is not None and len(self.homes) < _MOST_HOMES:

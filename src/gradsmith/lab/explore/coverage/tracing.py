@@ -18,7 +18,7 @@ _NAME = "gradsmith"
 
 
 @dataclass
-class Trace:
+class InstructionTrace:
     """What ran of the code that is `own`."""
 
     own: Callable[[CodeType], bool]
@@ -58,9 +58,9 @@ ROUNDS = ("0 times", "exactly once", "more than once")
 
 
 @contextlib.contextmanager
-def tracing(own: Callable[[CodeType], bool], known: set[CodeType]) -> Iterator[Trace]:
+def tracing(own: Callable[[CodeType], bool], known: set[CodeType]) -> Iterator[InstructionTrace]:
     """Traces the code for which `own` says so while the block runs; `known` is that which is known beforehand."""
-    trace = Trace(own)
+    trace = InstructionTrace(own)
     monitoring = getattr(sys, "monitoring", None)
     tool = _free_tool(monitoring) if monitoring is not None else None
     with _monitored(trace, monitoring, tool, known) if tool is not None else _traced(trace):
@@ -68,7 +68,7 @@ def tracing(own: Callable[[CodeType], bool], known: set[CodeType]) -> Iterator[T
 
 
 @contextlib.contextmanager
-def _traced(trace: Trace) -> Iterator[None]:
+def _traced(trace: InstructionTrace) -> Iterator[None]:
     theirs = sys.gettrace()
     interpreter = _Interpreter(trace, theirs)
     sys.settrace(interpreter.called)
@@ -83,7 +83,7 @@ def _traced(trace: Trace) -> Iterator[None]:
 class _Interpreter:
     """Answers the interpreter's events, and passes them on to the tracer that was there before."""
 
-    trace: Trace
+    trace: InstructionTrace
     theirs: Any
     active: bool = True
 
@@ -145,7 +145,7 @@ def _free_tool(monitoring: Any) -> int | None:
 
 
 @contextlib.contextmanager
-def _monitored(trace: Trace, monitoring: Any, tool: int, known: set[CodeType]) -> Iterator[None]:
+def _monitored(trace: InstructionTrace, monitoring: Any, tool: int, known: set[CodeType]) -> Iterator[None]:
     """Python 3.12 and later: events of the code alone that is traced; other tools do not notice."""
     events = monitoring.events
     both = [getattr(events, name) for name in ("BRANCH_LEFT", "BRANCH_RIGHT") if hasattr(events, name)]

@@ -11,9 +11,9 @@ import torch
 
 from gradsmith.lab.explore.coverage.bytecode import numbers_without, shape_of
 from gradsmith.lab.explore.coverage.choices import choices
-from gradsmith.lab.explore.coverage.point import Point, Seen
+from gradsmith.lab.explore.coverage.point import Point, SidesTaken
 from gradsmith.lab.explore.coverage.subject_code import code_of, codes_of
-from gradsmith.lab.explore.coverage.tracing import ROUNDS, Trace, tracing
+from gradsmith.lab.explore.coverage.tracing import ROUNDS, InstructionTrace, tracing
 from gradsmith.lab.explore.coverage.untakable import untakable
 from gradsmith.lab.explore.tape import OperationTape
 from gradsmith.lab.lab import Lab, cast_target
@@ -48,7 +48,7 @@ def _met(lab: Lab) -> set[CodeType]:
 
 def watched_run(
     lab: Lab, arguments: Arguments, *, lines: bool = True, operations: bool = True, only: Collection[int] | None = None
-) -> Seen:
+) -> SidesTaken:
     """What a forward and a backward on these arguments took. It is not charged to the budget of those who judge.
 
     `only` leaves out functions in which none of these lines stands: tracing costs several times the run of what it traces.
@@ -61,7 +61,7 @@ def watched_run(
         possible[point] = possible.get(point, frozenset()) | origins
         if took:
             taken.add(point)
-    return Seen(frozenset(taken), possible)
+    return SidesTaken(frozenset(taken), possible)
 
 
 def _rows(
@@ -75,7 +75,7 @@ def _rows(
         return mine and (only is None or code not in met or not shape_of(code).numbers.isdisjoint(only))
 
     chosen = frozenset(code for code in known if own(code)) if lines else frozenset()
-    trace: Trace | None = None
+    trace: InstructionTrace | None = None
     with Allowance(4, reserved=True):
         with tracing(own, set(chosen)) if lines else contextlib.nullcontext() as trace:
             if operations:
@@ -90,17 +90,17 @@ def _rows(
             yield _of_python(lab, trace, chosen, read)
 
 
-def forward_alone(lab: Lab) -> Seen:
+def forward_alone(lab: Lab) -> SidesTaken:
     """The lines that forward takes where no input requires a gradient: it may ask, and has no backward then."""
     return _lines_of(lab, lab.precise[0], lab.precise[1].only(set()))
 
 
-def in_precision(lab: Lab, dtype: torch.dtype) -> Seen:
+def in_precision(lab: Lab, dtype: torch.dtype) -> SidesTaken:
     """The lines that a run in another precision takes."""
     return _lines_of(lab, cast_target(lab.target, dtype), lab.arguments.cast(dtype))
 
 
-def _lines_of(lab: Lab, target: Target, arguments: Arguments) -> Seen:
+def _lines_of(lab: Lab, target: Target, arguments: Arguments) -> SidesTaken:
     known, path = own_codes(lab), lab.target.path
     with (
         Allowance(4, reserved=True),
@@ -108,7 +108,9 @@ def _lines_of(lab: Lab, target: Target, arguments: Arguments) -> Seen:
     ):
         _run(lab, arguments, target)
     rows = list(_of_python(lab, trace, known, {}))
-    return Seen(frozenset(point for point, took, _ in rows if took), {point: origins for point, _, origins in rows})
+    return SidesTaken(
+        frozenset(point for point, took, _ in rows if took), {point: origins for point, _, origins in rows}
+    )
 
 
 def _several_outputs(lab: Lab) -> bool:
@@ -139,7 +141,9 @@ def _read(tape: OperationTape) -> dict[int, frozenset[int]]:
     return found
 
 
-def _of_python(lab: Lab, trace: Trace, known: frozenset[CodeType], read: dict[int, frozenset[int]]) -> Iterator[Row]:
+def _of_python(
+    lab: Lab, trace: InstructionTrace, known: frozenset[CodeType], read: dict[int, frozenset[int]]
+) -> Iterator[Row]:
     nothing: frozenset[int] = frozenset()
     path, backward = lab.target.path, own_backward(lab)
     for code in known | trace.lines.keys():

@@ -54,7 +54,7 @@ class Stack(Move):
 
 def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
     """A batch, where forward treats it as one: each entry as if it had been given alone."""
-    leaves = [x for x in arguments.leaves if movable(x) and not x.name.startswith("parameters[")]
+    leaves = [x for x in arguments.leaves if movable(x) and not x.of_module]
     first = next((x for x in leaves if x.differentiable), None)
     if first is None or not 0 < first.tensor.ndim < _MOST_DIMENSIONS or lab.stochastic:
         return

@@ -49,7 +49,7 @@ class Empty(Resize):
 
 
 @dataclass(frozen=True)
-class Part(Resize):
+class LargerSize(Resize):
     """Larger than another size that equals it in the example: where forward asks only that it is no smaller, or where both
     are 1, which broadcasting allows and a batch rarely is."""
 
@@ -90,14 +90,14 @@ def moves(lab: Lab, arguments: Arguments) -> Iterator[Move]:
                 name = names[size.dims[0][0]]
                 beside = _left_behind(size, together, names) if others[turn] else ""
                 if beside:
-                    yield Part(name, size, others[turn], beside)
+                    yield LargerSize(name, size, others[turn], beside)
                 else:
                     yield (Empty if others[turn] == 0 else Resize)(name, size, others[turn])
     for size in parted_sizes(lab):
         if size.beside is not None:
             position, dim = size.beside
             other = f"dim {dim} of '{names[position]}'"
-            yield Part(names[size.dims[0][0]], size, size.least, other)
+            yield LargerSize(names[size.dims[0][0]], size, size.least, other)
 
 
 def _ones_together(free: list[Size], batch: Size | None) -> Iterator[Size]:
@@ -154,9 +154,9 @@ def _beyond_blocks(lab: Lab) -> list[int]:
     """For kernels: one more than their smallest block, so that a second program has one element; and three blocks begun."""
     if not runs_kernels(lab.target):
         return []
-    from gradsmith.lab.triton.events import SEEN
+    from gradsmith.lab.triton.events import LOGS
 
-    blocks = [b for traffic in SEEN[0].traffic.values() for b in traffic.blocks if b < _MANY]
+    blocks = [b for traffic in LOGS[0].traffic.values() for b in traffic.blocks if b < _MANY]
     return [min(blocks) + 1, 2 * min(blocks) + 3] if blocks else []
 
 
