@@ -302,7 +302,7 @@ def is_stranger(function: types.FunctionType, depth: int = 0) -> bool:
     # A few functions of torch's and Python's own classes are made from text.
     code = function.__code__
     if not is_library_file(code.co_filename) and not (
-        code.co_filename == "<string>" and is_library(function.__module__)
+        code.co_filename == "<string>" and is_library(function.__module__ or "")
     ):
         return True
     for cell in function.__closure__ or ():
