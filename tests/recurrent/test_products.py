@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import pytest
 import torch
 
 from gradsmith.native.kernels import Kernels
-from gradsmith.native.products import add_matmul, matmul
+from gradsmith.native.products import _kernels, add_matmul, matmul
 
-# Around the edges of tiles (12 rows), panels (32 columns), blocks (256 deep, 512 wide) and chunks (96 rows).
+# Around the edges of tiles (12 rows), panels (32 columns), blocks (512 deep, 1024 wide) and chunks (96 rows); the last two have
+# rows so long, and so many panels, that blocks of A are copied.
 SIZES = [
     (1, 1, 1),
     (13, 300, 33),
@@ -19,6 +22,8 @@ SIZES = [
     (2, 3, 0),
     (0, 3, 2),
     (2, 0, 3),
+    (101, 1030, 1060),
+    (530, 600, 513),
 ]
 
 
@@ -47,6 +52,19 @@ def test_products_of_all_layouts(way: str, dtype: torch.dtype, transposed_a: boo
         torch.testing.assert_close(out, exact, **close)
         torch.testing.assert_close(spread, exact, **close)
         torch.testing.assert_close(add_matmul(total, a, b), exact + 1, **close)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_products_with_packed_weights_near_and_far(dtype: torch.dtype) -> None:
+    """Beyond 512 KB of weights the next panel is fetched while one is used."""
+    library = _kernels.loaded(dtype)
+    for rows, inner, columns in [(7, 20, 40), (13, 513, 300), (128, 600, 520)]:
+        a, b = torch.randn(rows, inner, dtype=dtype), torch.randn(inner, columns, dtype=dtype)
+        result, packed = a.new_empty(rows, columns), a.new_empty(inner * (columns + 32))
+        library.pack(*map(ctypes.c_void_p, (b.data_ptr(), packed.data_ptr())), *map(ctypes.c_long, (inner, columns)))
+        pointers = map(ctypes.c_void_p, (a.data_ptr(), packed.data_ptr(), result.data_ptr()))
+        library.product(*map(ctypes.c_long, (rows, columns, inner)), *pointers)
+        torch.testing.assert_close(result, (a.double() @ b.double()).to(dtype), rtol=1e-5, atol=1e-4)
 
 
 def test_two_threads_give_the_same_bits_as_one() -> None:

@@ -87,7 +87,6 @@ static inline real CAP(real x, real high) { return x > high ? high : x; }
 #define VECTOR_BYTES 32
 #define TALL 6
 #endif
-#define DEEP 256
 #define LANES (VECTOR_BYTES / (int)sizeof(real))
 #define PANEL (2 * LANES)
 typedef real vec __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real))));
@@ -95,12 +94,15 @@ static inline long panels(long N) { return (N + PANEL - 1) / PANEL; }
 static inline long chunk(long R) { return R >= CHUNK_ROWS ? 1 : CHUNK_ROWS / R; }
 static inline char *align64(char *p) { return (char *)(((unsigned long)p + 63) & ~63ul); }
 """
+DEEP = 512
+"""Rows of a block of a packed matrix: fewer would fit the first cache, but what a product adds to is read and written for each."""
 CHUNK_ROWS = 48
 """Rows that a product should have at least: four tiles of the tallest kind."""
 
 
 def prelude(dtype: torch.dtype) -> str:
     kinds = (
-        f"#include <math.h>\ntypedef unsigned char flag;\ntypedef long long whole;\n#define CHUNK_ROWS {CHUNK_ROWS}\n"
+        f"#include <math.h>\ntypedef unsigned char flag;\ntypedef long long whole;\n"
+        f"#define CHUNK_ROWS {CHUNK_ROWS}\n#define DEEP {DEEP}\n"
     )
     return kinds + (_FLOAT if dtype is torch.float32 else _DOUBLE) + _COMMON

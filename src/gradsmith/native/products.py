@@ -16,6 +16,7 @@ from torch import Tensor
 
 from gradsmith.lab.process.torch_says import onednn_product
 
+from .c_prelude import DEEP
 from .kernels import Kernels
 from .memory import room
 
@@ -48,54 +49,83 @@ static __attribute__((noinline)) void store_part(int m, const real *sums, real *
   for (int i = 0; i < m; i++) for (long l = 0; l < wide; l++) C[i * N + l] = sums[i * PANEL + l] + (first ? ZERO : C[i * N + l]);
 }
 static inline __attribute__((always_inline)) void tile(const int m, int first, long deep, const real *A, long row, long column,
-    const real *P, real *C, long N, long wide) {
+    const real *P, const real *ahead, real *C, long N, long wide) {
   /* Unrolled by request: at -O2 the sums would live in memory, which makes the product half as fast. */
   vec c[TALL][2];
 #pragma GCC unroll 12
-  for (int i = 0; i < m; i++) c[i][0] = c[i][1] = (vec){0};
-  if (!first && wide >= PANEL)
-#pragma GCC unroll 12
-    for (int i = 0; i < m; i++) { c[i][0] = *(vec *)(C + i * N); c[i][1] = *(vec *)(C + i * N + LANES); }
+  for (int i = 0; i < m; i++) {
+    c[i][0] = c[i][1] = (vec){0};
+    if (ahead) { __builtin_prefetch(C + i * N, 1); __builtin_prefetch(C + i * N + LANES, 1); }
+  }
   for (long k = 0; k < deep; k++) {
     vec b0 = *(const vec *)(P + k * PANEL), b1 = *(const vec *)(P + k * PANEL + LANES);
+    if (ahead) __builtin_prefetch(ahead + k * LANES, 0, 2);
 #pragma GCC unroll 12
     for (int i = 0; i < m; i++) { real a = A[i * row + k * column]; c[i][0] += a * b0; c[i][1] += a * b1; }
   }
-  if (wide >= PANEL) {
-#pragma GCC unroll 12
-    for (int i = 0; i < m; i++) { *(vec *)(C + i * N) = c[i][0]; *(vec *)(C + i * N + LANES) = c[i][1]; }
-  } else {
+  if (wide < PANEL) {
     real sums[TALL][PANEL];
 #pragma GCC unroll 12
     for (int i = 0; i < m; i++) { *(vec *)sums[i] = c[i][0]; *(vec *)(sums[i] + LANES) = c[i][1]; }
     store_part(m, sums[0], C, N, wide, first);
+  } else if (first) {
+#pragma GCC unroll 12
+    for (int i = 0; i < m; i++) { *(vec *)(C + i * N) = c[i][0]; *(vec *)(C + i * N + LANES) = c[i][1]; }
+  } else {
+#pragma GCC unroll 12
+    for (int i = 0; i < m; i++) { *(vec *)(C + i * N) += c[i][0]; *(vec *)(C + i * N + LANES) += c[i][1]; }
   }
 }
-#define TILE(m) case m: tile(m, first, deep, a, row, column, P, c, N, wide); break;
+/* Where A lies tile by tile, row and column are 0. */
+#define TILE(m) case m: tile(m, first, deep, a, row ? row : 1, row ? column : m, P, ahead, c, N, wide); break;
 #if TALL == 12
 #define TILES TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6) TILE(7) TILE(8) TILE(9) TILE(10) TILE(11) TILE(12)
 #else
 #define TILES TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6)
 #endif
-/* M rows of A against one panel, in tiles of equal height: 16 rows as 8 + 8 keep the multipliers busier than 12 + 4. */
+/* M rows of A against one panel, in tiles of equal height: 16 rows as 8 + 8 keep the multipliers busier than 12 + 4. What is far
+   away, rows of a large C and the next of many panels, is fetched while the sums are made. */
 static inline __attribute__((always_inline)) void against_panel(int first, long M, long deep, const real *A, long row, long column,
-    const real *P, real *C, long N, long wide) {
+    const real *P, real *C, long N, long wide, const int far) {
   const long tiles = (M + TALL - 1) / TALL;
   for (long q = 0; q < tiles; q++) {
-    const long i = M * q / tiles; const real *a = A + i * row; real *c = C + i * N;
+    const long i = M * q / tiles; const real *a = A + i * (row ? row : deep); real *c = C + i * N;
+    const real *ahead = far ? P + deep * (PANEL + (q & 1) * LANES) : 0;
     switch (M * (q + 1) / tiles - i) { TILES }
   }
 }
-static __attribute__((noinline)) void rows_against_panel(int first, long M, long deep, const real *A, long K, const real *P, real *C, long N,
-    long wide) {
-  against_panel(first, M, deep, A, K, 1, P, C, N, wide);
+#define FUNCTION(name, row, column, far) static __attribute__((noinline)) void name(int first, long M, long deep, const real *A, \
+    long stride, const real *P, real *C, long N, long wide) { against_panel(first, M, deep, A, row, column, P, C, N, wide, far); }
+FUNCTION(rows_against_panel, stride, 1, 0)
+FUNCTION(far_rows_against_panel, stride, 1, 1)
+FUNCTION(columns_against_panel, 1, stride, 0)
+FUNCTION(far_tiles_against_panel, 0, 0, 1)
+/* Elements a power of two apart fall on a few places of the caches only. Where many panels pass, copying a block of A to where its
+   elements are close costs less than that: rows with their distance changed, columns tile by tile. */
+#define MANY (16 * PANEL)
+#define LONG 512
+#define HIGH (8 * TALL)
+#define APART (DEEP + LANES)
+static void copy_rows(const real *A, long row, long M, long deep, real *Q) {
+  for (long i = 0; i < M; i++) __builtin_memcpy(Q + i * APART, A + i * row, deep * sizeof(real));
+}
+static void copy_columns(const real *A, long column, long M, long deep, real *Q) {
+  const long tiles = (M + TALL - 1) / TALL;
+  if (M % TALL == 0) for (long k = 0; k < deep; k++) {
+    for (long q = 0; q < tiles; q++) __builtin_memcpy(Q + (q * deep + k) * TALL, A + k * column + q * TALL, TALL * sizeof(real));
+  } else for (long k = 0; k < deep; k++) for (long q = 0; q < tiles; q++) {
+    const long i = M * q / tiles, high = M * (q + 1) / tiles - i;
+    for (long l = 0; l < high; l++) Q[i * deep + k * high + l] = A[k * column + i + l];
+  }
 }
 void product(long M, long N, long K, const real *A, const real *P, real *C) {
+  const int far = N * K * sizeof(real) > (1 << 19);
   for (long k = 0; k < K; k += DEEP) {
     const long deep = K - k < DEEP ? K - k : DEEP;
     const real *p = P + k * panels(N) * PANEL;
     for (long j = 0; j < N; j += PANEL, p += deep * PANEL) {
-      rows_against_panel(k == 0, M, deep, A + k, K, p, C + j, N, N - j);
+      if (far) far_rows_against_panel(k == 0, M, deep, A + k, K, p, C + j, N, N - j);
+      else rows_against_panel(k == 0, M, deep, A + k, K, p, C + j, N, N - j);
     }
   }
 }
@@ -110,37 +140,40 @@ void product_over(const long *first, long steps, long r0, long R, long B, long e
     if (rows > 0) product(rows * each, N, K, A + ahead * each * K, P, C + (dense ? s * R : ahead) * each * N);
   }
 }
-#define BROAD 512
+#define BROAD 1024
 /* Rows low..high of C = A B, or C += A B, where A and B may be transposed. Blocks of B are packed into memory of the thread's own;
    a chunk of A's rows stays in the second cache while all panels of the block pass. */
-static inline __attribute__((always_inline)) void blocks(const real *A, const real *B, real *C, real *P, long a_row, long a_column,
-    long b_row, long b_column, long N, long K, int add, long low, long high) {
+void matmul(const real *A, const real *B, real *C, real *P, long a_row, long a_column, long b_row, long b_column, long N, long K,
+    long add, long thread, long low, long high) {
+  P += thread * (DEEP * BROAD + HIGH * APART);
+  real *Q = P + DEEP * BROAD;
   for (long j0 = 0; j0 < N; j0 += BROAD) {
     const long broad = N - j0 < BROAD ? N - j0 : BROAD;
+    const int copied = broad >= MANY && a_row + a_column > LONG;
     for (long k = 0; k < K; k += DEEP) {
       const long deep = K - k < DEEP ? K - k : DEEP;
       pack_block(B + k * b_row + j0 * b_column, b_row, b_column, P, deep, broad);
-      for (long i = low; i < high; i += (8 * TALL)) {
-        const long M = high - i < (8 * TALL) ? high - i : (8 * TALL);
-        const real *a = A + i * a_row + k * a_column;
-        const real *p = P;
+      for (long i = low; i < high; i += HIGH) {
+        const long M = high - i < HIGH ? high - i : HIGH;
+        const real *a = A + i * a_row + k * a_column, *p = P;
+        const int first = k == 0 && !add;
+        if (copied && a_column == 1) copy_rows(a, a_row, M, deep, Q);
+        else if (copied) copy_columns(a, a_column, M, deep, Q);
         for (long j = 0; j < broad; j += PANEL, p += deep * PANEL) {
           real *c = C + i * N + j0 + j;
-          against_panel(k == 0 && !add, M, deep, a, a_row, a_column, p, c, N, broad - j);
+          if (copied && a_column == 1) far_rows_against_panel(first, M, deep, Q, APART, p, c, N, broad - j);
+          else if (copied) far_tiles_against_panel(first, M, deep, Q, 0, p, c, N, broad - j);
+          else if (a_column == 1) rows_against_panel(first, M, deep, a, a_row, p, c, N, broad - j);
+          else columns_against_panel(first, M, deep, a, a_column, p, c, N, broad - j);
         }
       }
     }
   }
 }
-void matmul(const real *A, const real *B, real *C, real *P, long a_row, long a_column, long b_row, long b_column, long N, long K,
-    long add, long thread, long low, long high) {
-  P += thread * DEEP * BROAD;
-  if (a_column == 1) blocks(A, B, C, P, a_row, 1, b_row, b_column, N, K, add, low, high);
-  else blocks(A, B, C, P, 1, a_column, b_row, b_column, N, K, add, low, high);
-}
 """
 _kernels = Kernels(_SOURCE)
-_PACKED = 256 * 512
+_PACKED = DEEP * 1024 + 96 * (DEEP + 16)
+"""Elements of a thread's own memory: a block of B and, for the tallest tiles and the widest vectors, a chunk of A."""
 _FLOPS_PER_ELEMENT = 64
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import types
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +15,8 @@ from torch.utils import _pytree as pytree
 
 from gradsmith.profiling.bench import Bench
 from gradsmith.profiling.clock import Ratio, interleaved, ratio
+from gradsmith.source.loaded import text_of
+from gradsmith.source.stepped import SCAN, with_scan
 
 Way = tuple[str, Callable[..., Any]]
 _LAYERS: dict[type[nn.Module], type[nn.RNNBase]] = {nn.RNNCell: nn.RNN, nn.GRUCell: nn.GRU, nn.LSTMCell: nn.LSTM}
@@ -113,6 +119,38 @@ def engine_ways(bench: Bench) -> list[Way]:
     last = ", last step" if found.last else ""
     readout = "" if found.readout is None else f", then self.{names[found.readout]}"
     return [(f"gs.Recurrent({cell}{first}){last}{readout}", found)]
+
+
+def scan_ways(bench: Bench) -> list[Way]:
+    """The function with its own loop over time run by `gs.scan`; none where its text has no such loop, or not one that compiles."""
+    module = bench.target.module
+    function = bench.target.original if module is None else type(module).forward
+    if not isinstance(function, types.FunctionType):
+        return []
+    call = bench.call()
+    for text in with_scan(text_of(function)):
+        way = _made(function, text, bench.target.name)
+        if module is not None:
+            way = functools.partial(way, module)
+        with warnings.catch_warnings(), contextlib.suppress(Exception):  # then this loop is none over time
+            warnings.filterwarnings("error", ".* runs as a Python loop")
+            way(*call.args, **call.kwargs)
+            return [("gs.scan of its loop", way)]
+    return []
+
+
+def _made(function: types.FunctionType, text: str, name: str) -> Callable[..., Any]:
+    """A function in the place of another: it sees what that sees."""
+    from gradsmith.recurrent import scan
+
+    space: dict[str, Any] = {**function.__globals__, SCAN: scan}
+    for free, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        with contextlib.suppress(ValueError):  # not assigned yet
+            space[free] = cell.cell_contents
+    exec(compile(text, f"<{name} with gs.scan>", "exec"), space)
+    made: types.FunctionType = space[function.__name__]
+    made.__defaults__, made.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+    return made
 
 
 def slower_than_layer(bench: Bench, way: Callable[..., Any], budget: float = 0.4) -> Ratio:

@@ -46,7 +46,7 @@ def tried(
     bench: Bench, reference: Callable[..., Any] | None, budget: float, ops: int, say: Callable[[str], None]
 ) -> list[Remedy]:
     """Every remedy that applies, run and measured; one that fails says why."""
-    from gradsmith.profiling.layers import engine_ways, layer_remedies
+    from gradsmith.profiling.layers import engine_ways, layer_remedies, scan_ways
 
     ways: list[tuple[str, Callable[..., Any]]] = []
     function = _composition(bench, reference)
@@ -61,6 +61,7 @@ def tried(
         found.append(Remedy(compiled, note=f"not tried: unrolling {ops} operations takes the compiler minutes"))
     ways += layer_remedies(bench)
     ways += engine_ways(bench)
+    ways += scan_ways(bench)
     for name, way in ways:
         say(f"trying {name}")
         found.append(_measured(bench, name, way, budget / len(ways)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import operator
 import os
 import sys
 import sysconfig
@@ -170,11 +171,28 @@ class Places:
     all: tuple[Place, ...]
     aliases: tuple[str, ...]
     """Functions that stand there under another name than their own: some are meant to, others may have been put there."""
+    by_space: tuple[tuple[dict[str, Any], tuple[str, ...], tuple[object, ...]], ...]
+    """The same places once more, as the names in each module and what belongs there: they are looked at in every call, with
+    caches that hold something else, where what is touched counts and not what is done."""
 
     @staticmethod
     def of(found: dict[tuple[int, str], Place]) -> Places:
         own = [(place.name, getattr(place.own, "__name__", "")) for place in found.values()]
-        return Places(tuple(found.values()), tuple(f"{name}={real}" for name, real in own if name != real))
+        groups: dict[int, list[Place]] = {}
+        for place in found.values():
+            groups.setdefault(id(place.space), []).append(place)
+        by_space = tuple((g[0].space, tuple(p.name for p in g), tuple(p.own for p in g)) for g in groups.values())
+        return Places(tuple(found.values()), tuple(f"{name}={real}" for name, real in own if name != real), by_space)
+
+    def changed(self) -> list[tuple[str, dict[str, Any]]]:
+        """The places where something else stands now, and the modules they are in."""
+        return [
+            (name, space)
+            for space, names, owns in self.by_space
+            if not all(map(operator.is_, map(space.get, names), owns))
+            for name, own in zip(names, owns)
+            if space.get(name) is not own
+        ]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -284,7 +302,7 @@ def is_stranger(function: types.FunctionType, depth: int = 0) -> bool:
     # A few functions of torch's and Python's own classes are made from text.
     code = function.__code__
     if not is_library_file(code.co_filename) and not (
-        code.co_filename == "<string>" and is_library(function.__module__)
+        code.co_filename == "<string>" and is_library(function.__module__ or "")
     ):
         return True
     for cell in function.__closure__ or ():

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -44,10 +45,14 @@ def _watched() -> bool:
     return bool(torch._C._len_torch_dispatch_stack()) or torch.compiler.is_compiling()
 
 
+def _full_precision() -> AbstractContextManager[Any]:
+    return torch.autocast("cpu", enabled=False) if torch.is_autocast_enabled("cpu") else nullcontext()
+
+
 def _forward(
     engine: int, x: list[Tensor], state: list[Tensor], params: list[Tensor], keep: bool, uneven: Tensor | None = None
 ) -> list[Tensor]:
-    with torch.autocast("cpu", enabled=False):
+    with _full_precision():
         kept = _engines[engine].forward(x, state, params, keep, uneven)
     return [*kept.states, *kept.outputs, *kept.saved]
 
@@ -70,7 +75,7 @@ def _backward(
     uneven: Tensor | None = None,
 ) -> list[Tensor]:
     own = _engines[engine]
-    with torch.autocast("cpu", enabled=False):
+    with _full_precision():
         found = own.backward(x, state, params, unpack(own, kept), grad_y, grad_state, uneven)
     shapes = [*x, *state, *params]
     pairs = zip([*found.x, *found.state, *found.params], shapes)

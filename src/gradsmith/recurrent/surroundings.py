@@ -215,8 +215,7 @@ class Walk:
 
     def places(self, places: library.Places, depth: int) -> Any:
         """What stands now where a library's code reads its own functions, wherever that is something else."""
-        changed = [(name, space) for space, name, own in places.all if space.get(name) is not own]
-        now = tuple((name, self.see(space.get(name), name, depth + 1)) for name, space in changed)
+        now = tuple((name, self.see(space.get(name), name, depth + 1)) for name, space in places.changed())
         return (places.aliases, now) if now else places.aliases
 
     def _method(self, method: types.MethodType, path: str, depth: int) -> Any:

@@ -138,10 +138,17 @@ def _is_tensor(loop: Loop, node: ast.Subscript) -> bool:
 
 
 def _measures(method: Method, length: ast.expr, name: str | None) -> bool:
-    """`x.shape[0]`, `x.size(0)`, or a name unpacked from `x.shape`."""
+    """`x.shape[0]`, `x.size(0)`, or a name unpacked from `x.shape`; `len(x)` where x has a shape elsewhere."""
     pieces: list[ast.AST] = [length]
     if isinstance(length, ast.Name):
         pieces += [b.value for b in method.definitions(length) if b.value is not None]
+    of = [
+        p.args[0]
+        for p in pieces
+        if isinstance(p, ast.Call) and isinstance(p.func, ast.Name) and p.func.id == "len" and p.args
+    ]
+    if any(isinstance(one, ast.Name) and name in (None, one.id) for one in of):
+        pieces += [n for n in method.of(ast.Attribute) if isinstance(n.value, ast.Name) and n.value.id == name]
     return any(
         isinstance(n, ast.Attribute)
         and n.attr in ("shape", "size")

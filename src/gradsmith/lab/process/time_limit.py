@@ -8,10 +8,12 @@ limit on the wall, ten times as long and a minute.
 from __future__ import annotations
 
 import contextlib
+import os
+import select
 import subprocess
 import tempfile
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,11 +54,38 @@ class TimeLimit:
 def waited(process: subprocess.Popen[Any], seconds: float) -> str:
     """Wait for a process: what it and all it started did instead of finishing within the limit, or nothing where it ended."""
     limit = TimeLimit(seconds)
-    while not (late := limit.exceeded([process.pid, *tree.below(process.pid)])):
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_POLL)
-            return ""
+    with _told_of_the_end(process) as wait:
+        while not (late := limit.exceeded([process.pid, *tree.below(process.pid)])):
+            wait(_POLL)
+            if process.poll() is not None:
+                return ""
     return late
+
+
+@contextlib.contextmanager
+def _told_of_the_end(process: subprocess.Popen[Any]) -> Iterator[Callable[[float], object]]:
+    """How to wait for at most so many seconds for its end.
+
+    `Popen.wait` with a limit asks, and asks again after 50 ms: a third of what planning a recurrent layer takes. Linux tells.
+    """
+    descriptor = None
+    if hasattr(os, "pidfd_open"):
+        with contextlib.suppress(OSError):  # it has ended, or the kernel is older than 5.3
+            descriptor = os.pidfd_open(process.pid)
+    if descriptor is None:
+
+        def asked(seconds: float) -> None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(seconds)
+
+        yield asked
+        return
+    try:
+        ends = select.poll()
+        ends.register(descriptor, select.POLLIN)
+        yield lambda seconds: ends.poll(seconds * 1000)
+    finally:
+        os.close(descriptor)
 
 
 def finished(

@@ -179,11 +179,7 @@ def _apart(name: str, cuts: Sequence[Event]) -> str:
     x = name.strip("'") if name.strip("'").isidentifier() else "x"
     where = "`, along the dimension of the steps" if along is None else f".unbind({along}):`"
     scanned = x if along == 0 else f"{x}.transpose(0, {along})"
-    offer = (
-        ""
-        if along is None
-        else f" Or let `gs.scan(step, {scanned}, state)` run the loop; --try measures it for a cell."
-    )
+    offer = "" if along is None else f" Or let `gs.scan(step, {scanned}, state)` run the loop; --try measures it."
     return f"Take the steps apart once, before the loop: `for {x}_t in {x}{where}.{offer}"
 
 

@@ -150,7 +150,7 @@ def profile(profile: Profile) -> Iterator[Finding]:
                 advice=_for_cell(cell)
                 if cell
                 else f"Project all steps at once before the loop, then loop over `projected{_steps_of(use, mine)}`. Or let "
-                "`gs.Recurrent(cell)` or `gs.scan` run the loop, which project all steps at once (--try measures it for a cell).",
+                "`gs.Recurrent(cell)` or `gs.scan` run the loop, which project all steps at once (--try measures it).",
                 share=share,
                 gain=profile.gain(cost, profile.together(events)),
                 evidence={
