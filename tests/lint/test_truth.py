@@ -467,3 +467,31 @@ def test_random_gradients_of_a_function_for_shapes_alone_are_left_alone(made: st
     assert ("random-backward" not in found(function(forward, back, "x, n"))) is meant
     filled = function("y = torch.zeros(n)\nfill(y, x)\nreturn y", "return grad_output * torch.rand(3), None", "x, n")
     assert "random-backward" in found(filled)
+
+
+@pytest.mark.parametrize(("trainer", "least"), [("from ops import Op", "warning"), ("from other import train", "info")])
+def test_a_trainer_under_autocast_trains_what_it_speaks_of(tmp_path: Path, trainer: str, least: str) -> None:
+    body = "a, b = ctx.saved_tensors\nreturn grad_output @ b.t(), a.t() @ grad_output"
+    files = {
+        "ops": function("ctx.save_for_backward(a, b)\nreturn a @ b", body, "a, b"),
+        "trainer": f"{trainer}\n\n\ndef step(model, x):\n    with torch.autocast('cuda'):\n        return model(x).backward()\n",
+    }
+    for name, text in files.items():
+        (tmp_path / f"{name}.py").write_text(HEAD + text)
+    assert [str(f.severity) for f in lint(tmp_path).findings if f.rule == "no-autocast"] == [least]
+
+
+def test_a_tensor_on_ctx_that_never_gets_a_gradient_is_a_remark() -> None:
+    kept = function("ctx.w = w\nreturn x * w", "return grad_output * ctx.w, {}", "x, w: torch.Tensor")
+    assert "tensor-on-ctx" in found(kept.format("grad_output"))
+    assert "tensor-on-ctx" not in found(kept.format("None"))
+    assert "tensor-on-ctx" in found(kept.format("None"), "info")
+
+
+def test_a_mark_that_is_lost_is_no_error() -> None:
+    text = function(
+        "a, b = x > 0, x > 1\nctx.mark_non_differentiable(a)\nctx.mark_non_differentiable(b)\nreturn x * 1, a, b",
+        "return grad_output",
+    )
+    assert "save-overwritten" in found(text)
+    assert "save-overwritten" not in found(text, "error")

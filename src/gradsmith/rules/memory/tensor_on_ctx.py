@@ -15,8 +15,8 @@ changed in place before backward gives a wrong gradient without an error; offloa
 
 Known problems
 --------------
-A tensor that is neither input nor output makes no cycle, and masks and indices are hardly ever changed: these are
-reported as information only.
+A tensor that is neither input nor output makes no cycle, and masks, indices and inputs that get no gradient are hardly
+ever changed: these are reported as information only.
 
 References
 ----------
@@ -116,7 +116,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             argument=name if role in ("input", "unread", "saved") else None,
             edits=_save_instead(function, write, kept),
             unsafe=f"other code that reads ctx.{write.attr} does not find it any more",
-            severity=None if role in _HARM and not _has_no_gradient(write) else "info",
+            severity=None if role in _HARM and not _has_no_gradient(function, write) else "info",
         )
 
 
@@ -168,9 +168,12 @@ def _gets_a_gradient(function: FunctionModel, write: AttributeWrite) -> bool:
     return bool(gradients) and not any(isinstance(g, ast.Constant) for g in gradients or [])
 
 
-def _has_no_gradient(write: AttributeWrite) -> bool:
-    """Indices, masks and counts: nobody changes them between forward and backward."""
+def _has_no_gradient(function: FunctionModel, write: AttributeWrite) -> bool:
+    """Indices, masks and counts, and what gets None in every call: nobody changes them between forward and backward."""
     if write.value is None:
+        return True
+    param = write.method.param_of(write.value)
+    if param is not None and param.kind == "positional" and function.gets_no_gradient(param.index):
         return True
     value = write.method.value(write.value)
     if value.elements in ("integer", "bool") or is_a(ast.unparse(write.value), "integer"):
