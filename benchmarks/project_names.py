@@ -3,7 +3,7 @@
     python benchmarks/project_names.py --seed 5619 --count 7000 --output candidates.index.2.txt
     python benchmarks/project_names.py --seed 5620 --count 8000 --output candidates.index.3.txt
     python benchmarks/project_names.py --seed 5621 --count 9000 --output candidates.index.4.txt
-    python benchmarks/project_names.py --seed 5622 --count 12000 --narrow --output candidates.index.5.txt
+    python benchmarks/project_names.py --seed 5622 --count 8000 --narrow --output candidates.index.5.txt
 
 Of all names with a word of the field in them, `--count` are asked for in an order drawn by seed. Kept are those whose newest release has
 100 kB (400 kB in the lists 2 to 4) to 60 MB, requires torch (where a wheel says so), and has 30 Python files (60; where a wheel
@@ -57,10 +57,13 @@ def main() -> None:
     known = {name for path in HERE.glob("candidates*.txt") for name in path.read_text().split()}
     names = sorted(set(_all_names(NARROW if given.narrow else WORDS)) - known)
     drawn = random.Random(given.seed).sample(names, min(given.count, len(names)))
-    with ThreadPoolExecutor(16) as pool:
-        kept = [name for name, keep in zip(drawn, pool.map(_looks_like_a_project, drawn), strict=True) if keep]
-    (HERE / given.output).write_text("\n".join(sorted(kept)) + "\n")
-    print(f"{len(names)} names, {len(drawn)} asked for, {len(kept)} kept")
+    kept: list[str] = []
+    with ThreadPoolExecutor(64) as pool:
+        for count, (name, keep) in enumerate(zip(drawn, pool.map(_looks_like_a_project, drawn), strict=True), 1):
+            kept += [name] if keep else []
+            if count % 500 == 0 or count == len(drawn):  # asking takes many minutes, and may be cut off
+                (HERE / given.output).write_text("\n".join(sorted(kept)) + "\n")
+                print(f"{len(names)} names, {count} asked for, {len(kept)} kept", flush=True)
 
 
 def _all_names(words: Sequence[str]) -> list[str]:

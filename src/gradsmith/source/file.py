@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from gradsmith.source.project import Project
 
 
+# What calls forward or backward of a class by name.
+CALLED = (".forward(", ".backward(")
 _TOP = re.compile(r"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^=\n]+)?=(?!=)", re.M)
 
 
@@ -162,7 +164,7 @@ class FileModel:
     @cached_property
     def holders(self) -> frozenset[str]:
         """The names whose forward or backward somebody calls in this file: `X` of `X.forward(`."""
-        known = (called for called in (".forward(", ".backward(") if self._noted.get(called, True))
+        known = (called for called in CALLED if self._noted.get(called, True))
         calls = (at for called in known for at in self.occurrences(called))
         return frozenset(name for at in calls if (name := _name_before(self.text, at)))
 

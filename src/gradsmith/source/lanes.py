@@ -133,9 +133,9 @@ class _NotLoaded:
         values = self.kernel.values(node) if isinstance(node, ast.Name) else []
         if len(values) == 1:
             return self.number_of(values[0])
-        if isinstance(node, ast.Call) and called(node) == "where" and len(node.args) == 3 and not node.keywords:
-            if ast.dump(node.args[0]) == self.mask:
-                return self.number_of(node.args[2])
+        chosen = node.args if isinstance(node, ast.Call) and called(node) == "where" else []
+        if len(chosen) == 3 and ast.dump(chosen[0]) == self.mask:
+            return self.number_of(chosen[2])
         parts: list[object] = [node.__class__]
         for _, value in ast.iter_fields(node):
             for part in value if isinstance(value, list) else [value]:

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 CODE = "GSK02"
 SEVERITY = "error"
-TRIGGERS = ("triton.jit", "@jit")
-BESIDE = "triton"
+TRIGGERS = ("@triton.jit", "@jit")
+BESIDE = "@"
 EXPLAINS = SYMPTOMS
 FIXABLE = True
 BAD = SQUARE.replace("tl.store(d_ptr + i, 2 * x * g, mask=mask)", "tl.store(d_ptr + i, 2 * x * g)")

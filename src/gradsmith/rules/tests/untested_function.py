@@ -11,7 +11,8 @@ Nothing in PyTorch checks a hand-written backward. Without a test a wrong one sh
 
 Known problems
 --------------
-A Function that is reached only through wrappers in other files is reported. Lint sources and tests together, or nothing is
+A Function that is reached only through wrappers in other files is reported. Tests are looked for in files with "test" in
+their path, and in those that hold custom gradients themselves. Lint sources and tests together, or nothing is
 said. `gradsmith check` verifies every Function of a file without a line of test code.
 
 References
@@ -39,7 +40,8 @@ CODE = "GS907"
 SEVERITY = "info"
 EXPLAINS = ()
 FIXABLE = False
-# Test files must be read although they define no Function.
+# Test files must be read although they define no Function; pytest looks for tests in files that are called so.
+IN_PATHS = "test"
 TRIGGERS = ASKS = ASKS_NAMES_IN = ("def test_",)
 BAD = """
 import torch
