@@ -40,10 +40,21 @@ SUB = "class Sub(Base):\n    @staticmethod\n    def backward(ctx, grad_output):\
 
 
 @pytest.mark.parametrize(
-    ("imported", "wrong"), [("from two import Base\n", []), ("from three import Base\n", [("sub", "return-count")])]
+    ("imported", "wrong"),
+    [
+        ("from two import Base\n", []),
+        ("from three import Base\n", [("sub", "return-count")]),
+        ("from two import Base\nfrom three import Base as Other\n", []),
+        ("from two import Base as Other\nfrom three import Base\n", [("sub", "return-count")]),
+    ],
 )
 def test_a_base_class_is_the_one_that_is_imported(tmp_path: Path, imported: str, wrong: list[tuple[str, str]]) -> None:
     assert project(tmp_path, two=TWO, three=THREE, sub=imported + SUB) == wrong
+
+
+def test_a_base_class_is_known_by_the_name_it_has_at_home(tmp_path: Path) -> None:
+    sub = "from three import Base as Other\n" + SUB.replace("(Base)", "(Other)")
+    assert project(tmp_path, two=TWO, three=THREE, sub=sub) == [("sub", "return-count")]
 
 
 def test_a_base_class_that_is_imported_from_elsewhere_is_unknown(tmp_path: Path) -> None:
@@ -495,3 +506,15 @@ def test_a_mark_that_is_lost_is_no_error() -> None:
     )
     assert "save-overwritten" in found(text)
     assert "save-overwritten" not in found(text, "error")
+
+
+@pytest.mark.parametrize(("of", "least"), [("self.linear(x)", "warning"), ("x", "info")])
+def test_a_number_taken_out_of_an_input_is_a_remark(of: str, least: str) -> None:
+    text = f"""
+    class Normed(torch.nn.Module):
+        def forward(self, x):
+            hidden = {of}
+            return hidden / hidden.norm().item()
+    """
+    told = [str(f.severity) for f in lint_source(HEAD + dedent(text)).findings if f.rule == "item-in-forward"]
+    assert told == [least]
