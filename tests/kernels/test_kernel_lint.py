@@ -127,6 +127,9 @@ def test_a_mistake_is_seen(body: str, rule: str) -> None:
         TURNED.format("[:, None]"),
         # A flag says that nothing is left out, here and where the load is.
         FLAGGED.format("EVEN", "else"),
+        # A mask of as many lanes as there are leaves none out.
+        "o = row * BLOCK + i\nx = tl.load(x_ptr + o, mask=i < BLOCK, other=0.0)\ntl.store(y_ptr + o, x)",
+        "x = tl.load(x_ptr + row * BLOCK + i, mask=i < BLOCK)\ntl.store(y_ptr + row, tl.sum(x, 0))",
         # Loaded numbers that only choose what is stored add up with nothing.
         "x = tl.load(y_ptr + i, mask=mask, other=0.0)\nx = tl.where(i == tl.argmax(x, 0), 1.0, 0.0)\ntl.store(y_ptr + i, x, mask=mask)",
         CANCELLED.format("x", "x"),

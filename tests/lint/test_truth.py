@@ -518,3 +518,34 @@ def test_a_number_taken_out_of_an_input_is_a_remark(of: str, least: str) -> None
     """
     told = [str(f.severity) for f in lint_source(HEAD + dedent(text)).findings if f.rule == "item-in-forward"]
     assert told == [least]
+
+
+@pytest.mark.parametrize(("gradient", "wrong"), [("None", False), ("grad_output.sum()", True)])
+def test_an_argument_that_was_made_a_tensor_is_that_argument(gradient: str, wrong: bool) -> None:
+    saved = "x, scale = ctx.saved_tensors\nreturn grad_output * x / scale, " + gradient
+    text = function("ctx.save_for_backward(x, torch.tensor(scale))\nreturn x * x / 2 / scale", saved, "x, scale")
+    assert ("intermediate-saved" in found(text)) == wrong
+
+
+def test_a_class_that_a_test_makes_inside_of_a_function_is_an_example(tmp_path: Path) -> None:
+    inside = "def build():\n" + "".join(f"    {line}\n" for line in function("return x * 1", "return x").splitlines())
+    odd = inside.replace("return x\n", "return torch.ones(3)\n")
+    for name, rules in (("test_ops", []), ("ops", ["creation-no-device"])):
+        path = tmp_path.parent / f"{name}.py"
+        path.write_text(HEAD + odd)
+        assert [f.rule for f in lint(path).at_least("warning")] == rules, name
+
+
+@pytest.mark.parametrize(("part", "least"), [("state", "warning"), ("(state > 0).long()", "info")])
+def test_integers_that_grow_in_a_loop_are_a_remark(part: str, least: str) -> None:
+    text = f"""
+    class Steps(torch.nn.Module):
+        def forward(self, x):
+            state, out = x[0], x[:0]
+            for now in x.unbind(0):
+                state = torch.tanh(state + now)
+                out = torch.cat((out, {part}))
+            return out
+    """
+    told = [str(f.severity) for f in lint_source(HEAD + dedent(text)).findings if f.rule == "cat-in-loop"]
+    assert told == [least]

@@ -108,6 +108,13 @@ class FileModel:
         return not self.text and self._length > 0
 
     @property
+    def is_test(self) -> bool:
+        """By its name, or by a folder that it stands in."""
+        *folders, name = self.path.replace("\\", "/").split("/")
+        named = name.startswith("test_") or name.removesuffix(".py").endswith("_test") or name == "conftest.py"
+        return named or not {"tests", "test", "testing"}.isdisjoint(folders)
+
+    @property
     def functions(self) -> list[FunctionModel]:
         return self.project.models_of(self).functions if self.project is not None else []
 

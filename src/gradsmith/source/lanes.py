@@ -249,6 +249,8 @@ def _varies(kernel: Kernel, node: ast.expr, axis: Axis, seen: set[ast.AST], coun
         # Backends bring functions of the same name: `tle.program_id`.
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
         return name not in know.KERNEL_SCALARS
+    if not kernel.leaves_out(node):
+        return False
     if isinstance(node, (ast.Compare, ast.BinOp, ast.BoolOp, ast.UnaryOp)):
         sides = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
         if isinstance(node, ast.Compare) or (isinstance(node, ast.BinOp) and not _joins_masks(node)):

@@ -46,7 +46,7 @@ GOOD = SQUARE
 
 def lint_file(file: FileModel) -> Iterator[Finding]:
     for kernel in kernels(file):
-        masked = [a for a in kernel.accesses if a.kind == "load" and a.mask is not None]
+        masked = [a for a in kernel.accesses if a.kind == "load" and kernel.leaves_out(a.mask)]
         for store in kernel.accesses:
             if store.kind != "store" or store.mask is not None:
                 continue

@@ -82,7 +82,7 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
             name = node.targets[0].id
             if not _joins(loop, node.value, name) or name not in carried(loop) or not _only_grows(loop, name):
                 continue
-            certain = _is_long(loop) and is_forward(loop.method) and not is_a(name, "integer")
+            certain = _is_long(loop) and is_forward(loop.method) and not _is_of_integers(loop, node.value, name)
             yield layer.at(
                 node,
                 f"{layer.name}.{loop.method.name} grows '{name}' with torch.{loop.method.op(node.value)} in every step: each step "
@@ -109,6 +109,13 @@ def _joins(loop: Loop, node: ast.expr, name: str) -> bool:
         return False
     parts = node.args[0].elts if isinstance(node.args[0], (ast.List, ast.Tuple)) else []
     return any(isinstance(p, ast.Name) and p.id == name for p in parts)
+
+
+def _is_of_integers(loop: Loop, call: ast.expr, name: str) -> bool:
+    """Ids and counts: no gradient grows with them, and they are small beside the states of a model."""
+    parts = call.args[0].elts if isinstance(call, ast.Call) and isinstance(call.args[0], (ast.List, ast.Tuple)) else []
+    kinds = [loop.method.value(part).elements for part in parts]
+    return is_a(name, "integer") or any(kind in ("integer", "bool") for kind in kinds)
 
 
 def _only_grows(loop: Loop, name: str) -> bool:

@@ -94,7 +94,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
 @once
 def _untested(own: FileModel) -> list[FunctionModel]:
     """The Functions of a file that no test mentions; none where there are no tests, or the file is one."""
-    if own.project is None or _is_test(own):
+    if own.project is None or own.is_test:
         return []
     with_tests = own.project.matching(_TEST, *ASKS)
     tests = [file for file in with_tests if file is not own]
@@ -112,12 +112,6 @@ def _untested(own: FileModel) -> list[FunctionModel]:
 
 def _is_asked(function: FunctionModel) -> bool:
     return function.kind == "function" and function.has_gradient
-
-
-def _is_test(file: FileModel) -> bool:
-    *folders, name = file.path.replace("\\", "/").split("/")
-    named = name.startswith("test_") or name.removesuffix(".py").endswith("_test") or name == "conftest.py"
-    return named or not {"tests", "test", "testing"}.isdisjoint(folders)
 
 
 def _names(function: FunctionModel) -> set[str]:
