@@ -89,6 +89,10 @@ def seen(body: str, grid: str = CDIV) -> list[tuple[str, int]]:
             "x = tl.load(y_ptr + i, mask=mask, other=0.0)\nx = tl.where(x > row, x * 2, 0.0)\ntl.store(y_ptr + i, x, mask=mask)",
             "race",
         ),
+        (
+            "x = tl.load(x_ptr + i, mask=mask & (row > 0))\ntl.store(y_ptr + row, tl.sum((mask & (x > 0)).to(tl.int32), 0))",
+            "undefined-lane",
+        ),
         (CANCELLED.format("x", "y"), "undefined-lane"),
         (CANCELLED.format("2 * x", "x"), "undefined-lane"),
         # Another row of a block of numbers than the one that is masked.
@@ -130,6 +134,8 @@ def test_a_mistake_is_seen(body: str, rule: str) -> None:
         # A mask of as many lanes as there are leaves none out.
         "o = row * BLOCK + i\nx = tl.load(x_ptr + o, mask=i < BLOCK, other=0.0)\ntl.store(y_ptr + o, x)",
         "x = tl.load(x_ptr + row * BLOCK + i, mask=i < BLOCK)\ntl.store(y_ptr + row, tl.sum(x, 0))",
+        # What is false in the lanes that were not loaded, whatever stands there.
+        "x = tl.load(x_ptr + i, mask=mask & (row > 0))\ntl.store(y_ptr + row, tl.sum(((i < n) & (row > 0) & (x > 0)).to(tl.int32), 0))",
         # Loaded numbers that only choose what is stored add up with nothing.
         "x = tl.load(y_ptr + i, mask=mask, other=0.0)\nx = tl.where(i == tl.argmax(x, 0), 1.0, 0.0)\ntl.store(y_ptr + i, x, mask=mask)",
         CANCELLED.format("x", "x"),

@@ -534,18 +534,3 @@ def test_a_class_that_a_test_makes_inside_of_a_function_is_an_example(tmp_path: 
         path = tmp_path.parent / f"{name}.py"
         path.write_text(HEAD + odd)
         assert [f.rule for f in lint(path).at_least("warning")] == rules, name
-
-
-@pytest.mark.parametrize(("part", "least"), [("state", "warning"), ("(state > 0).long()", "info")])
-def test_integers_that_grow_in_a_loop_are_a_remark(part: str, least: str) -> None:
-    text = f"""
-    class Steps(torch.nn.Module):
-        def forward(self, x):
-            state, out = x[0], x[:0]
-            for now in x.unbind(0):
-                state = torch.tanh(state + now)
-                out = torch.cat((out, {part}))
-            return out
-    """
-    told = [str(f.severity) for f in lint_source(HEAD + dedent(text)).findings if f.rule == "cat-in-loop"]
-    assert told == [least]

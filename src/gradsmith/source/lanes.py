@@ -90,7 +90,11 @@ def _arrives(kernel: Kernel, node: ast.expr, axis: Axis, load: Access, seen: set
     seen.add((node, axis))
     if node is load.node:
         return load.mask is not None and _varies(kernel, load.mask, axis, set())
-    if _keeps_rows(kernel, node, axis, load) or _cancels(kernel, node, load.mask):
+    if (
+        _keeps_rows(kernel, node, axis, load)
+        or _cancels(kernel, node, load.mask)
+        or _is_masked(kernel, node, load.mask)
+    ):
         return False
     return any(_arrives(kernel, part, along, load, seen) for part, along in _behind(kernel, node, axis))
 
@@ -101,6 +105,28 @@ def _keeps_rows(kernel: Kernel, node: ast.expr, axis: Axis, load: Access) -> boo
     if not isinstance(shape, (ast.List, ast.Tuple)) or _position(axis, len(shape.elts)) in (None, 0):
         return False
     return _lanes(kernel, load.mask) == {ast.dump(shape.elts[0])}
+
+
+def _is_masked(kernel: Kernel, node: ast.expr, mask: ast.expr | None) -> bool:
+    """`mask & (x > 0)`: false in the lanes that were not loaded, whatever x is there."""
+    if mask is None or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.BitAnd):
+        return False
+    return _conditions(kernel, mask) <= _conditions(kernel, node)
+
+
+def _conditions(kernel: Kernel, mask: ast.expr) -> set[str]:
+    """What has to hold for a mask to hold, as texts; names that are assigned once are written out."""
+    found, waiting, seen = set(), [mask], set[ast.expr]()
+    while waiting:
+        part = waiting.pop()
+        values = kernel.values(part) if isinstance(part, ast.Name) else []
+        part = values[0] if len(values) == 1 else part
+        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitAnd) and part not in seen:
+            seen.add(part)
+            waiting += [part.left, part.right]
+        else:
+            found.add(ast.dump(part))
+    return found
 
 
 def _cancels(kernel: Kernel, node: ast.expr, mask: ast.expr | None) -> bool:

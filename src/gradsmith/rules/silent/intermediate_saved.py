@@ -209,9 +209,10 @@ def _stands_for_constant(function: FunctionModel, save: Save, expression: ast.ex
 
 
 def _wrapped(method: Method, expression: ast.expr) -> set[str]:
-    """`scale` of `torch.tensor(scale)`, which records nothing and is the argument all the same."""
+    """`scale` of `torch.tensor(scale)` and `torch.tensor([scale])`: records nothing, and is the argument all the same."""
     made = method.resolve(expression)
     if not isinstance(made, ast.Call) or method.op(made) not in _WRAPS or not made.args:
         return set()
-    param = method.param_of(made.args[0])
-    return {param.name} if param is not None else set()
+    held = made.args[0].elts if isinstance(made.args[0], (ast.List, ast.Tuple)) else made.args[:1]
+    params = [method.param_of(each) for each in held]
+    return {p.name for p in params if p is not None} if None not in params else set()
