@@ -12,7 +12,7 @@
     python benchmarks/projects.py draw --name seventh --seed 5619 --count 40 --least 60 --candidates candidates.index.2.txt   see project_names.py
     python benchmarks/projects.py draw --name eighth --seed 5620 --count 40 --least 60 --candidates candidates.index.3.txt
     python benchmarks/projects.py draw --name ninth --seed 5621 --count 40 --least 60 --candidates candidates.index.4.txt
-    python benchmarks/projects.py draw --name tenth --seed 5622 --count 40 --least 30 --pieces 8 --unlike 0.1 --candidates candidates.index.5.txt
+    python benchmarks/projects.py draw --name tenth --seed 5622 --count 60 --least 30 --pieces 4 --unlike 0.1 --candidates candidates.index.5.txt
 
 candidates.txt was written down from memory. candidates.index.txt comes from the index: of all its names with a word of the field in them,
 5,091 were asked for in random order; it holds those whose newest release has 400 kB to 60 MB, asks for torch (where a wheel says so), and has
