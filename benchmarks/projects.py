@@ -12,11 +12,13 @@
     python benchmarks/projects.py draw --name seventh --seed 5619 --count 40 --least 60 --candidates candidates.index.2.txt   see project_names.py
     python benchmarks/projects.py draw --name eighth --seed 5620 --count 40 --least 60 --candidates candidates.index.3.txt
     python benchmarks/projects.py draw --name ninth --seed 5621 --count 40 --least 60 --candidates candidates.index.4.txt
-    python benchmarks/projects.py draw --name tenth --seed 5622 --count 60 --least 30 --pieces 4 --unlike 0.1 --candidates candidates.index.5.txt
+    python benchmarks/projects.py draw --name tenth --seed 5622 --count 60 --least 10 --pieces 2 --unlike 0.1 --candidates candidates.tenth.txt
 
 candidates.txt was written down from memory. candidates.index.txt comes from the index: of all its names with a word of the field in them,
 5,091 were asked for in random order; it holds those whose newest release has 400 kB to 60 MB, asks for torch (where a wheel says so), and has
 60 Python files (where a wheel lists them).
+
+candidates.tenth.txt holds what no draw had taken of candidates.txt, 199 more names from memory, and candidates.index.5.txt.
 
 `--pieces` asks for so many custom gradients and kernels; `--unlike` leaves out forks: projects of whose pieces (see project_pieces.py)
 more than that share is code of an earlier draw, of the survey's packages, or of a project drawn before. Both are asked before
