@@ -12,7 +12,7 @@
     python benchmarks/projects.py draw --name seventh --seed 5619 --count 40 --least 60 --candidates candidates.index.2.txt   see project_names.py
     python benchmarks/projects.py draw --name eighth --seed 5620 --count 40 --least 60 --candidates candidates.index.3.txt
     python benchmarks/projects.py draw --name ninth --seed 5621 --count 40 --least 60 --candidates candidates.index.4.txt
-    python benchmarks/projects.py draw --name tenth --seed 5622 --count 60 --least 10 --pieces 2 --unlike 0.1 --candidates candidates.tenth.txt
+    python benchmarks/projects.py draw --name tenth --seed 5622 --count 100 --least 10 --pieces 1 --unlike 0.1 --candidates candidates.tenth.txt
 
 candidates.txt was written down from memory. candidates.index.txt comes from the index: of all its names with a word of the field in them,
 5,091 were asked for in random order; it holds those whose newest release has 400 kB to 60 MB, asks for torch (where a wheel says so), and has
@@ -20,7 +20,7 @@ candidates.txt was written down from memory. candidates.index.txt comes from the
 
 candidates.tenth.txt holds what no draw had taken of candidates.txt, 199 more names from memory, and candidates.index.5.txt.
 
-`--pieces` asks for so many custom gradients and kernels; `--unlike` leaves out forks: projects of whose pieces (see project_pieces.py)
+`--pieces` asks for so many custom gradients and kernels, in place of one file with a custom gradient; `--unlike` leaves out forks: projects of whose pieces (see project_pieces.py)
 more than that share is code of an earlier draw, of the survey's packages, or of a project drawn before. Both are asked before
 anything is linted.
 
@@ -101,7 +101,9 @@ def draw(given: argparse.Namespace) -> None:
             if len(kept) == given.count:
                 break
             looked_at += 1
-            if project is None or project.files < given.least or not project.functions or project.name in taken:
+            if project is None or project.files < given.least or project.name in taken:
+                continue
+            if not (project.functions or given.pieces):
                 continue
             pieces = remembered(project.folder)
             if len(pieces.gradients) < given.pieces:
@@ -144,6 +146,17 @@ def _other_text() -> str:
 
 
 def _looked_at(name: str) -> Project | None:
+    """The newest release and what is in it. Remembered: asking for a thousand names takes minutes, and may be cut off."""
+    seen = PLACE.parent / "looked" / f"{name}.json"
+    if not seen.is_file():
+        project = _asked_for(name)
+        seen.parent.mkdir(parents=True, exist_ok=True)
+        seen.write_text(json.dumps(asdict(project) if project is not None else None))
+    row = json.loads(seen.read_text())
+    return Project(**row) if row is not None else None
+
+
+def _asked_for(name: str) -> Project | None:
     try:
         package = newest(name)
         if package is None:
