@@ -161,6 +161,7 @@ BLOCKS = "o = tl.program_id({axis}) * BLOCK + i\ntl.store(y_ptr + o, 1.0, mask=o
         "(-(-n // BLOCK),)",
         "(n // BLOCK + 1,)",
         "(triton.cdiv(n, BLOCK) * BLOCK // BLOCK,)",
+        "(triton.cdiv(n // BLOCK, 4),)",
         "(n // 4,)",
         "(n,)",
     ],

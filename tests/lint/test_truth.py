@@ -534,3 +534,36 @@ def test_a_class_that_a_test_makes_inside_of_a_function_is_an_example(tmp_path: 
         path = tmp_path.parent / f"{name}.py"
         path.write_text(HEAD + odd)
         assert [f.rule for f in lint(path).at_least("warning")] == rules, name
+
+
+def test_an_output_without_a_gradient_refers_to_nothing() -> None:
+    text = function("y = x.exp()\n{}ctx.y = y\nreturn x * 1, y", "return grad_output * ctx.y.shape[0]")
+    assert "tensor-on-ctx" in found(text.format(""))
+    assert "tensor-on-ctx" not in found(text.format("ctx.mark_non_differentiable(y)\n        "))
+
+
+@pytest.mark.parametrize(("out", "least"), [("x * mask", "warning"), ("x.exp()", "info")])
+def test_a_mark_on_what_made_no_output_is_a_remark(out: str, least: str) -> None:
+    text = function(
+        f"ctx.mark_non_differentiable(mask)\nctx.save_for_backward(mask)\nreturn {out}",
+        "(mask,) = ctx.saved_tensors\nreturn grad_output * mask, None",
+        "x, mask",
+    )
+    assert [str(f.severity) for f in lint_source(HEAD + text).findings if f.rule == "mark-not-output"] == [least]
+
+
+@pytest.mark.parametrize(("taken", "wrong"), [("x.detach().numpy()", False), ("x.detach().cpu().numpy()", True)])
+def test_what_takes_arrays_of_its_inputs_is_never_on_a_gpu(taken: str, wrong: bool) -> None:
+    text = function(
+        f"ctx.n = x.shape[0]\nreturn torch.from_numpy({taken} * 2)",
+        "g = torch.zeros(2 * ctx.n)\ng[: ctx.n] = grad_output\nreturn g",
+    )
+    assert ("creation-no-device" in found(text)) == wrong
+
+
+def test_a_saved_tensor_that_is_spoilt_in_many_lines_is_told_once() -> None:
+    text = function(
+        "ctx.save_for_backward(x, x.exp())\nreturn x * 1",
+        "x, y = ctx.saved_tensors\ny.mul_(grad_output)\ny.neg_()\ny *= 2\nx += 1\nreturn y",
+    )
+    assert [f.rule for f in lint_source(HEAD + text).at_least("error")] == ["inplace-saved", "inplace-saved"]

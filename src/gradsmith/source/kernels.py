@@ -259,7 +259,9 @@ class Launch:
         if any(ast.dump(n) == divisor for n in nodes_under(size)) or _is_one_less(size, division.right):
             return True
         added = (n for n in nodes_under(extent) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add))
-        return any(division in (n.left, n.right) for n in added)
+        # `cdiv(n // rounds, block)`: what is divided twice is rounded up to whole blocks in the end.
+        rounded = (n.args[0] for n in nodes_under(extent) if isinstance(n, ast.Call) and n.args and _is_cdiv(n))
+        return any(division in (n.left, n.right) for n in added) or any(division in nodes_under(n) for n in rounded)
 
     def _is_masked(self, kernel: Kernel, axis: str, size: ast.expr) -> bool:
         """Whether the kernel compares offsets along this axis of its grid with the very size that the grid divides."""
@@ -286,6 +288,10 @@ class Launch:
                 break
             node = self.values[node.id]
         return node
+
+
+def _is_cdiv(node: ast.Call) -> bool:
+    return ast.unparse(node.func).rpartition(".")[2] in ("cdiv", "ceil_div", "next_multiple_of")
 
 
 def _is_one_less(size: ast.expr, block: ast.expr) -> bool:

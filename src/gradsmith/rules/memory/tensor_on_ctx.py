@@ -15,7 +15,7 @@ changed in place before backward gives a wrong gradient without an error; offloa
 
 Known problems
 --------------
-A tensor that is neither input nor output makes no cycle, and masks, indices and inputs that get no gradient are hardly
+A tensor that is neither input nor output, and an output that is marked non-differentiable, make no cycle, and masks, indices and inputs that get no gradient are hardly
 ever changed: these are reported as information only.
 
 References
@@ -105,6 +105,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         reads = [r for r in function.ctx_reads if r.attr == write.attr]
         if role == "input" and not function.ctx_escapes and all(_is_measured(r.method, r.node) for r in reads):
             role = "unread"
+        if role == "output" and _is_marked(write):
+            role = "marked"  # has no grad_fn, so it refers to nothing
         if role == "input" and function.unpacks and _is_saved(write):
             role = "saved"  # unpacking asks for the version of all that was saved
         harm = _HARM.get(role, _ELSE)
@@ -155,6 +157,12 @@ def _is_saved(write: AttributeWrite) -> bool:
         return False
     same = [e for s in method.context.saves for e in s.exprs if isinstance(e, ast.Name) and e.id == value.id]
     return any(set(method.definitions(e)) == set(method.definitions(value)) for e in same)
+
+
+def _is_marked(write: AttributeWrite) -> bool:
+    """Whether it is an output that autograd is told to leave alone."""
+    marks = (m for m in write.method.context.marks if m.name == "mark_non_differentiable")
+    return write.value is not None and ast.unparse(write.value) in {ast.unparse(e) for m in marks for e in m.exprs}
 
 
 def _gets_a_gradient(function: FunctionModel, write: AttributeWrite) -> bool:
