@@ -542,7 +542,9 @@ def test_an_output_without_a_gradient_refers_to_nothing() -> None:
     assert "tensor-on-ctx" not in found(text.format("ctx.mark_non_differentiable(y)\n        "))
 
 
-@pytest.mark.parametrize(("out", "least"), [("x * mask", "warning"), ("x.exp()", "info")])
+@pytest.mark.parametrize(
+    ("out", "least"), [("x * mask", "warning"), ("x.exp()", "info"), ("x.new_ones(mask.shape)", "info")]
+)
 def test_a_mark_on_what_made_no_output_is_a_remark(out: str, least: str) -> None:
     text = function(
         f"ctx.mark_non_differentiable(mask)\nctx.save_for_backward(mask)\nreturn {out}",
