@@ -309,6 +309,12 @@ def test_data_in_a_backward_that_is_never_differentiated_is_no_matter() -> None:
     assert "data-attr" in found(text) and "data-attr" not in found(once)
 
 
+def test_data_that_becomes_an_array_at_once_is_no_matter() -> None:
+    kept = "ctx.save_for_backward(x)\n{}\nreturn x * 1"
+    assert found(function(kept.format("print(x.data.cpu().numpy()[0] * 255)"))) == []
+    assert found(function(kept.format("print(x.data.cpu()[0] * 255)"))) == ["data-attr"]
+
+
 def test_data_that_only_foreign_code_reads_is_no_matter() -> None:
     text = "import scipy.special\n" + function(
         "ctx.save_for_backward(x)\ny = x.data.cpu().numpy()\nreturn torch.from_numpy(scipy.special.ive(1, y))",
