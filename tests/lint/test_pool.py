@@ -169,6 +169,8 @@ def test_a_process_with_any_thread_does_not_fork() -> None:
         ("src/ops.py", "def test_cube(): ...", set()),
         ("src/ops.py", "@triton.jit\ndef add(x): ...", {"@triton.jit"}),
         ("src/ops.py", "@cache\n@jit\ndef add(x): ...", {"@jit"}),
+        ("src/ops.py", "x = 1  # noqa: GS202", set()),
+        ("src/ops.py", "loss.backward()  # noqa: GS202", {".backward(", "noqa: GS"}),
         ("src/ops.py", "import triton\nadd = torch.jit.script(x)", set()),
         ("src/ops.py", "no_grad\nloss.backward()\nx.register_hook(f)", {".backward(", ".register_hook("}),
     ],

@@ -138,6 +138,7 @@ class Wanted(NamedTuple):
 
     groups: tuple[tuple[Group, ...], ...]
     in_paths: tuple[tuple[str, Group], ...]  # looked for where this stands in the path
+    late: tuple[Group, ...]  # of rules that judge the findings of others: looked for where those find something to do
     everywhere: frozenset[str]  # words that are looked for whatever else a file holds
     layers: bool
     asked: tuple[str, ...]
@@ -155,11 +156,16 @@ class Wanted(NamedTuple):
             wanted = tuple((word, word.encode()) for word in beside if beside[word].encode() == companion)
             stem = max((stem for stem in by_stem if stem in companion), key=len)
             by_stem[stem].append(Group(companion, wanted, companion.index(stem)))
+        judging = {word for rule in freely if rule.after_others for word in rule.triggers}
+        judging -= {word for rule in freely if not rule.after_others for word in rule.triggers}
+        late = [group for group in by_stem[b""] if judging.issuperset(word for word, _ in group.words)]
+        by_stem[b""] = [group for group in by_stem[b""] if group not in late]
         parts = {(rule.in_paths, word): None for rule in rules if rule.in_paths for word in rule.triggers}
         return Wanted(
             tuple(map(tuple, by_stem.values())),
             tuple((part, Group(w.encode(), ((w, w.encode()),), 0)) for part, w in parts if w not in beside),
-            frozenset(words),
+            tuple(late),
+            frozenset(words).difference(word for group in late for word, _ in group.words),
             any(rule.lint_layer for rule in rules),
             tuple(dict.fromkeys(word for rule in rules for word in rule.asks)),
             tuple(dict.fromkeys(word for rule in rules for word in rule.asks_names_in)),
@@ -175,6 +181,8 @@ class Wanted(NamedTuple):
         for part, group in self.in_paths:
             if part in source.path:
                 words += group.in_bytes(data, 0)
+        for group in self.late if words or known.function or known.layer or source.named else ():
+            words += group.in_bytes(data, 0)
         return Promise(known.function, self.layers and known.layer, frozenset(words), source.named)
 
     def noted_in(self, source: scan.SourceFile, promise: Promise) -> Iterator[tuple[str, bool]]:
