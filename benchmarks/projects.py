@@ -12,10 +12,17 @@
     python benchmarks/projects.py draw --name seventh --seed 5619 --count 40 --least 60 --candidates candidates.index.2.txt   see project_names.py
     python benchmarks/projects.py draw --name eighth --seed 5620 --count 40 --least 60 --candidates candidates.index.3.txt
     python benchmarks/projects.py draw --name ninth --seed 5621 --count 40 --least 60 --candidates candidates.index.4.txt
+    python benchmarks/projects.py draw --name tenth --seed 5622 --count 100 --least 10 --pieces 1 --unlike 0.1 --candidates candidates.tenth.txt
 
 candidates.txt was written down from memory. candidates.index.txt comes from the index: of all its names with a word of the field in them,
 5,091 were asked for in random order; it holds those whose newest release has 400 kB to 60 MB, asks for torch (where a wheel says so), and has
 60 Python files (where a wheel lists them).
+
+candidates.tenth.txt holds what no draw had taken of candidates.txt, 199 more names from memory, and candidates.index.5.txt.
+
+`--pieces` asks for so many custom gradients and kernels, in place of one file with a custom gradient; `--unlike` leaves out forks: projects of whose pieces (see project_pieces.py)
+more than that share is code of an earlier draw, of the survey's packages, or of a project drawn before. Both are asked before
+anything is linted.
 
 Kept in benchmarks/projects/: names, versions, hashes, findings (path, line, rule), verdicts. Never the code: it is unpacked
 in /tmp/lint. A project qualifies when no other file of the repository mentions it, it has 200 Python files (`--least`), and at least
@@ -38,6 +45,7 @@ from typing import Any
 
 import fresh_packages
 from fresh_packages import Package, fetched, mentioned, newest
+from project_pieces import remembered
 
 import gradsmith as gs
 from gradsmith.source import scan
@@ -71,6 +79,8 @@ def main() -> None:
     parser.add_argument(
         "--candidates", default="candidates.txt", help="draw: the list of names, in benchmarks/projects"
     )
+    parser.add_argument("--pieces", type=int, default=0, help="draw: custom gradients and kernels it must have")
+    parser.add_argument("--unlike", type=float, help="draw: the largest share of its pieces that an earlier draw has")
     parser.add_argument("--again", action="store_true", help="after mending: into <name>.again.json")
     given = parser.parse_args()
     {"draw": draw, "run": run, "sample": sample, "table": table}[given.command](given)
@@ -84,18 +94,42 @@ def draw(given: argparse.Namespace) -> None:
     taken = {row["name"] for path in _draws() if path.stem != given.name for row in json.loads(path.read_text())}
     random.Random(given.seed).shuffle(names)
     kept: list[Row] = []
-    looked_at = 0
+    looked_at = forks = 0
+    known = _known_pieces(given.name) if given.unlike is not None else set()
     with ThreadPoolExecutor(6) as pool:
         for project in pool.map(_looked_at, names):
             if len(kept) == given.count:
                 break
             looked_at += 1
-            if project is not None and project.files >= given.least and project.functions and project.name not in taken:
-                kept.append(asdict(project))
+            if project is None or project.files < given.least or project.name in taken:
+                continue
+            if not (project.functions or given.pieces):
+                continue
+            pieces = remembered(project.folder)
+            if len(pieces.gradients) < given.pieces:
+                continue
+            if given.unlike is not None and pieces.known_among(known) > given.unlike:
+                forks += 1
+                continue
+            known |= pieces.all
+            kept.append(asdict(project))
         pool.shutdown(cancel_futures=True)
     (HERE / f"{given.name}.json").write_text(json.dumps(kept, indent=1) + "\n")
-    print(f"{len(names)} candidates, {looked_at} looked at, {len(kept)} taken, {sum(r['files'] for r in kept)} files")
+    print(
+        f"{len(names)} candidates, {looked_at} looked at, {forks} forks, {len(kept)} taken, {sum(r['files'] for r in kept)} files"
+    )
     print("  " + ", ".join(f"{r['name']} {r['version']}" for r in kept))
+
+
+def _known_pieces(name: str) -> set[str]:
+    """Those of all other draws, and of the packages on which the rules were written."""
+    from survey import folders
+
+    found: set[str] = set()
+    others = (path.stem for path in _draws() if path.stem not in (name, "control"))
+    for folder in (*folders().values(), *(project.folder for other in others for project in projects(other))):
+        found |= remembered(folder).all
+    return found
 
 
 def _draws() -> list[Path]:
@@ -112,6 +146,17 @@ def _other_text() -> str:
 
 
 def _looked_at(name: str) -> Project | None:
+    """The newest release and what is in it. Remembered: asking for a thousand names takes minutes, and may be cut off."""
+    seen = PLACE.parent / "looked" / f"{name}.json"
+    if not seen.is_file():
+        project = _asked_for(name)
+        seen.parent.mkdir(parents=True, exist_ok=True)
+        seen.write_text(json.dumps(asdict(project) if project is not None else None))
+    row = json.loads(seen.read_text())
+    return Project(**row) if row is not None else None
+
+
+def _asked_for(name: str) -> Project | None:
     try:
         package = newest(name)
         if package is None:

@@ -63,6 +63,7 @@ class Rule:
     profile: Callable[[Any], Iterator[Finding]] | None
     triggers: tuple[str, ...] = ()  # words without one of which lint_file finds nothing in a file
     beside: Mapping[str, str] = field(default_factory=dict)  # of a trigger: a word that those files must hold, too
+    in_paths: str = ""  # the triggers are looked for only in files in whose path this stands
     asks: tuple[str, ...] = ()  # words for which it looks in every file of the project
     asks_names_in: tuple[str, ...] = ()  # words of files in which it looks for names
     after_others: bool = False  # its source lens judges what became of the other rules' findings
@@ -354,6 +355,7 @@ def _read(module: ModuleType, family: str) -> Rule:
         profile=getattr(module, "profile", None),
         triggers=tuple(getattr(module, "TRIGGERS", ())),
         beside=_beside(module),
+        in_paths=getattr(module, "IN_PATHS", ""),
         asks=tuple(getattr(module, "ASKS", ())),
         asks_names_in=tuple(getattr(module, "ASKS_NAMES_IN", ())),
         after_others=bool(getattr(module, "AFTER_OTHERS", False)),

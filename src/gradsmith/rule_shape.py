@@ -18,7 +18,19 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "STATE": STATES,
     "STOPS": ("measuring", "everything"),
 }
-_TEXTS = ("CODE", "BAD", "GOOD", "EVENT", "OUTCOME", "UNPROVEN", "DEMONSTRATION", "CAUSES", "REPLACED_BY", "FIXED_IN")
+_TEXTS = (
+    "CODE",
+    "BAD",
+    "GOOD",
+    "EVENT",
+    "OUTCOME",
+    "UNPROVEN",
+    "DEMONSTRATION",
+    "CAUSES",
+    "REPLACED_BY",
+    "FIXED_IN",
+    "IN_PATHS",
+)
 _LISTS = ("EXPLAINS", "TRIGGERS", "ASKS", "ASKS_NAMES_IN", "WAIVED_BY")
 
 

@@ -47,6 +47,16 @@ FLAGGED = (
     "    x = tl.load(x_ptr + o, mask=mask, other=0.0)\nif {}:\n    tl.store(y_ptr + o, x)\n{}:\n    tl.store(y_ptr + o, x, mask=mask)"
 )
 
+OPTIONS = (
+    'size = n // options["PARTS"]\na = tl.load(x_ptr + i[:, None] * n + i[None, :], mask=i{} < size)\n'
+    "tl.store(y_ptr + i[:, None], tl.dot(a, tl.load(x_ptr + i[:, None] * 16 + i[None, :])), mask=i[:, None] < size)"
+)
+# What was not loaded is the same on both sides of a difference, or is not.
+CANCELLED = (
+    "x = tl.load(x_ptr + i, mask=i < n)\ny = tl.load(y_ptr + i, mask=i < n)\nlater = {} // 4\n"
+    "before = tl.where(i < n, x - 1, {}) // 4\ntl.store(y_ptr + row, tl.sum(later - before))"
+)
+
 
 def seen(body: str, grid: str = CDIV) -> list[tuple[str, int]]:
     lines = "\n".join(f"    {line}" for line in body.splitlines())
@@ -75,6 +85,18 @@ def seen(body: str, grid: str = CDIV) -> list[tuple[str, int]]:
         (TURNED.format("[None, :]"), "undefined-lane"),
         (FLAGGED.format("row > 0", "else"), "out-of-bounds-store"),
         ("tl.store(y_ptr + i, tl.load(y_ptr + i, mask=mask, other=0.0) + row, mask=mask)", "race"),
+        (
+            "x = tl.load(y_ptr + i, mask=mask, other=0.0)\nx = tl.where(x > row, x * 2, 0.0)\ntl.store(y_ptr + i, x, mask=mask)",
+            "race",
+        ),
+        (
+            "x = tl.load(x_ptr + i, mask=mask & (row > 0))\ntl.store(y_ptr + row, tl.sum((mask & (x > 0)).to(tl.int32), 0))",
+            "undefined-lane",
+        ),
+        (CANCELLED.format("x", "y"), "undefined-lane"),
+        (CANCELLED.format("2 * x", "x"), "undefined-lane"),
+        # Another row of a block of numbers than the one that is masked.
+        (OPTIONS.format("[None, :]"), "undefined-lane"),
     ],
 )
 def test_a_mistake_is_seen(body: str, rule: str) -> None:
@@ -109,6 +131,16 @@ def test_a_mistake_is_seen(body: str, rule: str) -> None:
         TURNED.format("[:, None]"),
         # A flag says that nothing is left out, here and where the load is.
         FLAGGED.format("EVEN", "else"),
+        # A mask of as many lanes as there are leaves none out.
+        "o = row * BLOCK + i\nx = tl.load(x_ptr + o, mask=i < BLOCK, other=0.0)\ntl.store(y_ptr + o, x)",
+        "x = tl.load(x_ptr + row * BLOCK + i, mask=i < BLOCK)\ntl.store(y_ptr + row, tl.sum(x, 0))",
+        # What is false in the lanes that were not loaded, whatever stands there.
+        "x = tl.load(x_ptr + i, mask=mask & (row > 0))\ntl.store(y_ptr + row, tl.sum(((i < n) & (row > 0) & (x > 0)).to(tl.int32), 0))",
+        # Loaded numbers that only choose what is stored add up with nothing.
+        "x = tl.load(y_ptr + i, mask=mask, other=0.0)\nx = tl.where(i == tl.argmax(x, 0), 1.0, 0.0)\ntl.store(y_ptr + i, x, mask=mask)",
+        CANCELLED.format("x", "x"),
+        # One of several options is a number.
+        OPTIONS.format("[:, None]"),
         # A mask that is None leaves nothing out.
         "x = tl.load(x_ptr + i, None)\ntl.store(y_ptr + row, tl.sum(x, 0), mask=None)",
         "while tl.atomic_cas(x_ptr, 0, 1) == 1:\n    pass\ntl.store(y_ptr, tl.load(y_ptr) + row)\ntl.atomic_xchg(x_ptr, 0)",
@@ -129,6 +161,7 @@ BLOCKS = "o = tl.program_id({axis}) * BLOCK + i\ntl.store(y_ptr + o, 1.0, mask=o
         "(-(-n // BLOCK),)",
         "(n // BLOCK + 1,)",
         "(triton.cdiv(n, BLOCK) * BLOCK // BLOCK,)",
+        "(triton.cdiv(n // BLOCK, 4),)",
         "(n // 4,)",
         "(n,)",
     ],

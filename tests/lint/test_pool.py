@@ -7,8 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from gradsmith.catalog import rules
+from gradsmith.linting.first_look import Wanted
 from gradsmith.linting.pool import Queue
+from gradsmith.source import scan
 
 # Two processes, and each gets every other number. Left to the scheduler, one of them may have taken all before the
 # other has begun.
@@ -156,3 +160,21 @@ def test_a_process_with_any_thread_does_not_fork() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "1\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "found"),
+    [
+        ("tests/ops.py", "def test_cube(): ...", {"def test_"}),
+        ("src/ops.py", "def test_cube(): ...", set()),
+        ("src/ops.py", "@triton.jit\ndef add(x): ...", {"@triton.jit"}),
+        ("src/ops.py", "@cache\n@jit\ndef add(x): ...", {"@jit"}),
+        ("src/ops.py", "x = 1  # noqa: GS202", set()),
+        ("src/ops.py", "loss.backward()  # noqa: GS202", {".backward(", "noqa: GS"}),
+        ("src/ops.py", "import triton\nadd = torch.jit.script(x)", set()),
+        ("src/ops.py", "no_grad\nloss.backward()\nx.register_hook(f)", {".backward(", ".register_hook("}),
+    ],
+)
+def test_a_file_promises_what_rules_ask_for(path: str, text: str, found: set[str]) -> None:
+    wanted = Wanted.by(list(rules().values()))
+    assert wanted.in_bytes(scan.SourceFile(path, text.encode())).words == found

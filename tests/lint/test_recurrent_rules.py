@@ -77,7 +77,7 @@ FOUND = {
     "cat": (
         "out = x[:0]\nfor s in x.split(1):\n    h = h + s\n    out = torch.cat((out, h))\nreturn out",
         "cat-in-loop",
-        "warning",
+        "info",
     ),
     "a slot": (
         "out = torch.zeros_like(x)\nfor t, s in enumerate(x):\n    h = h + s\n    out[t] = h\nreturn out",

@@ -40,10 +40,21 @@ SUB = "class Sub(Base):\n    @staticmethod\n    def backward(ctx, grad_output):\
 
 
 @pytest.mark.parametrize(
-    ("imported", "wrong"), [("from two import Base\n", []), ("from three import Base\n", [("sub", "return-count")])]
+    ("imported", "wrong"),
+    [
+        ("from two import Base\n", []),
+        ("from three import Base\n", [("sub", "return-count")]),
+        ("from two import Base\nfrom three import Base as Other\n", []),
+        ("from two import Base as Other\nfrom three import Base\n", [("sub", "return-count")]),
+    ],
 )
 def test_a_base_class_is_the_one_that_is_imported(tmp_path: Path, imported: str, wrong: list[tuple[str, str]]) -> None:
     assert project(tmp_path, two=TWO, three=THREE, sub=imported + SUB) == wrong
+
+
+def test_a_base_class_is_known_by_the_name_it_has_at_home(tmp_path: Path) -> None:
+    sub = "from three import Base as Other\n" + SUB.replace("(Base)", "(Other)")
+    assert project(tmp_path, two=TWO, three=THREE, sub=sub) == [("sub", "return-count")]
 
 
 def test_a_base_class_that_is_imported_from_elsewhere_is_unknown(tmp_path: Path) -> None:
@@ -298,6 +309,12 @@ def test_data_in_a_backward_that_is_never_differentiated_is_no_matter() -> None:
     assert "data-attr" in found(text) and "data-attr" not in found(once)
 
 
+def test_data_that_becomes_an_array_at_once_is_no_matter() -> None:
+    kept = "ctx.save_for_backward(x)\n{}\nreturn x * 1"
+    assert found(function(kept.format("print(x.data.cpu().numpy()[0] * 255)"))) == []
+    assert found(function(kept.format("print(x.data.cpu()[0] * 255)"))) == ["data-attr"]
+
+
 def test_data_that_only_foreign_code_reads_is_no_matter() -> None:
     text = "import scipy.special\n" + function(
         "ctx.save_for_backward(x)\ny = x.data.cpu().numpy()\nreturn torch.from_numpy(scipy.special.ive(1, y))",
@@ -467,3 +484,94 @@ def test_random_gradients_of_a_function_for_shapes_alone_are_left_alone(made: st
     assert ("random-backward" not in found(function(forward, back, "x, n"))) is meant
     filled = function("y = torch.zeros(n)\nfill(y, x)\nreturn y", "return grad_output * torch.rand(3), None", "x, n")
     assert "random-backward" in found(filled)
+
+
+@pytest.mark.parametrize(("trainer", "least"), [("from ops import Op", "warning"), ("from other import train", "info")])
+def test_a_trainer_under_autocast_trains_what_it_speaks_of(tmp_path: Path, trainer: str, least: str) -> None:
+    body = "a, b = ctx.saved_tensors\nreturn grad_output @ b.t(), a.t() @ grad_output"
+    files = {
+        "ops": function("ctx.save_for_backward(a, b)\nreturn a @ b", body, "a, b"),
+        "trainer": f"{trainer}\n\n\ndef step(model, x):\n    with torch.autocast('cuda'):\n        return model(x).backward()\n",
+    }
+    for name, text in files.items():
+        (tmp_path / f"{name}.py").write_text(HEAD + text)
+    assert [str(f.severity) for f in lint(tmp_path).findings if f.rule == "no-autocast"] == [least]
+
+
+def test_a_tensor_on_ctx_that_never_gets_a_gradient_is_a_remark() -> None:
+    kept = function("ctx.w = w\nreturn x * w", "return grad_output * ctx.w, {}", "x, w: torch.Tensor")
+    assert "tensor-on-ctx" in found(kept.format("grad_output"))
+    assert "tensor-on-ctx" not in found(kept.format("None"))
+    assert "tensor-on-ctx" in found(kept.format("None"), "info")
+
+
+def test_a_mark_that_is_lost_is_no_error() -> None:
+    text = function(
+        "a, b = x > 0, x > 1\nctx.mark_non_differentiable(a)\nctx.mark_non_differentiable(b)\nreturn x * 1, a, b",
+        "return grad_output",
+    )
+    assert "save-overwritten" in found(text)
+    assert "save-overwritten" not in found(text, "error")
+
+
+@pytest.mark.parametrize(("of", "least"), [("self.linear(x)", "warning"), ("x", "info")])
+def test_a_number_taken_out_of_an_input_is_a_remark(of: str, least: str) -> None:
+    text = f"""
+    class Normed(torch.nn.Module):
+        def forward(self, x):
+            hidden = {of}
+            return hidden / hidden.norm().item()
+    """
+    told = [str(f.severity) for f in lint_source(HEAD + dedent(text)).findings if f.rule == "item-in-forward"]
+    assert told == [least]
+
+
+@pytest.mark.parametrize(("gradient", "wrong"), [("None", False), ("grad_output.sum()", True)])
+def test_an_argument_that_was_made_a_tensor_is_that_argument(gradient: str, wrong: bool) -> None:
+    saved = "x, scale = ctx.saved_tensors\nreturn grad_output * x / scale, " + gradient
+    text = function("ctx.save_for_backward(x, torch.tensor(scale))\nreturn x * x / 2 / scale", saved, "x, scale")
+    assert ("intermediate-saved" in found(text)) == wrong
+
+
+def test_a_class_that_a_test_makes_inside_of_a_function_is_an_example(tmp_path: Path) -> None:
+    inside = "def build():\n" + "".join(f"    {line}\n" for line in function("return x * 1", "return x").splitlines())
+    odd = inside.replace("return x\n", "return torch.ones(3)\n")
+    for name, rules in (("test_ops", []), ("ops", ["creation-no-device"])):
+        path = tmp_path.parent / f"{name}.py"
+        path.write_text(HEAD + odd)
+        assert [f.rule for f in lint(path).at_least("warning")] == rules, name
+
+
+def test_an_output_without_a_gradient_refers_to_nothing() -> None:
+    text = function("y = x.exp()\n{}ctx.y = y\nreturn x * 1, y", "return grad_output * ctx.y.shape[0]")
+    assert "tensor-on-ctx" in found(text.format(""))
+    assert "tensor-on-ctx" not in found(text.format("ctx.mark_non_differentiable(y)\n        "))
+
+
+@pytest.mark.parametrize(
+    ("out", "least"), [("x * mask", "warning"), ("x.exp()", "info"), ("x.new_ones(mask.shape)", "info")]
+)
+def test_a_mark_on_what_made_no_output_is_a_remark(out: str, least: str) -> None:
+    text = function(
+        f"ctx.mark_non_differentiable(mask)\nctx.save_for_backward(mask)\nreturn {out}",
+        "(mask,) = ctx.saved_tensors\nreturn grad_output * mask, None",
+        "x, mask",
+    )
+    assert [str(f.severity) for f in lint_source(HEAD + text).findings if f.rule == "mark-not-output"] == [least]
+
+
+@pytest.mark.parametrize(("taken", "wrong"), [("x.detach().numpy()", False), ("x.detach().cpu().numpy()", True)])
+def test_what_takes_arrays_of_its_inputs_is_never_on_a_gpu(taken: str, wrong: bool) -> None:
+    text = function(
+        f"ctx.n = x.shape[0]\nreturn torch.from_numpy({taken} * 2)",
+        "g = torch.zeros(2 * ctx.n)\ng[: ctx.n] = grad_output\nreturn g",
+    )
+    assert ("creation-no-device" in found(text)) == wrong
+
+
+def test_a_saved_tensor_that_is_spoilt_in_many_lines_is_told_once() -> None:
+    text = function(
+        "ctx.save_for_backward(x, x.exp())\nreturn x * 1",
+        "x, y = ctx.saved_tensors\ny.mul_(grad_output)\ny.neg_()\ny *= 2\nx += 1\nreturn y",
+    )
+    assert [f.rule for f in lint_source(HEAD + text).at_least("error")] == ["inplace-saved", "inplace-saved"]

@@ -13,6 +13,7 @@ from gradsmith.findings import Skipped, one_line
 from gradsmith.linting import pool
 from gradsmith.source import FileModel, notebook, scan
 from gradsmith.source.encoding import decoded
+from gradsmith.source.file import CALLED
 
 # Up to this many bytes every file is parsed whole, so that a syntax error anywhere is reported; beyond it only the
 # classes that matter are (the torch package: 0.13 s instead of 6 s).
@@ -80,6 +81,8 @@ class FirstLook:
         if promise or self.bytes <= PARSE_WHOLE_BELOW:
             file = self._opened(source)
             if file is not None:
+                if not source.path.endswith(notebook.ENDING):  # what a notebook holds beside its text says nothing
+                    file.note(wanted.noted_in(source, promise))
                 self.kept.append(LookedAt(place, file, promise, len(source.data)))
         self.bytes += len(source.data)
 
@@ -110,14 +113,20 @@ class Group(NamedTuple):
 
     companion: bytes
     words: tuple[tuple[str, bytes], ...]
+    behind: int  # how many letters of the companion stand before its stem
 
-    def in_bytes(self, data: bytes, at: int) -> Iterator[str]:
-        """Those that occur, where the companion first stands at `at`."""
+    def in_bytes(self, data: bytes, stem: int) -> Iterator[str]:
+        """Those that occur, where the stem first stands at `stem`."""
+        at = data.find(self.companion, max(0, stem - self.behind))
+        if at < 0:
+            return
         if not all(encoded.startswith(self.companion) for _, encoded in self.words):
             yield from (word for word, encoded in self.words if encoded in data)
             return
+        any_of_them = tuple([encoded for _, encoded in self.words])
         while at >= 0:
-            yield from (word for word, encoded in self.words if data.startswith(encoded, at))
+            if data.startswith(any_of_them, at):
+                yield from (word for word, encoded in self.words if data.startswith(encoded, at))
             at = data.find(self.companion, at + 1) if len(self.words) > 1 else -1
 
 
@@ -128,6 +137,8 @@ class Wanted(NamedTuple):
     """
 
     groups: tuple[tuple[Group, ...], ...]
+    in_paths: tuple[tuple[str, Group], ...]  # looked for where this stands in the path
+    late: tuple[Group, ...]  # of rules that judge the findings of others: looked for where those find something to do
     everywhere: frozenset[str]  # words that are looked for whatever else a file holds
     layers: bool
     asked: tuple[str, ...]
@@ -136,17 +147,25 @@ class Wanted(NamedTuple):
     @staticmethod
     def by(rules: Sequence[Rule]) -> Wanted:
         # A word of a rule without a condition is looked for everywhere, whatever other rules say of it.
-        words = dict.fromkeys(word for rule in rules for word in rule.triggers if word not in rule.beside)
-        beside = {word: rule.beside[word] for rule in rules for word in rule.triggers if word not in words}
+        freely = [rule for rule in rules if not rule.in_paths]
+        words = dict.fromkeys(word for rule in freely for word in rule.triggers if word not in rule.beside)
+        beside = {word: rule.beside[word] for rule in freely for word in rule.triggers if word not in words}
         beside |= {word: _companion(word, tuple(words)) for word in words}
         by_stem: dict[bytes, list[Group]] = {stem: [] for stem in (b"", *scan.STEMS)}
         for companion in (each.encode() for each in dict.fromkeys(beside.values())):
             wanted = tuple((word, word.encode()) for word in beside if beside[word].encode() == companion)
             stem = max((stem for stem in by_stem if stem in companion), key=len)
-            by_stem[stem].append(Group(companion, wanted))
+            by_stem[stem].append(Group(companion, wanted, companion.index(stem)))
+        judging = {word for rule in freely if rule.after_others for word in rule.triggers}
+        judging -= {word for rule in freely if not rule.after_others for word in rule.triggers}
+        late = [group for group in by_stem[b""] if judging.issuperset(word for word, _ in group.words)]
+        by_stem[b""] = [group for group in by_stem[b""] if group not in late]
+        parts = {(rule.in_paths, word): None for rule in rules if rule.in_paths for word in rule.triggers}
         return Wanted(
             tuple(map(tuple, by_stem.values())),
-            frozenset(words),
+            tuple((part, Group(w.encode(), ((w, w.encode()),), 0)) for part, w in parts if w not in beside),
+            tuple(late),
+            frozenset(words).difference(word for group in late for word, _ in group.words),
             any(rule.lint_layer for rule in rules),
             tuple(dict.fromkeys(word for rule in rules for word in rule.asks)),
             tuple(dict.fromkeys(word for rule in rules for word in rule.asks_names_in)),
@@ -156,11 +175,22 @@ class Wanted(NamedTuple):
         data = source.data
         known = known or scan.known(data)
         words: list[str] = []
-        for there, groups in zip((True, *known.stems), self.groups):
-            for group in groups if there else ():
-                if (at := data.find(group.companion)) >= 0:
-                    words += group.in_bytes(data, at)
+        for first, groups in zip((0, *known.stems), self.groups):
+            for group in groups if first >= 0 else ():
+                words += group.in_bytes(data, first)
+        for part, group in self.in_paths:
+            if part in source.path:
+                words += group.in_bytes(data, 0)
+        for group in self.late if words or known.function or known.layer or source.named else ():
+            words += group.in_bytes(data, 0)
         return Promise(known.function, self.layers and known.layer, frozenset(words), source.named)
+
+    def noted_in(self, source: scan.SourceFile, promise: Promise) -> Iterator[tuple[str, bool]]:
+        """Words that will be asked for, and whether they occur. Letters beyond ASCII make a text slower to search than its bytes."""
+        in_path = (word for part, group in self.in_paths if part in source.path for word, _ in group.words)
+        known = self.everywhere.union(in_path)
+        yield from ((word, word in promise.words) for word in known)
+        yield from ((word, word.encode() in source.data) for word in (*self.asked, *CALLED) if word not in known)
 
 
 def _companion(word: str, words: Sequence[str]) -> str:
@@ -209,10 +239,6 @@ def look(listed: Sequence[scan.Seen], wanted: Wanted, places: Iterable[int], ahe
 
 def _find_out(seen: LookedAt, wanted: Wanted) -> None:
     """What will be asked of every file; here, where several processes are at work."""
-    # What was looked for in the bytes of every file is known; those of a notebook are not its text.
-    known = () if seen.file.path.endswith(notebook.ENDING) else wanted.everywhere
-    seen.file.note((word, word in seen.promise.words) for word in known)
-    seen.file.note((word, word in seen.file.text) for word in wanted.asked if word not in known)
     if seen.file.mentions(*wanted.asked_names_in):
         assert seen.file.names is not None
     assert seen.file.holders is not None

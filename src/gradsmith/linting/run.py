@@ -90,15 +90,13 @@ class Run:
             self.skipped.append(Skipped(file.path, _reason(file.project.unparsed[file], file)))
             return
         for rule in self._rules_in(file):
-            if rule.after_others:
-                continue
-            if rule.lint:
+            if rule.lint and functions and not rule.after_others:
                 for function in functions:
                     self._apply(rule, rule.lint, function, file)
-            if rule.lint_layer:
+            if rule.lint_layer and layers and not rule.after_others:
                 for layer in layers:
                     self._apply(rule, rule.lint_layer, layer, file)
-            if rule.lint_file and not words.isdisjoint(rule.triggers):
+            if rule.lint_file and words and not rule.after_others and not words.isdisjoint(rule.triggers):
                 self._apply(rule, rule.lint_file, file, file)
 
     def _rules_in(self, file: FileModel) -> list[Rule]:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from gradsmith.source.project import Project
 
 
+# What calls forward or backward of a class by name.
+CALLED = (".forward(", ".backward(")
 _TOP = re.compile(r"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^=\n]+)?=(?!=)", re.M)
 
 
@@ -79,6 +81,7 @@ class FileModel:
     _aliases: dict[str, str] = field(default_factory=dict, repr=False)
     _firsts: dict[str, int] = field(default_factory=dict, repr=False)
     _noted: dict[str, bool] = field(default_factory=dict, repr=False)
+    _counted: tuple[int, int] = field(default=(0, 0), repr=False)  # a place that was asked for, and the lines before it
     _length: int = field(default=0, repr=False)  # of a text that was left behind
 
     def __getstate__(self) -> dict[str, object]:
@@ -104,6 +107,13 @@ class FileModel:
     def changed(self) -> bool:
         """Has the file become another one since it was first looked at?"""
         return not self.text and self._length > 0
+
+    @property
+    def is_test(self) -> bool:
+        """By its name, or by a folder that it stands in."""
+        *folders, name = self.path.replace("\\", "/").split("/")
+        named = name.startswith("test_") or name.removesuffix(".py").endswith("_test") or name == "conftest.py"
+        return named or not {"tests", "test", "testing"}.isdisjoint(folders)
 
     @property
     def functions(self) -> list[FunctionModel]:
@@ -162,7 +172,7 @@ class FileModel:
     @cached_property
     def holders(self) -> frozenset[str]:
         """The names whose forward or backward somebody calls in this file: `X` of `X.forward(`."""
-        known = (called for called in (".forward(", ".backward(") if self._noted.get(called, True))
+        known = (called for called in CALLED if self._noted.get(called, True))
         calls = (at for called in known for at in self.occurrences(called))
         return frozenset(name for at in calls if (name := _name_before(self.text, at)))
 
@@ -184,7 +194,7 @@ class FileModel:
 
     def top_at(self, offset: int) -> str | None:
         """The name of the function or class at the top of the file that holds a character."""
-        start = blocks.body(self.lines, blocks.start(self.lines, self.text.count("\n", 0, offset)))
+        start = blocks.body(self.lines, blocks.start(self.lines, self._lines_before(offset)))
         match = _TOP.match(self.lines[start])
         return match[1] if match else None
 
@@ -239,7 +249,9 @@ class FileModel:
 
     def _holds(self, word: str) -> bool:
         noted = self._noted.get(word)
-        return word in self.text if noted is None else noted
+        if noted is None:
+            noted = self._noted[word] = word in self.text
+        return noted
 
     def note(self, found: Iterable[tuple[str, bool]]) -> None:
         """Which words occur, for `mentions` to know."""
@@ -280,7 +292,14 @@ class FileModel:
 
     def line_number(self, offset: int) -> int:
         """The line, from 1, that holds a character."""
-        return self.text.count("\n", 0, offset) + 1
+        return self._lines_before(offset) + 1
+
+    def _lines_before(self, offset: int) -> int:
+        """Counted from the place that was asked for last, which is near as a rule, and not from the beginning."""
+        at, lines = self._counted
+        lines += self.text.count("\n", at, offset) if offset >= at else -self.text.count("\n", offset, at)
+        self._counted = (offset, lines)
+        return lines
 
     def stands_in(self, offset: int, function: str) -> bool:
         """Whether a function of that name stands around a character. Asked of the lines: parsing is what costs."""
@@ -296,7 +315,7 @@ class FileModel:
         """The top-level statements that hold these characters, once each."""
         seen: set[int] = set()
         for offset in offsets:
-            start = blocks.start(self.lines, self.text.count("\n", 0, offset))
+            start = blocks.start(self.lines, self._lines_before(offset))
             if start in seen:
                 continue
             seen.add(start)
@@ -332,7 +351,7 @@ class FileModel:
     def block(self, name: str) -> ast.stmt | None:
         """The top-level `def name`, `class name` or `name = ...`, parsed alone; None when the file has none."""
         start = self.tops.get(name)
-        return None if start is None else self._parse_block(blocks.start(self.lines, self.text.count("\n", 0, start)))
+        return None if start is None else self._parse_block(blocks.start(self.lines, self._lines_before(start)))
 
     def function_named(self, name: str) -> ast.FunctionDef | None:
         """The top-level function of that name."""

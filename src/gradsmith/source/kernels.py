@@ -158,6 +158,37 @@ class Kernel:
                         found.add((ast.dump(branch.test), holds))
         return found
 
+    def leaves_out(self, mask: ast.expr | None) -> bool:
+        """Whether a mask may leave out a lane: `tl.arange(0, N) < N` does not."""
+        waiting, seen = [mask] if mask is not None else [], set[ast.expr]()
+        while waiting:
+            part = self._written_out(waiting.pop())
+            if part in seen or not isinstance(part, (ast.BinOp, ast.Compare)):
+                return True
+            seen.add(part)
+            if isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitAnd):
+                waiting += [part.left, part.right]
+            elif not self._is_whole(part):
+                return True
+        return False
+
+    def _is_whole(self, part: ast.expr) -> bool:
+        if not isinstance(part, ast.Compare) or len(part.ops) != 1 or not isinstance(part.ops[0], ast.Lt):
+            return False
+        offsets = self._written_out(part.left)
+        end = argument(offsets, 1, "end") if isinstance(offsets, ast.Call) and called(offsets) == "arange" else None
+        return end is not None and ast.dump(end) == ast.dump(part.comparators[0])
+
+    def _written_out(self, node: ast.expr) -> ast.expr:
+        """`i < n` of `mask[:, None]`, where `mask` is assigned once."""
+        for _ in range(10):
+            values = self.values(node) if isinstance(node, ast.Name) else []
+            inner = values[0] if len(values) == 1 else node.value if isinstance(node, ast.Subscript) else None
+            if inner is None:
+                break
+            node = inner
+        return node
+
     def axes(self, expression: ast.AST | None) -> set[str]:
         """The axes of the grid on which an expression depends, as they are written."""
         if expression is None:
@@ -228,7 +259,9 @@ class Launch:
         if any(ast.dump(n) == divisor for n in nodes_under(size)) or _is_one_less(size, division.right):
             return True
         added = (n for n in nodes_under(extent) if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add))
-        return any(division in (n.left, n.right) for n in added)
+        # `cdiv(n // rounds, block)`: what is divided twice is rounded up to whole blocks in the end.
+        rounded = (n.args[0] for n in nodes_under(extent) if isinstance(n, ast.Call) and n.args and _is_cdiv(n))
+        return any(division in (n.left, n.right) for n in added) or any(division in nodes_under(n) for n in rounded)
 
     def _is_masked(self, kernel: Kernel, axis: str, size: ast.expr) -> bool:
         """Whether the kernel compares offsets along this axis of its grid with the very size that the grid divides."""
@@ -255,6 +288,10 @@ class Launch:
                 break
             node = self.values[node.id]
         return node
+
+
+def _is_cdiv(node: ast.Call) -> bool:
+    return ast.unparse(node.func).rpartition(".")[2] in ("cdiv", "ceil_div", "next_multiple_of")
 
 
 def _is_one_less(size: ast.expr, block: ast.expr) -> bool:

@@ -7,6 +7,7 @@ which `tl.sum` sums, or `tl.dot` multiplies, followed back to the load through w
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gradsmith.source import knowledge as know
@@ -89,7 +90,11 @@ def _arrives(kernel: Kernel, node: ast.expr, axis: Axis, load: Access, seen: set
     seen.add((node, axis))
     if node is load.node:
         return load.mask is not None and _varies(kernel, load.mask, axis, set())
-    if _keeps_rows(kernel, node, axis, load):
+    if (
+        _keeps_rows(kernel, node, axis, load)
+        or _cancels(kernel, node, load.mask)
+        or _is_masked(kernel, node, load.mask)
+    ):
         return False
     return any(_arrives(kernel, part, along, load, seen) for part, along in _behind(kernel, node, axis))
 
@@ -100,6 +105,68 @@ def _keeps_rows(kernel: Kernel, node: ast.expr, axis: Axis, load: Access) -> boo
     if not isinstance(shape, (ast.List, ast.Tuple)) or _position(axis, len(shape.elts)) in (None, 0):
         return False
     return _lanes(kernel, load.mask) == {ast.dump(shape.elts[0])}
+
+
+def _is_masked(kernel: Kernel, node: ast.expr, mask: ast.expr | None) -> bool:
+    """`mask & (x > 0)`: false in the lanes that were not loaded, whatever x is there."""
+    if mask is None or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.BitAnd):
+        return False
+    return _conditions(kernel, mask) <= _conditions(kernel, node)
+
+
+def _conditions(kernel: Kernel, mask: ast.expr) -> set[str]:
+    """What has to hold for a mask to hold, as texts; names that are assigned once are written out."""
+    found, waiting, seen = set(), [mask], set[ast.expr]()
+    while waiting:
+        part = waiting.pop()
+        values = kernel.values(part) if isinstance(part, ast.Name) else []
+        part = values[0] if len(values) == 1 else part
+        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.BitAnd) and part not in seen:
+            seen.add(part)
+            waiting += [part.left, part.right]
+        else:
+            found.add(ast.dump(part))
+    return found
+
+
+def _cancels(kernel: Kernel, node: ast.expr, mask: ast.expr | None) -> bool:
+    """`f(x) - f(tl.where(mask, x - 1, x))`: whatever x is in the lanes that were not loaded, nothing is left of it."""
+    if mask is None or not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub):
+        return False
+    not_loaded = _NotLoaded(kernel, ast.dump(mask))
+    return not_loaded.number_of(node.left) == not_loaded.number_of(node.right)
+
+
+@dataclass
+class _NotLoaded:
+    """What expressions are in the lanes that a mask leaves out: equal ones get the same number.
+
+    Names that are assigned once are written out. (As numbers: as texts they would double with each of them.)
+    """
+
+    kernel: Kernel
+    mask: str
+    known: dict[ast.AST, int] = field(default_factory=dict)
+    numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+    def number_of(self, node: ast.AST) -> int:
+        if node not in self.known:
+            self.known[node] = -1 - len(self.known)  # a loop meets itself: equal to nothing else
+            self.known[node] = self._number(node)
+        return self.known[node]
+
+    def _number(self, node: ast.AST) -> int:
+        values = self.kernel.values(node) if isinstance(node, ast.Name) else []
+        if len(values) == 1:
+            return self.number_of(values[0])
+        chosen = node.args if isinstance(node, ast.Call) and called(node) == "where" else []
+        if len(chosen) == 3 and ast.dump(chosen[0]) == self.mask:
+            return self.number_of(chosen[2])
+        parts: list[object] = [node.__class__]
+        for _, value in ast.iter_fields(node):
+            for part in value if isinstance(value, list) else [value]:
+                parts.append(self.number_of(part) if isinstance(part, ast.AST) else repr(part))
+        return self.numbers.setdefault(tuple(parts), len(self.numbers))
 
 
 def _lanes(kernel: Kernel, mask: ast.expr | None) -> set[str]:
@@ -198,6 +265,8 @@ def _varies(kernel: Kernel, node: ast.expr, axis: Axis, seen: set[ast.AST], coun
     if isinstance(node, ast.Name):
         values = kernel.values(node)
         return any(_varies(kernel, value, axis, seen, counted) for value in values) if values else not counted
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value is not None:
+        return False  # `meta["BLOCK"]`, `sizes[0]`: one of several numbers that were handed over
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Tuple):
         return _inside(node, axis) != ()
     if isinstance(node, ast.Call):
@@ -206,6 +275,8 @@ def _varies(kernel: Kernel, node: ast.expr, axis: Axis, seen: set[ast.AST], coun
         # Backends bring functions of the same name: `tle.program_id`.
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
         return name not in know.KERNEL_SCALARS
+    if not kernel.leaves_out(node):
+        return False
     if isinstance(node, (ast.Compare, ast.BinOp, ast.BoolOp, ast.UnaryOp)):
         sides = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
         if isinstance(node, ast.Compare) or (isinstance(node, ast.BinOp) and not _joins_masks(node)):

@@ -151,12 +151,12 @@ def may_loop(file: FileModel, header: ClassHeader) -> bool:
     comes after.)"""
     if not header.bases:
         return False
+    resolved = [file.imports.dotted(base) for base in header.bases]
+    if not any(base.endswith("Module") or base.startswith("torch.nn.") for base in resolved):
+        return False
     following = bisect_right(file.headers, header.offset, key=lambda h: h.offset)
     after = file.headers[following].offset if following < len(file.headers) else len(file.text)
     if not any(file.text.find(word, header.offset, after) >= 0 for word in ("for ", "while ")):
-        return False
-    resolved = [file.imports.dotted(base) for base in header.bases]
-    if not any(base.endswith("Module") or base.startswith("torch.nn.") for base in resolved):
         return False
     methods = list(_methods(file.text, header.offset, after))
     ends = [*(m.start() for m in methods[1:]), after]

@@ -226,8 +226,8 @@ class FunctionModel:
 
     @property
     def is_example(self) -> bool:
-        """Written inside a test: it is there to be tested, and may be as odd as the test wants it."""
-        return self.qualname.startswith("test_") and "<locals>" in self.qualname
+        """Written inside a function of a test: it is there to be tested, and may be as odd as the test wants it."""
+        return "<locals>" in self.qualname and (self.qualname.startswith("test_") or self.file.is_test)
 
     def never_runs(self, path: str | None, line: int) -> bool:
         """Does a line stand in a branch of backward that forward's constants rule out?"""

@@ -196,7 +196,7 @@ def _function_classes(files: Sequence[FileModel]) -> list[_Class]:
         names = {item.header.name for item in known}
         for item in list(waiting):
             # Whose base is called like no Function at hand is none; following its imports is what costs.
-            likely = [base for base in item.header.bases if base.rpartition(".")[2] in names]
+            likely = [base for base in item.header.bases if _last_name(item.file, base) in names]
             parents = [p for base in likely for p in _parents(item, base, by_name, at_hand) if p in known]
             if parents:
                 item.bases.extend(parents)
@@ -206,10 +206,14 @@ def _function_classes(files: Sequence[FileModel]) -> list[_Class]:
     return list(known)
 
 
+def _last_name(file: FileModel, base: str) -> str:
+    """What a base class is called where it stands: `Base` of `ops.Base`, and of `from ops import Base as Other`."""
+    return file.imports.dotted(base).rpartition(".")[2]
+
+
 def _parents(item: _Class, base: str, by_name: dict[str, list[_Class]], at_hand: dict[str, FileModel]) -> list[_Class]:
     """The class that a base name means: one of the same file, or one of the file it is imported from; else nobody knows."""
-    last = base.rpartition(".")[2]
-    candidates = [c for c in by_name.get(last, ()) if c is not item]
+    candidates = [c for c in by_name.get(_last_name(item.file, base), ()) if c is not item]
     here = [c for c in candidates if c.file is item.file]
     if not candidates:
         return []

@@ -179,12 +179,12 @@ STEMS = (b"grad", b"def forward", b"backward")
 
 
 class Known(NamedTuple):
-    """What bytes tell without any rule: which of the `STEMS` occur, what they could define.
+    """What bytes tell without any rule: where each of the `STEMS` first stands (-1: nowhere), what they could define.
 
     `function`: an autograd.Function, or a custom op's gradient. `layer`: an nn.Module whose forward loops.
     """
 
-    stems: tuple[bool, ...]
+    stems: tuple[int, ...]
     function: bool
     layer: bool
 
@@ -192,7 +192,7 @@ class Known(NamedTuple):
 def known(data: bytes) -> Known:
     """What the bytes may define. Most files hold none of it."""
     # A longer word is looked for from where its stem first stands, not from the beginning.
-    grad, forward, backward = [data.find(stem) for stem in STEMS]
+    grad, forward, backward = stems = tuple([data.find(stem) for stem in STEMS])
     function = (
         (backward >= 0 and _follows(data, b"backward", backward, (b"def ", b"save_for_")))
         or (grad >= 0 and _mentions_autograd(data, grad, forward >= 0 or backward >= 0))
@@ -200,7 +200,7 @@ def known(data: bytes) -> Known:
     )
     layer = forward >= 0 and data.find(b"def forward(", forward) >= 0 and b"Module" in data
     layer = layer and (b" for " in data or b" while " in data)
-    return Known((grad >= 0, forward >= 0, backward >= 0), function, layer)
+    return Known(stems, function, layer)
 
 
 def _follows(data: bytes, word: bytes, at: int, before: tuple[bytes, ...]) -> bool:

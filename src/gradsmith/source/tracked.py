@@ -38,10 +38,11 @@ def operands(call: ast.Call) -> list[ast.expr]:
     return [*given, call.func.value] if isinstance(call.func, ast.Attribute) else given
 
 
-def from_layer(method: Method, node: ast.expr, *, through_detach: bool = True) -> bool:
+def from_layer(method: Method, node: ast.expr, *, through_detach: bool = True, or_input: bool = False) -> bool:
     """Something of the module's own took part: `self.linear(x)`, `x * self.weight`.
 
     `through_detach`: also where it was detached since. NumPy takes nothing else; elsewhere somebody wanted a constant.
+    `or_input`: an input of forward will do, which may be data that needs no gradient.
     """
 
     def into(part: ast.AST) -> Iterable[ast.AST | None]:
@@ -58,6 +59,8 @@ def from_layer(method: Method, node: ast.expr, *, through_detach: bool = True) -
                 return False
             if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == "self":
                 layer = True
+        elif or_input and isinstance(part, ast.Name) and method.param_of(part) is not None:
+            layer = True
     return layer
 
 

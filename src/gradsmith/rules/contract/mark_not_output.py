@@ -12,7 +12,8 @@ To say that an input gets no gradient, return None for it in backward.
 
 Known problems
 --------------
-Returns that the source does not spell out are not judged.
+Returns that the source does not spell out are not judged. Where nothing that is returned was computed with the marked tensor,
+nothing is lost: that is information.
 
 References
 ----------
@@ -23,10 +24,12 @@ Measured on torch 2.13: no error, no effect.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Edit, Finding
+from gradsmith.source import knowledge as know
+from gradsmith.source.behind import all_of, made_of
 from gradsmith.source.edits import delete_lines
 
 if TYPE_CHECKING:
@@ -85,6 +88,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 if role == "input"
                 else "Mark what forward returns, or delete the call.",
                 argument=marked.id if forward.param(marked.id) else None,
+                severity=None if any(_is_made_of(forward, e, marked) for e in returned) else "info",
                 edits=[_deleted(forward, mark)] if len(mark.exprs) == 1 else (),
             )
 
@@ -95,6 +99,18 @@ def _mentions(method: Method, marked: ast.Name, returned: ast.expr) -> bool:
         return True
     mine = {(s.owner, s.name) for s in method.sources(marked)}
     return any((s.owner, s.name) in mine for s in method.sources(returned))
+
+
+def _is_made_of(method: Method, returned: ast.expr, marked: ast.Name) -> bool:
+    """Is something returned that was computed with the marked tensor? It has a gradient, which the mark does not stop."""
+
+    def into(part: ast.AST) -> Iterable[ast.AST | None]:
+        measured = isinstance(part, ast.Attribute) and part.attr in know.MEASURED | know.TO_SHAPE | know.TO_INT
+        return () if measured else all_of(method, part)
+
+    ours = set(method.definitions(marked))
+    parts = made_of(method, [returned], into)
+    return any(isinstance(p, ast.Name) and p.id == marked.id and ours & set(method.definitions(p)) for p in parts)
 
 
 def _deleted(method: Method, mark: Mark) -> Edit | None:

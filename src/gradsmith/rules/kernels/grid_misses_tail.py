@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 CODE = "GSK06"
 SEVERITY = "error"
-TRIGGERS = ("triton.jit", "@jit")
-BESIDE = "triton"
+TRIGGERS = ("@triton.jit", "@jit")
+BESIDE = "@"
 EXPLAINS = SYMPTOMS
 FIXABLE = True
 BAD = SQUARE.replace("triton.cdiv(x.numel(), 16)", "x.numel() // 16")

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 CODE = "GSK02"
 SEVERITY = "error"
-TRIGGERS = ("triton.jit", "@jit")
-BESIDE = "triton"
+TRIGGERS = ("@triton.jit", "@jit")
+BESIDE = "@"
 EXPLAINS = SYMPTOMS
 FIXABLE = True
 BAD = SQUARE.replace("tl.store(d_ptr + i, 2 * x * g, mask=mask)", "tl.store(d_ptr + i, 2 * x * g)")
@@ -46,7 +46,7 @@ GOOD = SQUARE
 
 def lint_file(file: FileModel) -> Iterator[Finding]:
     for kernel in kernels(file):
-        masked = [a for a in kernel.accesses if a.kind == "load" and a.mask is not None]
+        masked = [a for a in kernel.accesses if a.kind == "load" and kernel.leaves_out(a.mask)]
         for store in kernel.accesses:
             if store.kind != "store" or store.mask is not None:
                 continue

@@ -6,7 +6,7 @@ Two programs of one launch touch the same element, at least one of them stores, 
 store hit the same element with different values.
 
 In the source: a pointer that is loaded, changed and stored again, where neither it, nor the mask, nor a condition around the store
-depends on every axis of the grid.
+depends on every axis of the grid. What is only chosen by the loaded numbers, and not made of them, is left alone.
 
 Why it matters
 --------------
@@ -29,17 +29,18 @@ from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
 from gradsmith.rules.kernels import SYMPTOMS, TOTAL, told
-from gradsmith.source.kernels import kernels
-from gradsmith.source.walk import nodes_under
+from gradsmith.source.kernels import called, kernels
+from gradsmith.source.walk import children
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
     from gradsmith.source import FileModel
+    from gradsmith.source.kernels import Kernel
 
 CODE = "GSK03"
 SEVERITY = "error"
-TRIGGERS = ("triton.jit", "@jit")
-BESIDE = "triton"
+TRIGGERS = ("@triton.jit", "@jit")
+BESIDE = "@"
 EXPLAINS = SYMPTOMS
 BAD = TOTAL.replace("tl.atomic_add(y_ptr, tl.sum(x, 0))", "tl.store(y_ptr, tl.load(y_ptr) + tl.sum(x, 0))")
 GOOD = TOTAL
@@ -57,8 +58,7 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
             same = [a for a in loads if a.pointer is not None and ast.dump(a.pointer) == ast.dump(store.pointer)]
             if not same or kernel.base(store.pointer) is None:
                 continue
-            values = [store.value, *(v for n in kernel.names_behind(store.value) for v in kernel.assigned.get(n, ()))]
-            again = any(a.node is node for a in same for value in values for node in nodes_under(value))
+            again = any(_builds_on(kernel, store.value, a.node, set()) for a in same)
             tests = kernel.conditions(store.node) if again else []
             owned = {axis for part in (store.pointer, store.mask, *tests) for axis in kernel.axes(part)}
             unowned = kernel.all_axes - owned
@@ -73,6 +73,17 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
                     function=kernel.node.name,
                     severity="warning",
                 )
+
+
+def _builds_on(kernel: Kernel, node: ast.AST, load: ast.Call, seen: set[ast.AST]) -> bool:
+    """Whether numbers of the load are in a value. What they only decide (`tl.where(x > 0, 1, 0)`) adds up with nothing."""
+    if node is load or node in seen or isinstance(node, ast.Compare):
+        return node is load
+    seen.add(node)
+    parts: list[ast.AST] = [*kernel.values(node)] if isinstance(node, ast.Name) else children(node)
+    if isinstance(node, ast.Call) and called(node) == "where":
+        parts = [*node.args[1:], *(k.value for k in node.keywords if k.arg != "condition")]
+    return any(_builds_on(kernel, part, load, seen) for part in parts)
 
 
 def probe(lab: Lab) -> Iterator[Finding]:

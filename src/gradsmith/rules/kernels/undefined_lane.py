@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 CODE = "GSK05"
 SEVERITY = "error"
-TRIGGERS = ("triton.jit", "@jit")
-BESIDE = "triton"
+TRIGGERS = ("@triton.jit", "@jit")
+BESIDE = "@"
 EXPLAINS = SYMPTOMS
 FIXABLE = True
 BAD = TOTAL.replace("mask=i < n, other=0.0", "mask=i < n")

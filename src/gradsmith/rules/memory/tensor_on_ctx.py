@@ -15,8 +15,8 @@ changed in place before backward gives a wrong gradient without an error; offloa
 
 Known problems
 --------------
-A tensor that is neither input nor output makes no cycle, and masks and indices are hardly ever changed: these are
-reported as information only.
+A tensor that is neither input nor output, and an output that is marked non-differentiable, make no cycle, and masks, indices and inputs that get no gradient are hardly
+ever changed: these are reported as information only.
 
 References
 ----------
@@ -105,6 +105,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         reads = [r for r in function.ctx_reads if r.attr == write.attr]
         if role == "input" and not function.ctx_escapes and all(_is_measured(r.method, r.node) for r in reads):
             role = "unread"
+        if role == "output" and _is_marked(write):
+            role = "marked"  # has no grad_fn, so it refers to nothing
         if role == "input" and function.unpacks and _is_saved(write):
             role = "saved"  # unpacking asks for the version of all that was saved
         harm = _HARM.get(role, _ELSE)
@@ -116,7 +118,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             argument=name if role in ("input", "unread", "saved") else None,
             edits=_save_instead(function, write, kept),
             unsafe=f"other code that reads ctx.{write.attr} does not find it any more",
-            severity=None if role in _HARM and not _has_no_gradient(write) else "info",
+            severity=None if role in _HARM and not _has_no_gradient(function, write) else "info",
         )
 
 
@@ -157,6 +159,12 @@ def _is_saved(write: AttributeWrite) -> bool:
     return any(set(method.definitions(e)) == set(method.definitions(value)) for e in same)
 
 
+def _is_marked(write: AttributeWrite) -> bool:
+    """Whether it is an output that autograd is told to leave alone."""
+    marks = (m for m in write.method.context.marks if m.name == "mark_non_differentiable")
+    return write.value is not None and ast.unparse(write.value) in {ast.unparse(e) for m in marks for e in m.exprs}
+
+
 def _gets_a_gradient(function: FunctionModel, write: AttributeWrite) -> bool:
     """An input for which backward returns something else than None is a tensor, and so are all of `*inputs`."""
     param = write.method.param_of(write.value) if write.value is not None else None
@@ -168,9 +176,12 @@ def _gets_a_gradient(function: FunctionModel, write: AttributeWrite) -> bool:
     return bool(gradients) and not any(isinstance(g, ast.Constant) for g in gradients or [])
 
 
-def _has_no_gradient(write: AttributeWrite) -> bool:
-    """Indices, masks and counts: nobody changes them between forward and backward."""
+def _has_no_gradient(function: FunctionModel, write: AttributeWrite) -> bool:
+    """Indices, masks and counts, and what gets None in every call: nobody changes them between forward and backward."""
     if write.value is None:
+        return True
+    param = write.method.param_of(write.value)
+    if param is not None and param.kind == "positional" and function.gets_no_gradient(param.index):
         return True
     value = write.method.value(write.value)
     if value.elements in ("integer", "bool") or is_a(ast.unparse(write.value), "integer"):

@@ -14,7 +14,7 @@ was fixed and later brought back, lint stays silent until the comment is gone.
 Known problems
 --------------
 A rule that check applies, too, may see at run time what the source does not show (the write of a kernel); for
-these the finding is only `info`.
+these the finding is only `info`. In a folder, a `# noqa` in a file that holds nothing else for lint is not looked at.
 
 References
 ----------

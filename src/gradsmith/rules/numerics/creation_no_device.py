@@ -77,6 +77,8 @@ gradsmith_inputs = {"AddIdentity": lambda: (torch.randn(3, 3, dtype=torch.float6
 
 def lint(function: FunctionModel) -> Iterator[Finding]:
     methods = [m for m in (*function.before, function.backward) if m is not None and not m.inherited]
+    if any(_is_for_the_host(method) for method in function.before):
+        return
     for method in methods:
         if _runs_on_the_host(method):
             continue
@@ -101,6 +103,18 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 edits=[with_options(method, creation, like)],
                 unsafe="the device or the dtype of this tensor may differ from before",
             )
+
+
+def _is_for_the_host(method: Method) -> bool:
+    """`x.detach().numpy()` of an input: no tensor on a GPU ever gets further than this."""
+    arrays = (c.node.func.value for c in method.calls if c.op == "numpy" and isinstance(c.node.func, ast.Attribute))
+    for array in arrays:
+        moved = any(
+            isinstance(n, ast.Attribute) and n.attr in ("cpu", "to") for n in nodes_under(method.resolve(array))
+        )
+        if not moved and any(s.owner == "input" for s in method.sources(array)):
+            return True
+    return False
 
 
 def _runs_on_the_host(method: Method) -> bool:

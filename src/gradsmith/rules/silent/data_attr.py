@@ -151,6 +151,8 @@ def _handed_over(method: Method, node: ast.Attribute) -> bool:
         isinstance(parent, ast.Attribute) or (parent.func is whole and method.op(parent) in know.MAYBE_SAME | {"numpy"})
     ):
         whole = parent
+        if isinstance(whole, ast.Call) and method.op(whole) == "numpy":
+            return True  # an array by now: what is written into it autograd does not see, either
     if _is_foreign_argument(method, whole):
         return True
     statement = method.file.parents.get(whole)

@@ -79,12 +79,17 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     backward = function.backward
     if backward is None:
         return
-    for write in (*backward.writes, *writes_by_calls(backward, ("saved",))):
+    told: set[tuple[str, bool]] = set()  # one mistake is one finding, however many lines it takes
+    writes = [*backward.writes, *writes_by_calls(backward, ("saved",))]
+    for write in sorted(writes, key=lambda write: write.statement.lineno):
         owned = [s for s in backward.sources_at(write.target, write.node) if s.owner == "saved"]
         if not owned or backward.in_nested_function(write.node):
             continue
         source = min(owned, key=lambda s: s.name)
         chosen = _is_chosen(backward, write.target)
+        if (source.name, source.certain) in told:
+            continue
+        told.add((source.name, source.certain))
         may = "" if source.certain else " (on some paths)" if chosen else " (it may be a copy by then)"
         yield function.at(
             write.node,

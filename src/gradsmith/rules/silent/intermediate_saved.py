@@ -41,9 +41,10 @@ from gradsmith.source.lexicon import is_a
 
 if TYPE_CHECKING:
     from gradsmith.lab import Lab
-    from gradsmith.source import FunctionModel, Save
+    from gradsmith.source import FunctionModel, Method, Save
     from gradsmith.source.recorded import Origin, RecordedOrigins
 
+_WRAPS = frozenset(("tensor", "as_tensor", "scalar_tensor", "asarray"))
 CODE = "GS211"
 SEVERITY = "warning"
 DEMONSTRATION = "second"
@@ -193,7 +194,7 @@ def _stands_for_constant(function: FunctionModel, save: Save, expression: ast.ex
     """`cos.reshape(...)` of an input `cos` whose gradient is always None, or a helper's copy of it: nothing is lost."""
     named = save.method.param(ast.unparse(expression))
     trace = recorded.value(function, save.method, expression)
-    names = {origin.name for origin in trace.origins}
+    names = {origin.name for origin in trace.origins} or _wrapped(save.method, expression)
     if trace.discrete and not names and not trace.unseen:
         return True  # a count of what passed a comparison has no derivative
     if named is not None and (trace.unseen or not names):
@@ -205,3 +206,13 @@ def _stands_for_constant(function: FunctionModel, save: Save, expression: ast.ex
         p is not None and p.role == "input" and p.kind == "positional" and function.gets_no_gradient(p.index)
         for p in params
     )
+
+
+def _wrapped(method: Method, expression: ast.expr) -> set[str]:
+    """`scale` of `torch.tensor(scale)` and `torch.tensor([scale])`: records nothing, and is the argument all the same."""
+    made = method.resolve(expression)
+    if not isinstance(made, ast.Call) or method.op(made) not in _WRAPS or not made.args:
+        return set()
+    held = made.args[0].elts if isinstance(made.args[0], (ast.List, ast.Tuple)) else made.args[:1]
+    params = [method.param_of(each) for each in held]
+    return {p.name for p in params if p is not None} if None not in params else set()

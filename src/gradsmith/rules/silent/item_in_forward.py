@@ -3,7 +3,7 @@
 What it finds
 -------------
 A module whose forward takes `.item()` of something its layers computed, and returns a result that was computed with that number:
-`hidden / hidden.abs().max().item()`.
+`hidden / hidden.abs().max().item()`. Where only inputs of forward were computed with, which may be data, it is a remark.
 
 Why it matters
 --------------
@@ -86,7 +86,7 @@ def _in_forward(file: FileModel, owner: ast.ClassDef, method: Method) -> Iterato
     for found in method.returns:
         for call in _numbers(method, found.node.value):
             tensor = call.func.value if isinstance(call.func, ast.Attribute) else None
-            if tensor is None or call in told or not from_layer(method, tensor, through_detach=False):
+            if tensor is None or call in told or not from_layer(method, tensor, through_detach=False, or_input=True):
                 continue
             if any(is_off(method, place) for place in (call, found.node)):
                 continue
@@ -96,6 +96,7 @@ def _in_forward(file: FileModel, owner: ast.ClassDef, method: Method) -> Iterato
                 f"{owner.name}.forward computes with '{ast.unparse(call)}', a constant to autograd: the gradient through it is missing.",
                 advice="Leave out `.item()`. If the value is meant to be a constant, write `.detach()` instead.",
                 function=owner.name,
+                severity=None if from_layer(method, tensor, through_detach=False) else "info",
                 edits=[replace(file, call, file.source_of(tensor))],
                 unsafe="a gradient flows through this value from then on",
             )

@@ -74,6 +74,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                         f"{function.name}.{method.name} calls ctx.{name} again: the second call replaces what line "
                         f"{first.node.lineno} {'saved' if name.startswith('save') else 'marked'}.",
                         advice=f"Call ctx.{name} once, with everything.",
+                        # What is no longer marked has a gradient that backward leaves out, or is of integers, which torch marks itself.
+                        severity="warning" if name == "mark_non_differentiable" else None,
                         edits=[*_joined(method, first, second)],
                         unsafe="backward gets more tensors than before, and has to unpack all of them"
                         if name.startswith("save")

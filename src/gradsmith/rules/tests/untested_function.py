@@ -11,7 +11,8 @@ Nothing in PyTorch checks a hand-written backward. Without a test a wrong one sh
 
 Known problems
 --------------
-A Function that is reached only through wrappers in other files is reported. Lint sources and tests together, or nothing is
+A Function that is reached only through wrappers in other files is reported. Tests are looked for in files with "test" in
+their path, and in those that hold custom gradients themselves. Lint sources and tests together, or nothing is
 said. `gradsmith check` verifies every Function of a file without a line of test code.
 
 References
@@ -39,7 +40,8 @@ CODE = "GS907"
 SEVERITY = "info"
 EXPLAINS = ()
 FIXABLE = False
-# Test files must be read although they define no Function.
+# Test files must be read although they define no Function; pytest looks for tests in files that are called so.
+IN_PATHS = "test"
 TRIGGERS = ASKS = ASKS_NAMES_IN = ("def test_",)
 BAD = """
 import torch
@@ -92,7 +94,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
 @once
 def _untested(own: FileModel) -> list[FunctionModel]:
     """The Functions of a file that no test mentions; none where there are no tests, or the file is one."""
-    if own.project is None or _is_test(own):
+    if own.project is None or own.is_test:
         return []
     with_tests = own.project.matching(_TEST, *ASKS)
     tests = [file for file in with_tests if file is not own]
@@ -110,12 +112,6 @@ def _untested(own: FileModel) -> list[FunctionModel]:
 
 def _is_asked(function: FunctionModel) -> bool:
     return function.kind == "function" and function.has_gradient
-
-
-def _is_test(file: FileModel) -> bool:
-    *folders, name = file.path.replace("\\", "/").split("/")
-    named = name.startswith("test_") or name.removesuffix(".py").endswith("_test") or name == "conftest.py"
-    return named or not {"tests", "test", "testing"}.isdisjoint(folders)
 
 
 def _names(function: FunctionModel) -> set[str]:

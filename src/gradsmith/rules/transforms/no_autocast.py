@@ -4,7 +4,8 @@ What it finds
 -------------
 forward is run in float32 under CPU autocast (bfloat16), backward outside of it (as the documentation recommends) and inside.
 An exception in backward, or a gradient that is off by more than a quarter, is reported. In the source: a matrix product of
-grad_output with a saved tensor, without custom_fwd, custom_bwd or a cast, in a project that uses autocast (a warning).
+grad_output with a saved tensor, without custom_fwd, custom_bwd or a cast, in a project that uses autocast: a warning where a
+file that does so speaks of the Function or its module, else a remark.
 
 Why it matters
 --------------
@@ -87,15 +88,22 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     files = project.matching(_AUTOCAST, "autocast(")
     if not files:
         return
-    used = _use(function.file if function.file in files else files[0])
+    known = [file for file in files if file is function.file or _knows(file, function)]
+    used = _use(function.file if function.file in files else (known or files)[0])
     yield function.at(
         again,
         f"{function.name}.{backward.name} multiplies grad_output with a saved tensor. Under autocast (used in {used.place}) "
         "their dtypes differ, and the product raises.",
         advice=f"Write `@torch.amp.custom_fwd(device_type={used.device})` below @staticmethod of forward, and "
         f"`@torch.amp.custom_bwd(device_type={used.device})` below that of backward.",
-        severity="warning",
+        severity="warning" if known else "info",
     )
+
+
+def _knows(file: FileModel, function: FunctionModel) -> bool:
+    """Whether a file speaks of the Function or of its module: what else trains in a project may be another model."""
+    module = os.path.basename(function.file.path).removesuffix(".py")
+    return file.uses(function.name) or file.uses(module)
 
 
 class _Use(NamedTuple):
