@@ -10,6 +10,8 @@ from __future__ import annotations
 import torch
 
 from gradsmith.diagnosis.case import Case, Fit
+from gradsmith.lab.explore.questions import types_of_numbers
+from gradsmith.lab.subject.foreign import leaves_torch
 
 RANK = 80
 NAMES_A_MISTAKE = False
@@ -50,9 +52,9 @@ def fits(case: Case) -> Fit | None:
     for dtype, low, high in _TYPES:
         if not (low / 30 <= typical and low <= relative <= high and (mixed or off.numel() < 4)):
             continue
-        if dtype in narrow_types(case.lab.tape):
+        if dtype in types_of_numbers(case.lab.tape):
             name = str(dtype).removeprefix("torch.")
             return Fit(f"agrees to {relative:.1g} only, as if computed in {name}", advice)
-        if leaves_torch(case.lab):
+        if leaves_torch(case.lab.target):
             return Fit(f"agrees to {relative:.1g} only, and part of it is computed outside torch", advice)
     return None

@@ -205,8 +205,9 @@ def moved_together(
         except Exception as error:
             # It ran on the inputs themselves: their values are indices, labels, or on the edge of what it takes.
             raise NotNearby(f"forward raises a step away from {names}: {one_line(error)}") from error
+        # Copies: a forward that writes its result into a buffer of its own would be compared with itself.
         return [
-            o.detach().to(torch.complex128 if o.is_complex() else torch.float64)
+            o.detach().to(torch.complex128 if o.is_complex() else torch.float64, copy=True)
             if o.numel() <= BLOCK or not o.is_floating_point()
             else o.detach()
             for o in outputs
