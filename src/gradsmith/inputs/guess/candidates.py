@@ -121,6 +121,9 @@ def candidates(clue: Clue, sizes: Sizes, objects: Sequence[Any] = ()) -> list[Pr
         return ranked([*_plain(clue, 0), *(replace(p, cost=p.cost + 2) for p in _lists(clue, sizes))])
     if kind not in ("unknown", "ndarray") or declared.never_tensor:
         return ranked(_plain(clue, 0))
+    if declared.optional and kind == "unknown" and not (declared.parts or clue.tensor or clue.gradient):
+        # `report: Report | None`: of something that is no tensor and that nothing here could build.
+        return ranked([Proposal(0, value=None), *(replace(p, cost=p.cost + 1) for p in _tensors(clue, 0, sizes)), *_plain(clue, 1.5)])
     tensor_cost, plain_cost = _likelihood(clue)
     return ranked([*_tensors(clue, tensor_cost, sizes), *_plain(clue, plain_cost)])
 
@@ -177,12 +180,12 @@ def _tensors(clue: Clue, cost: float, sizes: Sizes, kind: str | None = None) -> 
         seen.append(form)
         rank = cost + (0 if len(seen) == 1 else 0.7 + 0.3 * len(seen)) + _unlikely(form, main)
         gradient = clue.gradient is not False and wanted in ("floating", "complex", "tensors")
-        yield Proposal(rank, wanted, form, _drawn(wanted, domain), gradient=gradient, ndim=clue.ndim)
+        yield Proposal(rank, wanted, form, _drawn(wanted, domain), gradient=gradient, ndim=clue.ndim, least=clue.least)
         if not clue.gradient and not clue.declared.elements and kind is None and len(seen) <= 6:
             for i, other in enumerate(k for k in ("floating", "integer", "bool") if k != wanted):
                 grad = other == "floating" and clue.gradient is not False
                 drawn = _drawn(other, domain)
-                yield Proposal(rank + 2 + i, other, form, drawn, gradient=grad, ndim=clue.ndim)
+                yield Proposal(rank + 2 + i, other, form, drawn, gradient=grad, ndim=clue.ndim, least=clue.least)
 
 
 def _unlikely(form: str, main: bool) -> float:

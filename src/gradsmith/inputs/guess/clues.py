@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -28,6 +28,8 @@ from gradsmith.source.uses import Uses, uses
 from gradsmith.source.values import used_as_tensor
 
 NOTHING = object()
+_TESTS = (ast.If, ast.IfExp, ast.While, ast.Try, ast.BoolOp)  # what stands in them need not hold for every input
+_MOST_DIMENSIONS = 6
 
 
 @dataclass
@@ -45,6 +47,7 @@ class Clue:
     applies: bool = False  # the first of them is another function
     counting: bool = False  # how many of the starred values belong to one group
     ndim: int | None = None  # `b, t, c = x.shape`, `x.dim() == 3`
+    least: int = 0  # dimensions that the body reads on any path: `x.shape[4]`, `x[:, :, i]`
     constants: list[Any] = field(default_factory=list)  # what the body compares it with, what callers pass
     starred: bool = False
     counts: list[int] = field(default_factory=list)  # how many values a starred one stands for, as the source says
@@ -189,6 +192,8 @@ def _read_uses(named: dict[str, Clue], body: Method) -> None:
         elif isinstance(node, (ast.If, ast.IfExp)):
             _read_flag(named, node.test)
         _read_rank(named, node)
+        if isinstance(node, (ast.Subscript, ast.Call)) and not any(isinstance(a, _TESTS) for a in body.ancestors(node)):
+            _read_least(named, node, body)
 
 
 def _is_function(clue: Clue | None) -> bool:
@@ -215,6 +220,34 @@ def _read_rank(named: dict[str, Clue], node: ast.AST) -> None:
         owner, rank = _measured(node.left, ("ndim", "dim")), node.comparators[0].value
         if owner in named and isinstance(rank, int) and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
             named[owner].ndim = named[owner].ndim or rank
+
+
+def _read_least(named: dict[str, Clue], node: ast.Subscript | ast.Call, body: Method) -> None:
+    """`x.shape[4]`, also of a name for the shape, `x.size(4)` and `x[:, :, i]`: so many dimensions there are at least."""
+    if isinstance(node, ast.Subscript):
+        holder = body.resolve(node.value)
+        owner = _measured(holder, ("shape", "size", "stride"))
+        places: Sequence[ast.expr] = [node.slice]
+        if isinstance(holder, ast.Name) and isinstance(node.slice, ast.Tuple):
+            own = [e for e in node.slice.elts if not (isinstance(e, ast.Constant) and e.value in (None, ...))]
+            _at_least(named.get(holder.id), len(own) if not any(isinstance(e, ast.Starred) for e in own) else 0)
+    else:
+        method = node.func if isinstance(node.func, ast.Attribute) else None
+        named_so = method is not None and method.attr in ("size", "stride") and isinstance(method.value, ast.Name)
+        owner = method.value.id if method is not None and named_so and isinstance(method.value, ast.Name) else ""
+        places = node.args
+    for place in places:
+        try:
+            index = ast.literal_eval(place)
+        except ValueError:
+            continue
+        if isinstance(index, int) and not isinstance(index, bool):
+            _at_least(named.get(owner), index + 1 if index >= 0 else -index)
+
+
+def _at_least(clue: Clue | None, rank: int) -> None:
+    if clue is not None and not clue.starred and rank <= _MOST_DIMENSIONS:
+        clue.least = max(clue.least, rank)
 
 
 def _measured(node: ast.expr, attributes: tuple[str, ...]) -> str:

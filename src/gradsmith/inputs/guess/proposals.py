@@ -103,6 +103,7 @@ class Proposal:
     value: Any = None  # of lists: how many
     gradient: bool = False
     ndim: int | None = None  # what the body demands
+    least: int = 0  # and how many dimensions it reads
     dtype: torch.dtype | None = None  # what forward asks for instead of the dtype of all others
 
     @property
@@ -158,7 +159,7 @@ def made(proposal: Proposal, frame: Frame, dtype: torch.dtype, generator: torch.
         parts = tuple(made(p, frame, dtype, generator) for p in inner)
         return NotImplemented if any(p is NotImplemented for p in parts) else Wrapped(recipe.make, parts)
     shape = frame.shape(proposal.form)
-    if shape is None or (proposal.ndim is not None and len(shape) != proposal.ndim):
+    if shape is None or len(shape) < proposal.least or (proposal.ndim is not None and len(shape) != proposal.ndim):
         return NotImplemented
     return tensor(proposal, shape, dtype, generator)
 
