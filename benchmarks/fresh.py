@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--count", type=int, default=150)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--again", action="store_true", help="run once more, into <name>.again.json")
+    parser.add_argument("--again", action="store_true", help="run into <name>.again.json; delete it to start anew")
     parser.add_argument("--only", nargs="*", default=(), help="run these classes alone and print what comes out")
     given = parser.parse_args()
     {"collect": collect, "widen": widen, "draw": draw, "run": run, "table": table}[given.command](given)
@@ -132,7 +132,7 @@ def run(given: argparse.Namespace) -> None:
             print(json.dumps(_checked(row), indent=1))
         return
     target = HERE / f"{given.name}.{'again' if given.again else 'first'}.json"
-    done: list[Row] = _rows(target) if target.exists() and not given.again else []
+    done: list[Row] = _rows(target) if target.exists() else []  # a run that was cut off goes on
     known = {_key(row) for row in done}
     open_rows = [row for row in rows if _key(row) not in known]
     with ThreadPoolExecutor(given.jobs) as pool:

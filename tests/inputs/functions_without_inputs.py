@@ -156,3 +156,46 @@ class Cell(torch.nn.Module):
         for t in range(x.shape[1]):
             h = torch.tanh(self.inner(x[:, t]) + self.outer(h))
         return h
+
+
+class LeakyOverTime(torch.autograd.Function):
+    """Five dimensions, of which it reads the last by a name for the shape; backward wants one factor for each of its steps."""
+
+    @staticmethod
+    def forward(ctx, spikes, decay, kernel):
+        shape = spikes.shape
+        steps = shape[4]
+        state = torch.zeros(shape[0], shape[1], shape[2], shape[3], dtype=spikes.dtype)
+        out = []
+        for t in range(steps):
+            state = decay * state + spikes[..., t]
+            out.append(state)
+        ctx.decay = decay
+        ctx.save_for_backward(kernel)
+        return torch.stack(out, dim=4)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (kernel,) = ctx.saved_tensors
+        weights = kernel.repeat(*grad_output.shape[:4], 1)
+        grad, state = [], torch.zeros_like(grad_output[..., 0])
+        for t in reversed(range(grad_output.shape[4])):
+            state = grad_output[..., t] + ctx.decay * state
+            grad.insert(0, state + 0 * weights[..., t])
+        return torch.stack(grad, dim=4), None, None
+
+
+class Reported(torch.autograd.Function):
+    """Tells whoever listens; nobody has to."""
+
+    @staticmethod
+    def forward(ctx, x, listener: "Listener | None"):  # noqa: F821 (as under TYPE_CHECKING)
+        ctx.save_for_backward(x)
+        if listener is not None:
+            listener.heard(x)
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output * x.cos(), None

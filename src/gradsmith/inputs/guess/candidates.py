@@ -14,6 +14,7 @@ from gradsmith.inputs.guess.functions import likely
 from gradsmith.inputs.guess.names import FLOATS, Habit, habits
 from gradsmith.inputs.guess.proposals import Frame, Proposal, ranked
 from gradsmith.source import Value
+from gradsmith.source.annotations import UNKNOWN
 from gradsmith.source.lexicon import is_a
 
 _SIZES = (3, 4, 5, 6, 7, 8, 9, 10)
@@ -121,11 +122,18 @@ def candidates(clue: Clue, sizes: Sizes, objects: Sequence[Any] = ()) -> list[Pr
         return ranked([*_plain(clue, 0), *(replace(p, cost=p.cost + 2) for p in _lists(clue, sizes))])
     if kind not in ("unknown", "ndarray") or declared.never_tensor:
         return ranked(_plain(clue, 0))
-    if declared.optional and kind == "unknown" and not (declared.parts or clue.tensor or clue.gradient):
-        # `report: Report | None`: of something that is no tensor and that nothing here could build.
-        return ranked([Proposal(0, value=None), *(replace(p, cost=p.cost + 1) for p in _tensors(clue, 0, sizes)), *_plain(clue, 1.5)])
+    if _optional_stranger(clue):
+        tensors = (replace(p, cost=p.cost + 1) for p in _tensors(clue, 0, sizes))
+        return ranked([Proposal(0, value=None), *tensors, *_plain(clue, 1.5)])
     tensor_cost, plain_cost = _likelihood(clue)
     return ranked([*_tensors(clue, tensor_cost, sizes), *_plain(clue, plain_cost)])
+
+
+def _optional_stranger(clue: Clue) -> bool:
+    """`report: Report | None`, of a class that is no tensor and that nothing here could build."""
+    declared = clue.declared
+    named = declared.optional and declared.kind == "unknown" and all(part == UNKNOWN for part in declared.parts)
+    return named and not clue.tensor and not clue.gradient
 
 
 def _habits(clue: Clue) -> list[Habit]:
