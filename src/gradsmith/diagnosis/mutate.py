@@ -149,7 +149,7 @@ def _offered(tree: ast.FunctionDef, place: _Place, replacement: ast.expr, kind: 
     if _writes_elsewhere(place, replacement):
         return
     with _changed(place, replacement):
-        if _cancels(replacement) or (place.parent is not tree and _cancels(place.parent)):
+        if _cancels(place.parent) or any(map(_cancels, ast.walk(replacement))):
             return
         yield Candidate(kind, tree, place.node.lineno, place.node, replacement)
 
