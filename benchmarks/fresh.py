@@ -210,6 +210,7 @@ def _unloaded(row: Row) -> bool:
 _NOT_FOUND = {
     "a library, extension or GPU is missing": r"is a stand-in|without its decorator|CUDA|NVIDIA|process group|KeyError: 'cpu'",
     "an object that only a caller has": r"nothing that has it could be built|only a caller can give",
+    "nothing to run: abstract, of the old style, or without a result": r"forward (is left|returns nothing)|old style",
     "not within its time": r"^(not tried|timed-out|crashed|out-of-memory)",
 }
 

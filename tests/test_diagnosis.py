@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 import numpy
+import pytest
 import torch
 from torch.autograd import Function
 

@@ -133,5 +133,7 @@ def test_no_repair_takes_a_tensor_from_itself() -> None:
     assert isinstance(tree, ast.FunctionDef)
     offered = [ast.dump(node) for _ in candidates(tree) for node in ast.walk(tree) if isinstance(node, ast.BinOp)]
     assert len(offered) > 200
-    same = (ast.BinOp(ast.Name(n, ast.Load()), op, ast.Name(n, ast.Load())) for n in "xy" for op in (ast.Sub(), ast.Div()))
+    same = (
+        ast.BinOp(ast.Name(n, ast.Load()), op, ast.Name(n, ast.Load())) for n in "xy" for op in (ast.Sub(), ast.Div())
+    )
     assert not set(map(ast.dump, same)) & set(offered)

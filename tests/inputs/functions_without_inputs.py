@@ -189,7 +189,7 @@ class Reported(torch.autograd.Function):
     """Tells whoever listens; nobody has to."""
 
     @staticmethod
-    def forward(ctx, x, listener: "Listener | None"):  # noqa: F821 (as under TYPE_CHECKING)
+    def forward(ctx, x, listener: Listener | None):
         ctx.save_for_backward(x)
         if listener is not None:
             listener.heard(x)
@@ -199,3 +199,24 @@ class Reported(torch.autograd.Function):
     def backward(ctx, grad_output):
         (x,) = ctx.saved_tensors
         return grad_output * x.cos(), None
+
+
+class Abstract(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, *args):
+        raise NotImplementedError("Forward must be implemented.")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        raise NotImplementedError("Backward must be implemented.")
+
+
+class ReturnsNothing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output

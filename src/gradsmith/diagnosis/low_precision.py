@@ -48,7 +48,9 @@ def fits(case: Case) -> Fit | None:
     # Rounding makes some too large and some too small; an epsilon in a denominator makes all of them too small.
     signs = ((case.claimed - case.truth) * case.truth.conj())[case.known].real.sign()
     mixed = bool((signs > 0).any()) and bool((signs < 0).any())
-    advice = f"Keep the precision of '{case.name}' in backward: no .float(), no .half(), no tensor created without dtype."
+    advice = (
+        f"Keep the precision of '{case.name}' in backward: no .float(), no .half(), no tensor created without dtype."
+    )
     for dtype, low, high in _TYPES:
         if not (low / 30 <= typical and low <= relative <= high and (mixed or off.numel() < 4)):
             continue

@@ -16,8 +16,8 @@ from gradsmith.lab.explore.tape import OperationTape
 from gradsmith.lab.measure.oracle import OwnForward, plain_forward
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.target import Target
-from gradsmith.source import knowledge as know
 from gradsmith.source import Method, model_of, prose
+from gradsmith.source import knowledge as know
 from gradsmith.source.behind import made_of
 from gradsmith.source.lexicon import surrogate_words
 
