@@ -220,3 +220,26 @@ class ReturnsNothing(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad_output):
         return grad_output
+
+
+class SparseProduct(torch.autograd.Function):
+    """Forward takes any matrix; backward is written for compressed rows, and its gradient has their entries only."""
+
+    factor = 1.0
+
+    @staticmethod
+    def forward(ctx, A, b):
+        ctx.save_for_backward(A, b)
+        return A @ b
+
+    @classmethod
+    def backward(cls, ctx, grad_output):
+        A, b = ctx.saved_tensors
+        crow, col = A.crow_indices(), A.col_indices()
+        rows = torch.repeat_interleave(torch.arange(A.shape[0]), crow.diff())
+        values = cls.factor * grad_output[rows] * b[col]
+        return torch.sparse_csr_tensor(crow, col, values, size=A.shape), A.t() @ grad_output
+
+
+class SparseProductDoubled(SparseProduct):
+    factor = 2.0

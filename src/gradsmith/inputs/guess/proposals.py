@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -137,6 +138,38 @@ class Sparse:
     def __repr__(self) -> str:
         name = self.cls.__name__
         return f"lambda data, mask: {name}(data.sparse_mask(kept := mask.to_sparse().coalesce()), kept)"
+
+
+@dataclass(frozen=True, eq=False)
+class AtEntries:
+    """Builds a sparse matrix of some entries of a dense one: where they are never changes, whatever the numbers."""
+
+    layout: torch.layout
+    where: Tensor
+
+    def __call__(self, data: Tensor) -> Tensor:
+        entries = self.where.to(data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # CSR is in beta
+            if self.layout is torch.sparse_coo:
+                rows = entries.to_sparse().indices()
+                return torch.sparse_coo_tensor(rows, data[entries > 0], data.shape, is_coalesced=True)
+            rows = entries.to_sparse_csr()
+            return torch.sparse_csr_tensor(rows.crow_indices(), rows.col_indices(), data[entries > 0], data.shape)
+
+
+@dataclass(frozen=True)
+class OnDiagonals:
+    """The same of the three diagonals of a matrix."""
+
+    layout: torch.layout
+
+    def __call__(self, data: Tensor) -> Tensor:
+        return AtEntries(self.layout, torch.ones_like(data).tril(1).triu(-1))(data)
+
+    def __repr__(self) -> str:
+        name = "to_sparse" if self.layout is torch.sparse_coo else "to_sparse_csr"
+        return f"lambda data: data.tril(1).triu(-1).{name}()"
 
 
 LISTS = {"tensors": "floating", "integers": "integer"}
