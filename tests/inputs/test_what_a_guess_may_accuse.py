@@ -818,7 +818,7 @@ class Redirected(torch.autograd.Function):
         return inside
 
 
-class WrongBesideAClamp(torch.autograd.Function):
+class WrongBesideATest(torch.autograd.Function):
     """Looks at grad_output, too, and is wrong for another reason."""
 
     @staticmethod
@@ -829,7 +829,8 @@ class WrongBesideAClamp(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad_output):
         (x,) = ctx.saved_tensors
-        return grad_output.clamp(-1e9, 1e9) * torch.where(x > 1.5, 3 * x, torch.ones_like(x))
+        sane = (grad_output < 1e30).to(x)
+        return sane * grad_output * torch.where(x > 1.5, 3 * x, torch.ones_like(x))
 
 
 def test_grad_output_as_it_came_is_no_proof_on_a_guess_and_an_error_on_given_inputs():
@@ -846,4 +847,4 @@ def test_a_step_away_too_a_backward_that_looks_at_grad_output_is_asked_about():
 
 
 def test_to_look_at_grad_output_excuses_nothing_that_is_even_in_it():
-    assert gs.check(WrongBesideAClamp).subjects[0].verdict == "refuted"
+    assert gs.check(WrongBesideATest).subjects[0].verdict == "refuted"

@@ -21,7 +21,7 @@ from gradsmith.source import knowledge as know
 from gradsmith.source.behind import made_of
 from gradsmith.source.lexicon import surrogate_words
 
-_WEIGHING = (know.COMPARISONS - {"eq", "ne", "not_equal"}) | know.CLAMPS | (know.PIECEWISE - {"where", "masked_fill"})
+_ORDERED = know.COMPARISONS - {"eq", "ne", "not_equal"}
 
 
 def said(target: Target) -> str:
@@ -43,7 +43,10 @@ def _text(target: Target) -> str:
 
 
 def tests_grad_output(target: Target) -> bool:
-    """Whether backward asks how large a gradient is, or of which sign: `(x >= bound) | (grad_output < 0)`, a clamp of it."""
+    """Whether backward asks how large a gradient is, or of which sign: `(x >= bound) | (grad_output < 0)`.
+
+    A clamp of it asks nothing: that is a gradient of another size, and has a rule of its own.
+    """
     model = model_of(target.function) if target.function is not None else None
     if model is None or model.backward is None:
         return False
@@ -57,12 +60,12 @@ def tests_grad_output(target: Target) -> bool:
 
 
 def _weighed(method: Method, node: ast.AST) -> list[ast.expr]:
-    """What an expression compares, or chooses by its value."""
+    """What an expression compares by size."""
     if isinstance(node, ast.Compare):
         ordered = all(isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) for op in node.ops)
         return [node.left, *node.comparators] if ordered else []
     op = method.op(node) if isinstance(node, ast.Call) else None
-    return _operands(node) if isinstance(node, ast.Call) and op in _WEIGHING else []
+    return _operands(node) if isinstance(node, ast.Call) and op in _ORDERED else []
 
 
 def _handed_on(method: Method, node: ast.AST) -> list[ast.AST | None]:
@@ -70,7 +73,7 @@ def _handed_on(method: Method, node: ast.AST) -> list[ast.AST | None]:
     if isinstance(node, ast.Name):
         return [binding.value for binding in method.definitions(node)]
     if isinstance(node, ast.Call) and method.op(node) in know.COPIES | know.VIEWS | know.MAYBE_SAME:
-        return [*_operands(node)[:1]]
+        return [*_operands(node)[:2]]
     return []
 
 
