@@ -134,7 +134,10 @@ def run(given: argparse.Namespace) -> None:
     target = HERE / f"{given.name}.{'again' if given.again else 'first'}.json"
     done: list[Row] = _rows(target) if target.exists() else []  # a run that was cut off goes on
     known = {_key(row) for row in done}
-    open_rows = [row for row in rows if _key(row) not in known]
+    first = HERE / f"{given.name}.first.json"
+    took = {_key(row): row["seconds"] for row in _rows(first)} if given.again and first.exists() else {}
+    # A second run that is cut off has most of them: those that took longest come last.
+    open_rows = sorted((row for row in rows if _key(row) not in known), key=lambda row: took.get(_key(row), 0.0))
     with ThreadPoolExecutor(given.jobs) as pool:
         for number, told in enumerate(pool.map(_checked, open_rows)):
             done.append(told)
