@@ -9,7 +9,7 @@ import inspect
 import sys
 from pathlib import Path
 
-from gradsmith.source.loaded import definition_of
+from gradsmith.source.loaded import definition_of, file_named
 
 _MOST = 8  # files that are loaded
 _DEFINES = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Assign, ast.AnnAssign)
@@ -48,14 +48,12 @@ def load_derived(cls: type) -> None:
 
 
 def _derives(path: Path, base: str) -> bool:
-    try:
-        text = path.read_text(encoding="utf-8")
-        body = ast.parse(text).body if base in text else []
-    except (OSError, SyntaxError, ValueError):
+    file = file_named(str(path))
+    if file is None or base not in file.text or not file.parses:
         return False
-    classes = [s for s in body if isinstance(s, ast.ClassDef)]
-    derived = any(ast.unparse(b).rpartition(".")[2] == base for c in classes for b in c.bases)
-    return derived and all(isinstance(s, _DEFINES) or _is_text(s) for s in body)
+    body = file.tree.body
+    bases = [ast.unparse(b).rpartition(".")[2] for s in body if isinstance(s, ast.ClassDef) for b in s.bases]
+    return base in bases and all(isinstance(s, _DEFINES) or _is_text(s) for s in body)
 
 
 def _is_text(statement: ast.stmt) -> bool:
