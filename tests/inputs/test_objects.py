@@ -128,3 +128,12 @@ def test_of_an_abstract_class_one_is_built_that_completes_it(tmp_path, monkeypat
     found = guess(resolve(spike))
     assert type(found.args[1]).__name__ == built
     assert (not found.trouble) is (built == "Rational")
+
+
+def test_the_fields_of_a_configuration_are_read_where_its_class_stands():
+    found = guess(resolve(ops.Planned))
+    assert found.works and not found.trouble
+    plan = found.args[1]
+    assert isinstance(plan, ops.Plan)
+    assert callable(plan.operator) and not list(plan.terms) and plan.rtol < 1e-3
+    assert _verdict(ops.Planned).verdict == "verified"

@@ -275,6 +275,8 @@ def _items(declared: Value) -> list[tuple[Any, ...]]:
     if declared.kind == "tuple" and len(declared.parts) > 1:
         return [tuple(_values(part)[0] for part in declared.parts)]
     inner = _values(declared.parts[0])
+    if declared.parts[0] == UNKNOWN:  # of a class that nothing here knows
+        return [(), inner[:2], inner[:1]]
     return [inner[:2], inner[:1], ()]
 
 

@@ -113,7 +113,7 @@ def signature_clues(forward: Callable[..., Any], *, skip_first: bool, body: Meth
         parameters = list(inspect.signature(forward).parameters.values())
     except (TypeError, ValueError):
         return []
-    names = getattr(inspect.unwrap(forward), "__globals__", {})
+    names = _names_around(inspect.unwrap(forward))
     body = body or method_of(forward)
     found = []
     for p in parameters[1:] if skip_first else parameters:
@@ -130,20 +130,35 @@ def signature_clues(forward: Callable[..., Any], *, skip_first: bool, body: Meth
     return found
 
 
+def _names_around(function: Any) -> dict[str, Any]:
+    """What annotations that are text may name: of a constructor, what the module of its class knows."""
+    home = sys.modules.get(function.__module__) if isinstance(function, type) else None
+    found: dict[str, Any] = vars(home) if home is not None else getattr(function, "__globals__", {})
+    return found
+
+
 def _declared(parameter: inspect.Parameter, body: Method | None, names: Mapping[str, object]) -> Value:
     """What lint reads in the annotation; where that is nothing, what Python made of it (an alias, say)."""
     param = body.param(parameter.name) if body is not None else None
     written = annotated(param.annotation, body.dotted) if body is not None and param is not None else UNKNOWN
-    return of_live(parameter.annotation, names) if written == UNKNOWN else written
+    named = written.kind == "unknown" and all(part == UNKNOWN for part in written.parts)
+    found = of_live(_evaluated(parameter.annotation, names), names) if named else written
+    return written if found == UNKNOWN else found
+
+
+def _evaluated(annotation: Any, names: Mapping[str, Any]) -> Any:
+    """What the text of an annotation stands for (`Operator`, of `Operator = Callable[...]`); the text where nobody knows."""
+    if not isinstance(annotation, str):
+        return annotation
+    try:
+        return eval(annotation, dict(names))  # as typing.get_type_hints does
+    except Exception:  # a name that only a type checker imports
+        return annotation
 
 
 def _own_classes(annotation: Any, names: Mapping[str, Any]) -> Iterator[type]:
     """The classes of the same package that an annotation names: itself, or one of several that it allows."""
-    if isinstance(annotation, str):
-        try:
-            annotation = eval(annotation, dict(names))  # as typing.get_type_hints does
-        except Exception:  # a name that only a type checker imports
-            return
+    annotation = _evaluated(annotation, names)
     if isinstance(annotation, type) and not issubclass(annotation, (Tensor, torch.autograd.Function)):
         if same_package(annotation.__module__, str(names.get("__name__"))):
             yield annotation
