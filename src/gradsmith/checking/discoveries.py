@@ -35,7 +35,7 @@ def discovered(lab: Lab, kinds: Sequence[Kind], advice: str) -> Iterator[Finding
     for discovery in explored(lab).of(*kinds):
         weight = weight_of(discovery)
         key = (_argument(discovery), discovery.trial.status)
-        if _is_innocent(lab, discovery) or discovery in meant_elsewhere(lab):
+        if _is_innocent(lab, discovery) or any(discovery is meant for meant in meant_elsewhere(lab)):
             continue
         if weight != "assumption" and key not in seen and not _overflows(discovery):
             seen.add(key)
@@ -79,8 +79,8 @@ def _overflows(discovery: Discovery) -> bool:
 
 def assumed(lab: Lab) -> list[Discovery]:
     """The discoveries that are assumptions: one for each sentence, and none that an error says already."""
-    meant = meant_elsewhere(lab)
-    everything = [d for d in explored(lab).found if d not in meant]
+    meant = {id(d) for d in meant_elsewhere(lab)}
+    everything = [d for d in explored(lab).found if id(d) not in meant]
     accused = {key for d in everything if weight_of(d) == "error" for key in _about(d)}
     stated = [d for d in everything if weight_of(d) == "assumption" and not _overflows(d)]
     stated = _options_together([d for d in stated if not accused.intersection(_about(d))])
