@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--count", type=int, default=150)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--again", action="store_true", help="run once more, into <name>.again.json")
+    parser.add_argument("--again", action="store_true", help="run into <name>.again.json; delete it to start anew")
     parser.add_argument("--only", nargs="*", default=(), help="run these classes alone and print what comes out")
     given = parser.parse_args()
     {"collect": collect, "widen": widen, "draw": draw, "run": run, "table": table}[given.command](given)
@@ -132,9 +132,12 @@ def run(given: argparse.Namespace) -> None:
             print(json.dumps(_checked(row), indent=1))
         return
     target = HERE / f"{given.name}.{'again' if given.again else 'first'}.json"
-    done: list[Row] = _rows(target) if target.exists() and not given.again else []
+    done: list[Row] = _rows(target) if target.exists() else []  # a run that was cut off goes on
     known = {_key(row) for row in done}
-    open_rows = [row for row in rows if _key(row) not in known]
+    first = HERE / f"{given.name}.first.json"
+    took = {_key(row): row["seconds"] for row in _rows(first)} if given.again and first.exists() else {}
+    # A second run that is cut off has most of them: those that took longest come last.
+    open_rows = sorted((row for row in rows if _key(row) not in known), key=lambda row: took.get(_key(row), 0.0))
     with ThreadPoolExecutor(given.jobs) as pool:
         for number, told in enumerate(pool.map(_checked, open_rows)):
             done.append(told)
@@ -210,6 +213,7 @@ def _unloaded(row: Row) -> bool:
 _NOT_FOUND = {
     "a library, extension or GPU is missing": r"is a stand-in|without its decorator|CUDA|NVIDIA|process group|KeyError: 'cpu'",
     "an object that only a caller has": r"nothing that has it could be built|only a caller can give",
+    "nothing to run: abstract, of the old style, or without a result": r"forward (is left|returns nothing)|old style",
     "not within its time": r"^(not tried|timed-out|crashed|out-of-memory)",
 }
 

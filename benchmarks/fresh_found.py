@@ -238,6 +238,33 @@ def integrated() -> None:
     print(f"Misfit_NIM: gradient of the misfit {whole.item():.4f}, of a tenth of it {tenth.item():.4f}")
 
 
+def cutest() -> None:
+    apply = excerpt("phasetorch-0.2.0", "functions/utils.py", "CUTEstFunction").CUTEstFunction.apply
+
+    def squares(x: Any, gradient: bool) -> tuple[float, Any]:
+        return float((x * x).sum()), 2 * x
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    whole, tenth = (torch.autograd.grad(c * apply(x, SimpleNamespace(obj=squares)), x)[0].tolist() for c in (1.0, 0.1))
+    print(f"CUTEstFunction of a sum of squares: gradient {whole}, of a tenth of it {tenth}")
+
+
+def binarization() -> None:
+    names = excerpt(
+        "pytorch-ptt-1.7.0", "basic_functions.py", "DifferentiableBinarization", Function=torch.autograd.Function
+    )
+    y = names.DifferentiableBinarization.apply(torch.rand(2, 3, requires_grad=True))
+    print("DifferentiableBinarization:", y.dtype, outcome(lambda: y.float().sum().backward()))
+
+
+def gamma_quantile() -> None:
+    names = excerpt("torchtree-scipy-1.0.0", "evolution/site_model.py", "GammaQuantileFunction")
+    for dtype in (torch.float64, torch.float32):
+        shape = torch.tensor([0.6], dtype=dtype, requires_grad=True)
+        value = names.GammaQuantileFunction.apply(torch.tensor([0.75], dtype=dtype), shape, 1e-6)
+        print("GammaQuantileFunction", dtype, f"gradient {torch.autograd.grad(value.sum(), shape)[0].item():.4f}")
+
+
 def excerpt(package: str, path: str, *wanted: str, **given: Any) -> SimpleNamespace:
     """Some names of a file whose other statements need what is not installed: those that run are run."""
     (file,) = [p for p in (PLACE / package).rglob(Path(path).name) if str(p).endswith(path)]
@@ -252,7 +279,8 @@ if __name__ == "__main__":
     older = (apl, lower_bound, clamp_min, sparsemax_changes_its_input, sparsemax_loss, relu_like, updates_op, coba)
     newer = (checkpoint_accumulates, triuvec, stable_svd, weighted_grad, pi_rating, bessel)
     latest = (attention_of_spikes, periodic_pad, poisson, correlation_is_overwritten, quantize, integrated)
-    for show in older + newer + latest:
+    last = (cutest, binarization, gamma_quantile)
+    for show in older + newer + latest + last:
         try:
             show()
         except Exception as error:

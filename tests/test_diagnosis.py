@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from torch.autograd import Function
@@ -53,3 +54,41 @@ def test_what_only_says_where_names_no_mistake() -> None:
 
     silent = {name for name, cause in causes().items() if not cause.names_a_mistake}
     assert silent == {"mask", "some-elements", "low-precision"}
+
+
+class _NormalDensityBySeries(Function):
+    """The error function by Abramowitz and Stegun's five terms in backward: off by 1e-7 to both sides, and float64 throughout."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x)
+        return x * torch.erf(x) + torch.exp(-x * x) / torch.pi**0.5
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        (x,) = ctx.saved_tensors
+        t = 1 / (1 + 0.3275911 * x.abs())
+        terms = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
+        series = sum(a * t ** (i + 1) for i, a in enumerate(terms))
+        return grad * x.sign() * (1 - series * torch.exp(-x * x))
+
+
+class _SineInNumPy(Function):
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(x)
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+        (x,) = ctx.saved_tensors
+        return grad * torch.from_numpy(numpy.cos(x.numpy().astype("float32")).astype("float64"))
+
+
+def test_a_type_is_named_for_lost_digits_only_where_it_was_seen() -> None:
+    x = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    told = [f.message for f in gs.check(_NormalDensityBySeries, x, level="quick").findings]
+    assert not any("float32" in message for message in told)
+    (finding,) = [f for f in gs.check(_SineInNumPy, x, level="quick").findings if f.cause == "low-precision"]
+    assert "computed outside torch" in finding.message
+    assert "float32" not in finding.message

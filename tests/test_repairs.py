@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 
 import pytest
 
 import gradsmith as gs
 from gradsmith import Report
+from gradsmith.diagnosis.mutate import candidates
 
 HEAD = "import torch\n\n\n"
 WITH_OPTION = """class Total(torch.autograd.Function):
@@ -122,3 +124,16 @@ def test_an_output_that_torch_has_not_conjugated_yet_is_judged() -> None:
     x = torch.randn(8, dtype=torch.float64, requires_grad=True)
     report = gs.check(lambda x: torch.fft.ifft(x.to(torch.complex128)).conj(), x, level="quick")
     assert report.subjects[0].verdict == "verified"
+
+
+def test_no_repair_takes_a_tensor_from_itself() -> None:
+    """`x - x` is 0, and `x / x` is 1, in disguise: neither is a missing term."""
+    source = "def backward(ctx, grad_output):\n    x, y = ctx.saved_tensors\n    return grad_output * (x - y) + x / y"
+    (tree,) = ast.parse(source).body
+    assert isinstance(tree, ast.FunctionDef)
+    offered = [ast.dump(node) for _ in candidates(tree) for node in ast.walk(tree) if isinstance(node, ast.BinOp)]
+    assert len(offered) > 200
+    same = (
+        ast.BinOp(ast.Name(n, ast.Load()), op, ast.Name(n, ast.Load())) for n in "xy" for op in (ast.Sub(), ast.Div())
+    )
+    assert not set(map(ast.dump, same)) & set(offered)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypedDict
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
 class Block(nn.Module):
@@ -290,3 +292,36 @@ class ByLifting(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad_output):
         return ctx.how.lifted(grad_output), None
+
+
+Operator = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a solver keeps together, under names that say what they are: an alias of a type, a list of strangers, a tolerance."""
+
+    operator: Operator
+    terms: Sequence[Stranger]  # noqa: F821 (as under TYPE_CHECKING)
+    rtol: float
+
+
+class Planned(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, plan: Plan):
+        ctx.save_for_backward(x)
+        ctx.plan = plan
+        result = plan.operator(x) * (1 + plan.rtol)
+        for term in plan.terms:
+            result = result + term.applied(x)
+        return result
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        with torch.enable_grad():
+            inner = x.detach().requires_grad_()
+            result = ctx.plan.operator(inner) * (1 + ctx.plan.rtol)
+            for term in ctx.plan.terms:
+                result = result + term.applied(inner)
+        return torch.autograd.grad(result, inner, grad_output)[0], None

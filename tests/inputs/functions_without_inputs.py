@@ -156,3 +156,90 @@ class Cell(torch.nn.Module):
         for t in range(x.shape[1]):
             h = torch.tanh(self.inner(x[:, t]) + self.outer(h))
         return h
+
+
+class LeakyOverTime(torch.autograd.Function):
+    """Five dimensions, of which it reads the last by a name for the shape; backward wants one factor for each of its steps."""
+
+    @staticmethod
+    def forward(ctx, spikes, decay, kernel):
+        shape = spikes.shape
+        steps = shape[4]
+        state = torch.zeros(shape[0], shape[1], shape[2], shape[3], dtype=spikes.dtype)
+        out = []
+        for t in range(steps):
+            state = decay * state + spikes[..., t]
+            out.append(state)
+        ctx.decay = decay
+        ctx.save_for_backward(kernel)
+        return torch.stack(out, dim=4)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (kernel,) = ctx.saved_tensors
+        weights = kernel.repeat(*grad_output.shape[:4], 1)
+        grad, state = [], torch.zeros_like(grad_output[..., 0])
+        for t in reversed(range(grad_output.shape[4])):
+            state = grad_output[..., t] + ctx.decay * state
+            grad.insert(0, state + 0 * weights[..., t])
+        return torch.stack(grad, dim=4), None, None
+
+
+class Reported(torch.autograd.Function):
+    """Tells whoever listens; nobody has to."""
+
+    @staticmethod
+    def forward(ctx, x, listener: Listener | None):
+        ctx.save_for_backward(x)
+        if listener is not None:
+            listener.heard(x)
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output * x.cos(), None
+
+
+class Abstract(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, *args):
+        raise NotImplementedError("Forward must be implemented.")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        raise NotImplementedError("Backward must be implemented.")
+
+
+class ReturnsNothing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output
+
+
+class SparseProduct(torch.autograd.Function):
+    """Forward takes any matrix; backward is written for compressed rows, and its gradient has their entries only."""
+
+    factor = 1.0
+
+    @staticmethod
+    def forward(ctx, A, b):
+        ctx.save_for_backward(A, b)
+        return A @ b
+
+    @classmethod
+    def backward(cls, ctx, grad_output):
+        A, b = ctx.saved_tensors
+        crow, col = A.crow_indices(), A.col_indices()
+        rows = torch.repeat_interleave(torch.arange(A.shape[0]), crow.diff())
+        values = cls.factor * grad_output[rows] * b[col]
+        return torch.sparse_csr_tensor(crow, col, values, size=A.shape), A.t() @ grad_output
+
+
+class SparseProductDoubled(SparseProduct):
+    factor = 2.0

@@ -287,3 +287,18 @@ def test_a_default_that_nobody_passes_is_not_passed():
     report = gs.check(Forgotten)
     assert report.subjects[0].verdict == "verified"
     assert gs.check(Forgotten, X, 2.0).subjects[0].verdict == "refuted"
+
+
+def test_dimensions_that_the_body_reads_are_there_at_once():
+    (spikes, *_) = clues(resolve(functions_without_inputs.LeakyOverTime))
+    assert spikes.least == 5
+    found = guess(resolve(functions_without_inputs.LeakyOverTime))
+    assert found.works and not found.trouble
+    assert found.args[0].ndim == 5
+    assert found.attempts < 300
+
+
+def test_an_optional_object_that_nothing_here_could_build_is_left_out():
+    found = guess(resolve(functions_without_inputs.Reported))
+    assert found.works and found.args[1] is None
+    assert found.attempts == 1

@@ -6,6 +6,7 @@ from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any
 
+import functions_without_inputs
 import pytest
 import torch
 
@@ -373,3 +374,13 @@ def test_as_many_values_as_the_function_wants_that_they_go_on_to(tmp_path: Path)
     )
     found = guess(resolve(open_file(path, (), ["Op"]).module.Op))
     assert found.works and len(found.args) == 5
+
+
+def test_a_sparse_matrix_is_given_where_backward_asks_for_one():
+    found = guess(resolve(functions_without_inputs.SparseProduct))
+    assert found.works and not found.trouble
+    assert "to_sparse_csr" in found.code
+    assert gs.check(functions_without_inputs.SparseProduct, level="quick").subjects[0].verdict == "verified"
+    wrong = gs.check(functions_without_inputs.SparseProductDoubled, level="quick")
+    assert "wrong-gradient" in {f.rule for f in wrong.findings}
+    assert wrong.subjects[0].verdict != "verified"

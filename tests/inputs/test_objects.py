@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import sys
 
 import functions_of_objects as ops
@@ -85,3 +86,62 @@ def test_uses_follow_a_value_through_ctx_loops_and_calls():
     assert found["pair"].places[1].passed == [("wrap", 0)]
     assert found["blocks"].each.places[0].attributes == {"undo"}
     assert found["blocks"].each.places[1].called == 1
+
+
+BASE = """
+import torch
+from torch import nn
+
+
+class Slope(nn.Module):
+    def __init__(self, alpha=1.5):
+        super().__init__()
+        self.alpha = alpha
+
+    def slope(self, x):
+        raise NotImplementedError
+
+
+class Spike(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, shape: Slope):
+        ctx.save_for_backward(x)
+        ctx.shape = shape
+        return (x > 0).to(x)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        (x,) = ctx.saved_tensors
+        return grad_output * ctx.shape.slope(x), None
+"""
+COMPLETE = """
+from .base import Slope
+
+
+class Rational(Slope):
+    def slope(self, x):
+        return 1 / (1 + (self.alpha * x) ** 2)
+"""
+
+
+@pytest.mark.parametrize(("more", "built"), [("", "Rational"), ("\nprint('a script')\n", "Slope")])
+def test_of_an_abstract_class_one_is_built_that_completes_it(tmp_path, monkeypatch, more, built):
+    """It is looked for in the files beside it; not in those that would do something."""
+    package = f"slopes_{built.lower()}"
+    (tmp_path / package).mkdir()
+    for name, text in (("__init__", ""), ("base", BASE), ("rational", COMPLETE + more)):
+        (tmp_path / package / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    spike = importlib.import_module(f"{package}.base").Spike
+    found = guess(resolve(spike))
+    assert type(found.args[1]).__name__ == built
+    assert (not found.trouble) is (built == "Rational")
+
+
+def test_the_fields_of_a_configuration_are_read_where_its_class_stands():
+    found = guess(resolve(ops.Planned))
+    assert found.works and not found.trouble
+    plan = found.args[1]
+    assert isinstance(plan, ops.Plan)
+    assert callable(plan.operator) and not list(plan.terms) and plan.rtol < 1e-3
+    assert _verdict(ops.Planned).verdict == "verified"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import functions_without_inputs
 import pytest
 import torch
 from torch import Tensor, nn
@@ -63,3 +64,14 @@ def test_a_custom_operator_is_declared_in_the_module_that_defines_its_function(m
     example = torch.ones(5, requires_grad=True)
     monkeypatch.setattr(sys.modules[__name__], "gradsmith_inputs", {"halved": lambda: (example,)}, raising=False)
     assert supply(resolve(operator)).source == "declared"
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (functions_without_inputs.Abstract, "its forward is left to the classes derived from it"),
+        (functions_without_inputs.ReturnsNothing, "its forward returns nothing"),
+    ],
+)
+def test_where_there_is_nothing_to_run_that_is_said_and_nothing_is_tried(function, reason):
+    assert supply(resolve(function)).missing == reason

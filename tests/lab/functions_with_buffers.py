@@ -62,3 +62,20 @@ class PassesOn(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad_output: Tensor) -> Any:
         return grad_output, grad_output.view_as(grad_output)
+
+
+class WritesItsResultIntoOneOfItsClass(torch.autograd.Function):
+    """The output itself is the buffer: whoever keeps the last output keeps its graph, and no other."""
+
+    buffers: dict[Any, Tensor] = {}
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        buffer = WritesItsResultIntoOneOfItsClass.buffers.setdefault((x.shape, x.dtype), torch.empty_like(x))
+        return torch.sin(x, out=buffer)
+
+    @staticmethod
+    def backward(ctx: Any, grad_output: Tensor) -> Any:
+        (x,) = ctx.saved_tensors
+        return grad_output * x.cos()

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-from functions_with_buffers import Accumulates, PassesOn, ReusesOneOfItsClass, ReusesOneOfItsGraph
+from functions_with_buffers import (
+    Accumulates,
+    PassesOn,
+    ReusesOneOfItsClass,
+    ReusesOneOfItsGraph,
+    WritesItsResultIntoOneOfItsClass,
+)
 
 import gradsmith as gs
 
@@ -46,3 +52,8 @@ def test_the_second_derivative_is_not_measured_on_a_buffer_that_changes(
 ) -> None:
     report = gs.check(function, leaf())
     assert "wrong-second-order" not in {f.rule for f in report.findings if f.severity != "info"}
+
+
+def test_who_keeps_the_last_output_does_not_leak() -> None:
+    report = gs.check(WritesItsResultIntoOneOfItsClass, leaf())
+    assert not {f.rule for f in report.findings} & {"output-view-saved", "reference-cycle"}

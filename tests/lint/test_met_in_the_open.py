@@ -156,7 +156,10 @@ def test_a_step_that_becomes_a_number_again_has_a_gradient(value):
     assert found(STEP.replace("VALUE", value), "integer-output") == []
 
 
-@pytest.mark.parametrize("value", ["(x > bound).int()", "x.round().to(torch.int64)", "x.argmax(-1)"])
+@pytest.mark.parametrize(
+    "value",
+    ["(x > bound).int()", "x.round().to(torch.int64)", "x.argmax(-1)", "torch.greater_equal(x, bound)", "x.gt(bound)"],
+)
 def test_a_step_that_stays_an_integer_has_none(value):
     assert "is never called" in found(STEP.replace("VALUE", value), "integer-output")[0].message
 

@@ -14,9 +14,12 @@ from gradsmith.diagnosis.repair import any_repair
 from gradsmith.findings import Finding
 from gradsmith.lab.explore.budget import within
 from gradsmith.lab.explore.explorer import Discovery, explored
+from gradsmith.lab.explore.intent import tests_grad_output
 from gradsmith.lab.explore.move import Kind, as_json, told
 from gradsmith.lab.explore.moves.options import InventedOption
 from gradsmith.lab.lab import Lab
+from gradsmith.lab.measure.resemblance import weighs_grad_output
+from gradsmith.lab.once import once
 from gradsmith.lab.snippet import demonstration
 from gradsmith.lab.subject.target import where_comments_go
 
@@ -32,11 +35,29 @@ def discovered(lab: Lab, kinds: Sequence[Kind], advice: str) -> Iterator[Finding
     for discovery in explored(lab).of(*kinds):
         weight = weight_of(discovery)
         key = (_argument(discovery), discovery.trial.status)
-        if _is_innocent(lab, discovery):
+        if _is_innocent(lab, discovery) or any(discovery is meant for meant in meant_elsewhere(lab)):
             continue
         if weight != "assumption" and key not in seen and not _overflows(discovery):
             seen.add(key)
             yield replace(_finding(lab, discovery, advice), severity=weight)
+
+
+@once
+def meant_elsewhere(lab: Lab) -> list[Discovery]:
+    """Wrong numbers a step away, where backward looks at the value of grad_output: as at the example, that may be meant."""
+    if not tests_grad_output(lab.target):
+        return []
+    wrong = [d for d in explored(lab).found if d.trial.status == "wrong" and d.trial.arguments is not None]
+    return [d for d in wrong if _weighs_grad_output(lab, d)]
+
+
+def _weighs_grad_output(lab: Lab, discovery: Discovery) -> bool:
+    assert discovery.trial.arguments is not None
+    there = Lab(lab.precise[0], discovery.trial.arguments, lab.settings, lab.level, isolated=lab.isolated)
+    try:
+        return bool(there.gradient.wrong) and weighs_grad_output(there.gradient, there.settings)
+    except Exception:  # the user's code, on inputs of ours
+        return False
 
 
 def _is_innocent(lab: Lab, discovery: Discovery) -> bool:
@@ -58,7 +79,8 @@ def _overflows(discovery: Discovery) -> bool:
 
 def assumed(lab: Lab) -> list[Discovery]:
     """The discoveries that are assumptions: one for each sentence, and none that an error says already."""
-    everything = explored(lab).found
+    meant = {id(d) for d in meant_elsewhere(lab)}
+    everything = [d for d in explored(lab).found if id(d) not in meant]
     accused = {key for d in everything if weight_of(d) == "error" for key in _about(d)}
     stated = [d for d in everything if weight_of(d) == "assumption" and not _overflows(d)]
     stated = _options_together([d for d in stated if not accused.intersection(_about(d))])

@@ -1,7 +1,8 @@
 """The gradient is right only to the digits of a narrower type.
 
-Every element is nearly right, and the errors look like rounding in float32, bfloat16 or float16: backward computes, or
-casts, in a narrower type than its input.
+Every element is nearly right, the errors look like rounding in float32, bfloat16 or float16, and a value of that type was
+seen on the way: forward or backward computes, or casts, in a narrower type than its input. Where they leave torch (NumPy,
+C), nothing is seen there, and no type is named.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import torch
 
 from gradsmith.diagnosis.case import Case, Fit
+from gradsmith.lab.explore.questions import types_of_numbers
+from gradsmith.lab.subject.foreign import leaves_torch
 
 RANK = 80
 NAMES_A_MISTAKE = False
@@ -45,11 +48,15 @@ def fits(case: Case) -> Fit | None:
     # Rounding makes some too large and some too small; an epsilon in a denominator makes all of them too small.
     signs = ((case.claimed - case.truth) * case.truth.conj())[case.known].real.sign()
     mixed = bool((signs > 0).any()) and bool((signs < 0).any())
+    advice = (
+        f"Keep the precision of '{case.name}' in backward: no .float(), no .half(), no tensor created without dtype."
+    )
     for dtype, low, high in _TYPES:
-        if low / 30 <= typical and low <= relative <= high and (mixed or off.numel() < 4):
+        if not (low / 30 <= typical and low <= relative <= high and (mixed or off.numel() < 4)):
+            continue
+        if dtype in types_of_numbers(case.lab.tape):
             name = str(dtype).removeprefix("torch.")
-            return Fit(
-                f"agrees to {relative:.1g} only, as if computed in {name}",
-                f"Keep the precision of '{case.name}' in backward: no .float(), no .half(), no tensor created without dtype.",
-            )
+            return Fit(f"agrees to {relative:.1g} only, as if computed in {name}", advice)
+        if leaves_torch(case.lab.target):
+            return Fit(f"agrees to {relative:.1g} only, and part of it is computed outside torch", advice)
     return None

@@ -149,6 +149,8 @@ def _offered(tree: ast.FunctionDef, place: _Place, replacement: ast.expr, kind: 
     if _writes_elsewhere(place, replacement):
         return
     with _changed(place, replacement):
+        if _cancels(place.parent) or any(map(_cancels, ast.walk(replacement))):
+            return
         yield Candidate(kind, tree, place.node.lineno, place.node, replacement)
 
 
@@ -156,6 +158,13 @@ def _writes_elsewhere(place: _Place, replacement: ast.expr) -> bool:
     """Whether another tensor would be written into: that may mend one gradient and spoil what the caller holds."""
     receives = isinstance(place.parent, ast.Attribute) and know.is_inplace_name(place.parent.attr)
     return receives or not set(_written(replacement)) <= set(_written(place.node))
+
+
+def _cancels(node: ast.AST) -> bool:
+    """`x - x`, `x / x`: a change that makes a number out of a tensor takes something away, whatever it seems to add."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.Sub, ast.Div)):
+        return False
+    return ast.dump(node.left) == ast.dump(node.right)
 
 
 def _written(node: ast.expr) -> Iterator[str]:

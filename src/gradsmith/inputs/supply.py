@@ -22,8 +22,9 @@ from gradsmith.lab.process.alone import WORDS, joined_alone
 from gradsmith.lab.process.state import preserved, seed_all
 from gradsmith.lab.subject.binding import Example, moved_to
 from gradsmith.lab.subject.target import Target, resolve
-from gradsmith.source import model_of
+from gradsmith.source import Method, model_of
 from gradsmith.source.legacy import kept_on_self
+from gradsmith.source.returns import returns_nothing
 
 
 def supply(target: Target, wish: Wish | None = None) -> Supply:
@@ -126,6 +127,8 @@ def _guessed(target: Target, wish: Wish) -> Supply:
     model = model_of(target.function) if target.function is not None else None
     if model is not None and kept_on_self(model):
         return Supply(missing="a Function of the old style cannot be called: its options are kept on self")
+    if model is not None and model.forward is not None and (reason := _nothing_to_run(model.forward)):
+        return Supply(missing=reason)
     tried = replace(target, call=restoring(target.call))
     found = guess(tried, seed=wish.seed, device=wish.device, may_join=wish.own_process)
     found = refitted(target, found, wish.seed)
@@ -135,6 +138,13 @@ def _guessed(target: Target, wish: Wish) -> Supply:
     caller = f" as {found.caller} passes them on" if found.caller else ""
     notes = (_kept(target, found.code, caller),)
     return Supply(((found.args, found.kwargs),), "guessed", found.code, notes=notes, assumes=_surroundings())
+
+
+def _nothing_to_run(forward: Method) -> str:
+    """What no inputs would change."""
+    if forward.raises_only or forward.is_stub:
+        return "its forward is left to the classes derived from it"
+    return "its forward returns nothing" if returns_nothing(forward) else ""
 
 
 def _surroundings() -> tuple[str, ...]:

@@ -37,7 +37,15 @@ def pieces(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
 
 def largest(tensor: Tensor) -> float:
     """The largest absolute value among the finite elements, 0 where there are none."""
-    return max((float(p.abs().nan_to_num(0, 0, 0).max()) for (p,) in pieces(tensor.detach()) if p.numel()), default=0.0)
+    numbers = numbers_of(tensor.detach())
+    return max((float(p.abs().nan_to_num(0, 0, 0).max()) for (p,) in pieces(numbers) if p.numel()), default=0.0)
+
+
+def numbers_of(tensor: Tensor) -> Tensor:
+    """What a sparse tensor holds, as a dense one; of few of its layouts can more be asked."""
+    if tensor.layout in (torch.strided, torch.jagged):
+        return tensor
+    return tensor._values() if tensor.layout is torch.sparse_coo else tensor.values()
 
 
 def root_mean_square(tensor: Tensor) -> float:

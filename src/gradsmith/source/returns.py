@@ -25,6 +25,17 @@ class Return(NamedTuple):
     is_tuple: bool
 
 
+def returns_nothing(method: Method) -> bool:
+    """Whether what a method gives back is None on every path, and it does not raise on all of them.
+
+    (A body that only raises says that there is no such thing; an empty one is a stub.)
+    """
+    if method.is_stub or method.raises_only or any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in method.nodes):
+        return False
+    values = [r.value for r in method.returns if r.value is not None]
+    return all(isinstance(value, ast.Constant) and value.value is None for value in values)
+
+
 def read_returns(method: Method) -> list[Return]:
     found: list[Return] = []
     stack: list[ast.AST] = _reached(method.node.body)[::-1]

@@ -18,8 +18,10 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from gradsmith.inputs.guess.harmless import only_computes
+from gradsmith.inputs.guess.proposals import AtEntries
 from gradsmith.lab.observe import Trace, observing
 from gradsmith.lab.subject.target import Target, resolve
+from gradsmith.lab.subject.wrapped import Wrapped
 from gradsmith.source.applied import Application, applications
 from gradsmith.source.lexicon import is_a
 from gradsmith.source.loaded import file_of
@@ -134,7 +136,10 @@ def _wants_gradient(value: Any) -> bool:
 
 
 def _own(value: Any) -> Any:
-    """A copy that is a leaf; what is no tensor as it is."""
+    """A copy that is a leaf, a sparse matrix as one of its entries; what is no tensor as it is."""
+    if isinstance(value, torch.Tensor) and value.layout in (torch.sparse_csr, torch.sparse_coo) and value.dim() == 2:
+        dense = value.detach().to_dense()  # gradients are judged where numbers can be moved
+        return Wrapped(AtEntries(value.layout, dense != 0), (dense.requires_grad_(value.requires_grad),))
     if isinstance(value, torch.Tensor):
         return value.detach().clone().requires_grad_(value.requires_grad)
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple):

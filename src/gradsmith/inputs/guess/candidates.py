@@ -14,6 +14,7 @@ from gradsmith.inputs.guess.functions import likely
 from gradsmith.inputs.guess.names import FLOATS, Habit, habits
 from gradsmith.inputs.guess.proposals import Frame, Proposal, ranked
 from gradsmith.source import Value
+from gradsmith.source.annotations import UNKNOWN
 from gradsmith.source.lexicon import is_a
 
 _SIZES = (3, 4, 5, 6, 7, 8, 9, 10)
@@ -121,8 +122,18 @@ def candidates(clue: Clue, sizes: Sizes, objects: Sequence[Any] = ()) -> list[Pr
         return ranked([*_plain(clue, 0), *(replace(p, cost=p.cost + 2) for p in _lists(clue, sizes))])
     if kind not in ("unknown", "ndarray") or declared.never_tensor:
         return ranked(_plain(clue, 0))
+    if _optional_stranger(clue):
+        tensors = (replace(p, cost=p.cost + 1) for p in _tensors(clue, 0, sizes))
+        return ranked([Proposal(0, value=None), *tensors, *_plain(clue, 1.5)])
     tensor_cost, plain_cost = _likelihood(clue)
     return ranked([*_tensors(clue, tensor_cost, sizes), *_plain(clue, plain_cost)])
+
+
+def _optional_stranger(clue: Clue) -> bool:
+    """`report: Report | None`, of a class that is no tensor and that nothing here could build."""
+    declared = clue.declared
+    named = declared.optional and declared.kind == "unknown" and all(part == UNKNOWN for part in declared.parts)
+    return named and not clue.tensor and not clue.gradient
 
 
 def _habits(clue: Clue) -> list[Habit]:
@@ -177,12 +188,12 @@ def _tensors(clue: Clue, cost: float, sizes: Sizes, kind: str | None = None) -> 
         seen.append(form)
         rank = cost + (0 if len(seen) == 1 else 0.7 + 0.3 * len(seen)) + _unlikely(form, main)
         gradient = clue.gradient is not False and wanted in ("floating", "complex", "tensors")
-        yield Proposal(rank, wanted, form, _drawn(wanted, domain), gradient=gradient, ndim=clue.ndim)
+        yield Proposal(rank, wanted, form, _drawn(wanted, domain), gradient=gradient, ndim=clue.ndim, least=clue.least)
         if not clue.gradient and not clue.declared.elements and kind is None and len(seen) <= 6:
             for i, other in enumerate(k for k in ("floating", "integer", "bool") if k != wanted):
                 grad = other == "floating" and clue.gradient is not False
                 drawn = _drawn(other, domain)
-                yield Proposal(rank + 2 + i, other, form, drawn, gradient=grad, ndim=clue.ndim)
+                yield Proposal(rank + 2 + i, other, form, drawn, gradient=grad, ndim=clue.ndim, least=clue.least)
 
 
 def _unlikely(form: str, main: bool) -> float:
@@ -264,6 +275,8 @@ def _items(declared: Value) -> list[tuple[Any, ...]]:
     if declared.kind == "tuple" and len(declared.parts) > 1:
         return [tuple(_values(part)[0] for part in declared.parts)]
     inner = _values(declared.parts[0])
+    if declared.parts[0] == UNKNOWN:  # of a class that nothing here knows
+        return [(), inner[:2], inner[:1]]
     return [inner[:2], inner[:1], ()]
 
 

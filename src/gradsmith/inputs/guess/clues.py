@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
@@ -28,6 +28,8 @@ from gradsmith.source.uses import Uses, uses
 from gradsmith.source.values import used_as_tensor
 
 NOTHING = object()
+_TESTS = (ast.If, ast.IfExp, ast.While, ast.Try, ast.BoolOp)  # what stands in them need not hold for every input
+_MOST_DIMENSIONS = 6
 
 
 @dataclass
@@ -45,6 +47,7 @@ class Clue:
     applies: bool = False  # the first of them is another function
     counting: bool = False  # how many of the starred values belong to one group
     ndim: int | None = None  # `b, t, c = x.shape`, `x.dim() == 3`
+    least: int = 0  # dimensions that the body reads on any path: `x.shape[4]`, `x[:, :, i]`
     constants: list[Any] = field(default_factory=list)  # what the body compares it with, what callers pass
     starred: bool = False
     counts: list[int] = field(default_factory=list)  # how many values a starred one stands for, as the source says
@@ -110,7 +113,7 @@ def signature_clues(forward: Callable[..., Any], *, skip_first: bool, body: Meth
         parameters = list(inspect.signature(forward).parameters.values())
     except (TypeError, ValueError):
         return []
-    names = getattr(inspect.unwrap(forward), "__globals__", {})
+    names = _names_around(inspect.unwrap(forward))
     body = body or method_of(forward)
     found = []
     for p in parameters[1:] if skip_first else parameters:
@@ -127,20 +130,35 @@ def signature_clues(forward: Callable[..., Any], *, skip_first: bool, body: Meth
     return found
 
 
+def _names_around(function: Any) -> dict[str, Any]:
+    """What annotations that are text may name: of a constructor, what the module of its class knows."""
+    home = sys.modules.get(function.__module__) if isinstance(function, type) else None
+    found: dict[str, Any] = vars(home) if home is not None else getattr(function, "__globals__", {})
+    return found
+
+
 def _declared(parameter: inspect.Parameter, body: Method | None, names: Mapping[str, object]) -> Value:
     """What lint reads in the annotation; where that is nothing, what Python made of it (an alias, say)."""
     param = body.param(parameter.name) if body is not None else None
     written = annotated(param.annotation, body.dotted) if body is not None and param is not None else UNKNOWN
-    return of_live(parameter.annotation, names) if written == UNKNOWN else written
+    named = written.kind == "unknown" and all(part == UNKNOWN for part in written.parts)
+    found = of_live(_evaluated(parameter.annotation, names), names) if named else written
+    return written if found == UNKNOWN else found
+
+
+def _evaluated(annotation: Any, names: Mapping[str, Any]) -> Any:
+    """What the text of an annotation stands for (`Operator`, of `Operator = Callable[...]`); the text where nobody knows."""
+    if not isinstance(annotation, str):
+        return annotation
+    try:
+        return eval(annotation, dict(names))  # as typing.get_type_hints does
+    except Exception:  # a name that only a type checker imports
+        return annotation
 
 
 def _own_classes(annotation: Any, names: Mapping[str, Any]) -> Iterator[type]:
     """The classes of the same package that an annotation names: itself, or one of several that it allows."""
-    if isinstance(annotation, str):
-        try:
-            annotation = eval(annotation, dict(names))  # as typing.get_type_hints does
-        except Exception:  # a name that only a type checker imports
-            return
+    annotation = _evaluated(annotation, names)
     if isinstance(annotation, type) and not issubclass(annotation, (Tensor, torch.autograd.Function)):
         if same_package(annotation.__module__, str(names.get("__name__"))):
             yield annotation
@@ -189,6 +207,8 @@ def _read_uses(named: dict[str, Clue], body: Method) -> None:
         elif isinstance(node, (ast.If, ast.IfExp)):
             _read_flag(named, node.test)
         _read_rank(named, node)
+        if isinstance(node, (ast.Subscript, ast.Call)) and not any(isinstance(a, _TESTS) for a in body.ancestors(node)):
+            _read_least(named, node, body)
 
 
 def _is_function(clue: Clue | None) -> bool:
@@ -215,6 +235,34 @@ def _read_rank(named: dict[str, Clue], node: ast.AST) -> None:
         owner, rank = _measured(node.left, ("ndim", "dim")), node.comparators[0].value
         if owner in named and isinstance(rank, int) and isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
             named[owner].ndim = named[owner].ndim or rank
+
+
+def _read_least(named: dict[str, Clue], node: ast.Subscript | ast.Call, body: Method) -> None:
+    """`x.shape[4]`, also of a name for the shape, `x.size(4)` and `x[:, :, i]`: so many dimensions there are at least."""
+    if isinstance(node, ast.Subscript):
+        holder = body.resolve(node.value)
+        owner = _measured(holder, ("shape", "size", "stride"))
+        places: Sequence[ast.expr] = [node.slice]
+        if isinstance(holder, ast.Name) and isinstance(node.slice, ast.Tuple):
+            own = [e for e in node.slice.elts if not (isinstance(e, ast.Constant) and e.value in (None, ...))]
+            _at_least(named.get(holder.id), len(own) if not any(isinstance(e, ast.Starred) for e in own) else 0)
+    else:
+        method = node.func if isinstance(node.func, ast.Attribute) else None
+        named_so = method is not None and method.attr in ("size", "stride") and isinstance(method.value, ast.Name)
+        owner = method.value.id if method is not None and named_so and isinstance(method.value, ast.Name) else ""
+        places = node.args
+    for place in places:
+        try:
+            index = ast.literal_eval(place)
+        except ValueError:
+            continue
+        if isinstance(index, int) and not isinstance(index, bool):
+            _at_least(named.get(owner), index + 1 if index >= 0 else -index)
+
+
+def _at_least(clue: Clue | None, rank: int) -> None:
+    if clue is not None and not clue.starred and rank <= _MOST_DIMENSIONS:
+        clue.least = max(clue.least, rank)
 
 
 def _measured(node: ast.expr, attributes: tuple[str, ...]) -> str:

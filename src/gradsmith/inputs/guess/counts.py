@@ -7,13 +7,13 @@ from collections.abc import Collection
 
 
 def counts(body: ast.AST, starred: str) -> list[int]:
-    """`a, b = args`, `args[1]`: how many values the body takes for granted.
+    """`a, b = args`, `args[1]`: how many values the body takes for granted; one more where it asks how many there are.
 
-    >>> counts(ast.parse("a, b = args"), "args")
-    [2]
+    >>> counts(ast.parse("a, b = args"), "args"), counts(ast.parse("y = xs[0]; n = len(xs)"), "xs")
+    ([2], [2, 1])
     """
     found: list[int] = []
-    reached = 0
+    reached, counted = 0, False
     for node in ast.walk(body):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
             if _is(node.value, starred) and not any(isinstance(t, ast.Starred) for t in node.targets[0].elts):
@@ -21,7 +21,10 @@ def counts(body: ast.AST, starred: str) -> list[int]:
         elif isinstance(node, ast.Subscript) and _is(node.value, starred):
             index = node.slice.value if isinstance(node.slice, ast.Constant) else None
             reached = max(reached, index + 1) if isinstance(index, int) else reached
-    return [*found, reached] if reached else found
+        elif isinstance(node, ast.Call) and _is(node.func, "len"):
+            counted |= any(_is(arg, starred) for arg in node.args)
+    more = [reached + 1] if counted else []
+    return [*found, *more, reached] if reached else found
 
 
 def counts_some(body: ast.AST, name: str, starred: Collection[str]) -> bool:

@@ -14,8 +14,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import torch
+
 from gradsmith.inputs.guess.asked import Asked
-from gradsmith.inputs.guess.proposals import Frame, Proposal
+from gradsmith.inputs.guess.proposals import Frame, OnDiagonals, Proposal, Recipe
 from gradsmith.lab.process import torch_says
 
 _LARGEST = 64
@@ -106,6 +108,9 @@ def _changed(failed: Failed) -> Iterator[list[Proposal]]:
             yield [granted if k == wish.position else p for k, p in enumerate(chosen)]
             if wish.what == "size":
                 yield from _all_alike(chosen, wish, failed.frame)
+    if (layout := torch_says.sparse_layout_wanted(failed.text)) is not None:
+        for i in (i for i, p in enumerate(chosen) if p.kind == "floating"):
+            yield [_sparse(p, layout, failed.frame) if k == i else p for k, p in enumerate(chosen)]
     if (kind := torch_says.wanted_instead(failed.text)) in _DRAWN:
         for i in drawn:
             yield [_of_kind(p, str(kind)) if k == i else p for k, p in enumerate(chosen)]
@@ -129,6 +134,13 @@ def _changed(failed: Failed) -> Iterator[list[Proposal]]:
         for more in (True, False):
             ranks = {i: _one_rank(_shape(chosen[i], failed.frame) or (), more) for i in drawn}
             yield [_sized(p, ranks[i]) if i in ranks else p for i, p in enumerate(chosen)]
+
+
+def _sparse(proposal: Proposal, layout: torch.layout, frame: Frame) -> Proposal:
+    """A sparse matrix in its place: square, for whoever solves with it, and definite, so that its diagonals are, too."""
+    sizes = [n for n in _shape(proposal, frame) or () if n > 1] or [frame.d]
+    dense = replace(proposal, form=f"{sizes[-1]}x{sizes[-1]}", domain="definite", ndim=None, least=0)
+    return replace(proposal, kind="wrapped", value=Recipe(OnDiagonals(layout), (dense,)))
 
 
 def _all_alike(chosen: list[Proposal], wish: Asked, frame: Frame) -> Iterator[list[Proposal]]:

@@ -79,6 +79,7 @@ HABITS = (
     Habit("definite matrix", "d d, x, batch d d, lead lead", "definite"),
     Habit("triangular matrix", "d d, batch d d, lead lead, x", "triangular"),
     Habit("small number", "scalar", "positive", (1e-5, 0.1), plain_first=True),
+    Habit("tolerance", "scalar", "positive", (1e-8, 1e-3), plain_first=True),
     Habit("dim", "", "normal", (-1, 1, 0, (1,), 2), plain_first=True),
     Habit("stride", "", "normal", (1, (1, 1), 2), plain_first=True),
     Habit("padding", "", "normal", (0, 1, (1, 1)), plain_first=True),

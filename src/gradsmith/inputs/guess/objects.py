@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from gradsmith.inputs.guess.candidates import Sizes, candidates
 from gradsmith.inputs.guess.cheapest import cheapest
 from gradsmith.inputs.guess.clues import NOTHING, Clue, same_package, signature_clues
+from gradsmith.inputs.guess.derived import is_unwritten, load_derived
 from gradsmith.inputs.guess.functions import MIXED, PRODUCT, Written
 from gradsmith.inputs.guess.harmless import only_computes
 from gradsmith.inputs.guess.proposals import FRAMES, made
@@ -212,8 +213,11 @@ def _of_class(cls: type, home: str, depth: int) -> list[Any]:
         return list(cls)[:_OF_A_CLASS]
     if named := _kept_by_name(cls, home):
         return named[:_OF_A_CLASS]
-    derived = [c for c in _below(cls) if same_package(c.__module__, home) and not inspect.isabstract(c)]
-    whole = [each for each in dict.fromkeys([cls, *derived]) if not inspect.isabstract(each)][:_CLASSES]
+    if is_unwritten(cls) and not cls.__subclasses__():
+        load_derived(cls)
+    derived = [c for c in _below(cls) if same_package(c.__module__, home)]
+    concrete = [each for each in dict.fromkeys([cls, *derived]) if not inspect.isabstract(each)]
+    whole = sorted(concrete, key=is_unwritten)[:_CLASSES]
     return list(itertools.islice((made for each in whole for made in _first_built(each, depth)), _OF_A_CLASS))
 
 

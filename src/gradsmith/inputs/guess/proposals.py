@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -103,6 +104,7 @@ class Proposal:
     value: Any = None  # of lists: how many
     gradient: bool = False
     ndim: int | None = None  # what the body demands
+    least: int = 0  # and how many dimensions it reads
     dtype: torch.dtype | None = None  # what forward asks for instead of the dtype of all others
 
     @property
@@ -138,6 +140,38 @@ class Sparse:
         return f"lambda data, mask: {name}(data.sparse_mask(kept := mask.to_sparse().coalesce()), kept)"
 
 
+@dataclass(frozen=True, eq=False)
+class AtEntries:
+    """Builds a sparse matrix of some entries of a dense one: where they are never changes, whatever the numbers."""
+
+    layout: torch.layout
+    where: Tensor
+
+    def __call__(self, data: Tensor) -> Tensor:
+        entries = self.where.to(data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # CSR is in beta
+            if self.layout is torch.sparse_coo:
+                rows = entries.to_sparse().indices()
+                return torch.sparse_coo_tensor(rows, data[entries > 0], data.shape, is_coalesced=True)
+            rows = entries.to_sparse_csr()
+            return torch.sparse_csr_tensor(rows.crow_indices(), rows.col_indices(), data[entries > 0], data.shape)
+
+
+@dataclass(frozen=True)
+class OnDiagonals:
+    """The same of the three diagonals of a matrix."""
+
+    layout: torch.layout
+
+    def __call__(self, data: Tensor) -> Tensor:
+        return AtEntries(self.layout, torch.ones_like(data).tril(1).triu(-1))(data)
+
+    def __repr__(self) -> str:
+        name = "to_sparse" if self.layout is torch.sparse_coo else "to_sparse_csr"
+        return f"lambda data: data.tril(1).triu(-1).{name}()"
+
+
 LISTS = {"tensors": "floating", "integers": "integer"}
 
 
@@ -158,7 +192,7 @@ def made(proposal: Proposal, frame: Frame, dtype: torch.dtype, generator: torch.
         parts = tuple(made(p, frame, dtype, generator) for p in inner)
         return NotImplemented if any(p is NotImplemented for p in parts) else Wrapped(recipe.make, parts)
     shape = frame.shape(proposal.form)
-    if shape is None or (proposal.ndim is not None and len(shape) != proposal.ndim):
+    if shape is None or len(shape) < proposal.least or (proposal.ndim is not None and len(shape) != proposal.ndim):
         return NotImplemented
     return tensor(proposal, shape, dtype, generator)
 

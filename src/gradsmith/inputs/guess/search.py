@@ -249,7 +249,8 @@ def _combine(search: _Search, found: list[Clue], objects: dict[str, list[Any]]) 
     sizes = Sizes()
     values = [candidates(clue, sizes, objects.get(clue.name, ())) for clue in found]
     options = [with_subclasses(clue, each, search.classes) for clue, each in zip(found, values)]
-    frames = [*written_frames(found, sizes), *search.frames]
+    needed = max(clue.least for clue in found)
+    frames = sorted([*written_frames(found, sizes), *search.frames], key=lambda frame: len(frame.x) < needed)
     heeded: set[tuple[int, str]] = set()
     names = [clue.name for clue in found]
     while hint := _walk(search, frames, options, names, heeded):

@@ -18,6 +18,7 @@ from gradsmith.inputs.guess.proposals import DOMAINS, Frame, Proposal, made
 from gradsmith.lab.explore.questions import looked_at
 from gradsmith.lab.explore.watching import guard
 from gradsmith.lab.measure.memory import whole
+from gradsmith.lab.pieces import numbers_of
 from gradsmith.lab.process import torch_says
 from gradsmith.lab.run import Run, forward, recorded
 from gradsmith.lab.subject.arguments import Arguments
@@ -258,7 +259,8 @@ def alike(target: Target, tried: TriedGuess, seed: int, keywords: tuple[str, ...
 def _judgeable(grad: Tensor | None) -> bool:
     if grad is None:
         return True
-    return bool(torch.isfinite(grad).all()) and bool(grad.abs().gt(0).any())
+    numbers = numbers_of(grad)
+    return bool(torch.isfinite(numbers).all()) and bool(numbers.abs().gt(0).any())
 
 
 def _leaves(value: Any) -> list[Tensor]:

@@ -16,9 +16,12 @@ from gradsmith.lab.explore.tape import OperationTape
 from gradsmith.lab.measure.oracle import OwnForward, plain_forward
 from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.target import Target
+from gradsmith.source import Method, model_of, prose
 from gradsmith.source import knowledge as know
-from gradsmith.source import model_of, prose
+from gradsmith.source.behind import made_of
 from gradsmith.source.lexicon import surrogate_words
+
+_ORDERED = know.COMPARISONS - {"eq", "ne", "not_equal"}
 
 
 def said(target: Target) -> str:
@@ -40,17 +43,44 @@ def _text(target: Target) -> str:
 
 
 def tests_grad_output(target: Target) -> bool:
-    """Whether backward asks how large a gradient is, or of which sign: `(x >= bound) | (grad_output < 0)`."""
+    """Whether backward asks how large a gradient is, or of which sign: `(x >= bound) | (grad_output < 0)`.
+
+    A clamp of it asks nothing: that is a gradient of another size, and has a rule of its own.
+    """
     model = model_of(target.function) if target.function is not None else None
     if model is None or model.backward is None:
         return False
-    grads = {param.name for param in model.grad_outputs}
-    return any(
-        isinstance(node, ast.Compare)
-        and all(isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) for op in node.ops)
-        and any(isinstance(side, ast.Name) and side.id in grads for side in (node.left, *node.comparators))
-        for node in model.backward.nodes
-    )
+    backward, grads = model.backward, {param.name for param in model.grad_outputs}
+
+    def is_grad(node: ast.AST) -> bool:
+        made = made_of(backward, [node], into=lambda part: _handed_on(backward, part))
+        return any(isinstance(part, ast.Name) and part.id in grads for part in made)
+
+    return any(is_grad(side) for node in backward.nodes for side in _weighed(backward, node))
+
+
+def _weighed(method: Method, node: ast.AST) -> list[ast.expr]:
+    """What an expression compares by size."""
+    if isinstance(node, ast.Compare):
+        ordered = all(isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) for op in node.ops)
+        return [node.left, *node.comparators] if ordered else []
+    op = method.op(node) if isinstance(node, ast.Call) else None
+    return _operands(node) if isinstance(node, ast.Call) and op in _ORDERED else []
+
+
+def _handed_on(method: Method, node: ast.AST) -> list[ast.AST | None]:
+    """What an expression is with the same values: a name's value, a copy or a view of it."""
+    if isinstance(node, ast.Name):
+        return [binding.value for binding in method.definitions(node)]
+    if isinstance(node, ast.Call) and method.op(node) in know.COPIES | know.VIEWS | know.MAYBE_SAME:
+        return [*_operands(node)[:2]]
+    return []
+
+
+def _operands(call: ast.Call) -> list[ast.expr]:
+    """The tensor that a method is called on, and what it is given."""
+    receiver = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+    return [*receiver, *call.args]
 
 
 def holds_parts(target: Target) -> bool:

@@ -136,6 +136,12 @@ def _is_whole(dtype: torch.dtype) -> bool:
     return not dtype.is_floating_point and not dtype.is_complex and dtype != torch.bool
 
 
+def types_of_numbers(tape: OperationTape) -> set[torch.dtype]:
+    """The floating types of whatever forward and backward computed with, or made."""
+    met = (seen for op in tape.operations for seen in (*op.operands, *op.results))
+    return {seen.dtype.to_real() for seen in met if seen.dtype.is_floating_point or seen.dtype.is_complex}
+
+
 def blamed(tape: OperationTape) -> frozenset[int]:
     """The inputs that took part in the call that raised: what was tried for the others need not be varied."""
     return next((call.related for call in tape.calls() if call.raised and call.related), frozenset())

@@ -10,6 +10,7 @@ So where no step gives a slope that stands out from its own error, finer ones ar
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ GOOD_ENOUGH = 1e-9
 _PLAINLY = 1e-3  # an error below this share of a disagreement leaves no doubt about it
 NARROW = 1e-12  # forward's numbers have fewer digits than those of float64
 _OFNARROW = 2e3  # times that precision, an error is as small as steps of a sensible length can make it
+_GROWS = 10.0  # times the error at a coarser step: truncation shrinks with the step, noise grows
+_TRACE = 1e-6  # of the outputs
 _STANDS_OUT = 0.01  # a slope with an error below this share of itself is no accident
 
 
@@ -137,14 +140,19 @@ def _with_errors(found: dict[float, _Difference], eps: float) -> dict[float, Slo
     """The slope at each step with its error.
 
     Noise in the outputs is the same at every step: what a finer step shows of it, a coarser one has, over its length. (Two
-    extrapolations may agree by accident; at all steps at once they do not.) So is their precision, if they move at all.
+    extrapolations may agree by accident; at all steps at once they do not.) So has a still finer one, if it was noise: what
+    grows as steps shrink, and is next to nothing beside the outputs (a swing grows, too). So is their precision, if they
+    move at all.
     """
     if not all(d.still for d in found.values()):
         eps = min(d.eps for d in found.values())
     errors = {h: d.spread + eps * d.rounding for h, d in found.items()}
     finite = {h: e for h, e in errors.items() if math.isfinite(e) and math.isfinite(found[h].value)}
+    falling = itertools.pairwise(sorted(finite, reverse=True))
+    grown = [h for coarser, h in falling if _GROWS * finite[coarser] < finite[h] <= _TRACE * found[h].rounding]
+    noise = max((finite[h] * h for h in grown), default=0.0)
     return {
-        h: Slope(d.value, max(e * g / h for g, e in finite.items() if g <= h))
+        h: Slope(d.value, max(noise / h, *(e * g / h for g, e in finite.items() if g <= h)))
         if h in finite
         else Slope(math.nan, math.inf)
         for h, d in found.items()

@@ -7,7 +7,6 @@ inputs take as many passes, and forward is smooth there.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from gradsmith.lab.subject.target import Target
 if TYPE_CHECKING:
     from gradsmith.lab.measure.gradient import Pair
 
+_EPSILON = 1e-6  # of the largest element: what an epsilon in backward may leave of nothing
 _MOST = 1e-2  # of the gradient: what is further off is wrong, however early a loop stopped
 
 
@@ -37,13 +37,16 @@ def _suspect(pair: Pair) -> bool:
 
 
 def _vanishes(pair: Pair, undone: float) -> bool:
-    """Whether the element that disagrees is nothing beside the others, for both. What a loop brings to rest may be a product
-    (a slack times its multiplier): then each factor is only known to the root of what was left undone.
+    """Whether the element that disagrees is 0 in the limit, as far as forward knows it, and for backward a trace beside the others.
+
+    Where a loop brings a product to nothing (a slack times its multiplier), backward divides one factor by the other, and
+    whoever guards that with an epsilon returns a trace. An element that is small and not 0 is judged like any other.
     """
-    m, root = pair.mismatch, math.sqrt(undone)
-    if m is None or pair.off > root or not pair.claimed.numel():
+    m = pair.mismatch
+    if m is None or not undone or not pair.claimed.numel():
         return False
-    return max(abs(m.claimed), abs(m.true)) <= root * float(pair.claimed.abs().max())
+    largest, trace = float(pair.claimed.abs().max()), abs(m.claimed)
+    return pair.off <= _EPSILON and abs(m.true) <= min(undone * largest, 1e-2 * trace) and trace <= _EPSILON * largest
 
 
 def _off(pair: Pair) -> float:

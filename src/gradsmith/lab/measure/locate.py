@@ -27,6 +27,7 @@ from gradsmith.lab.subject.arguments import Arguments
 from gradsmith.lab.subject.target import Target
 
 _MOST_CORNERS = 24
+_FARTHER = 30.0  # times the step at which both sides are measured
 
 
 def confirm(
@@ -196,10 +197,14 @@ def look_at(
             # A corner stays as it is however near one looks; a bend closes, and what swings within a step does neither.
             nearer, nearer_error = _sides(evaluate, probe, step / 10, eps, size)
             lasting = (nearer[1] - nearer[0]) / gap
-            if not (nearer_error < gap / 2 and lasting < 2):
+            if nearer_error < gap / 2:
+                clear, corner = lasting < 2, lasting > 0.1
+            else:  # too near for forward's precision: seen from farther away, noise closes, and a bend opens
+                farther, farther_error = _sides(evaluate, probe, step * _FARTHER, eps, size)
+                clear, corner = farther_error < gap / 2 and farther[1] - farther[0] < gap / 2, False
+            if not clear:
                 worst = ("unclear", None)
                 continue
-            corner = lasting > 0.1
         if corner:
             inside = sides[0] - side_error <= claimed <= sides[1] + side_error
             if inside:

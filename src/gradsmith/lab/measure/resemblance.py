@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.lab.explore.intent import holds_parts, passes_a_step, tests_grad_output, without_steps
-from gradsmith.lab.measure.gradient import Judgement, Pair, Settings, moved, typical_size
+from gradsmith.lab.measure.gradient import Judgement, Pair, Settings, claims_of, moved, typical_size
 from gradsmith.lab.measure.steering import steered
 from gradsmith.lab.run import Run, normal_like, recorded
 
@@ -31,7 +31,7 @@ HELD = "backward takes for a constant what forward computes from {} without grad
 _STEERED = (
     "backward returns the gradient of {} with '{mine}' in the place of '{other}', and forward does not use '{mine}'"
 )
-_TESTED = "backward looks at the value of the gradient before it passes it on to {}"
+TESTED = "backward looks at the value of the gradient before it passes it on to {}"
 
 
 def surrogate_kind(judgement: Judgement, settings: Settings) -> str | None:
@@ -56,8 +56,8 @@ def resemblance(judgement: Judgement, settings: Settings) -> Resemblance | None:
         return Resemblance("straight-through", _ROUNDED)
     if holds_parts(run.target) and all(_is_recorded(judgement, pair) for pair in pairs):
         return Resemblance("custom", HELD)
-    if tests_grad_output(run.target):
-        return Resemblance("clip", _TESTED)
+    if weighs_grad_output(judgement, settings):
+        return Resemblance("clip", TESTED)
     if is_smoothed(judgement, settings):
         return Resemblance("straight-through", _NOISELESS)
     if all(_passes_on(judgement, pair) for pair in pairs):
@@ -68,6 +68,21 @@ def resemblance(judgement: Judgement, settings: Settings) -> Resemblance | None:
         mine, other = exchange
         return Resemblance("custom", _STEERED.format("{}", mine=mine, other=other))
     return None
+
+
+def weighs_grad_output(judgement: Judgement, settings: Settings) -> bool:
+    """Whether backward looks at the value of grad_output, and it shows: the opposite one does not get the opposite gradient."""
+    run = judgement.run
+    return tests_grad_output(run.target) and all(_is_uneven(run, settings, pair) for pair in judgement.wrong)
+
+
+def _is_uneven(run: Run, settings: Settings, pair: Pair) -> bool:
+    for factor in (-1.0, -1e3, -1e-3):
+        claimed = claims_of(run.target, run.arguments, settings, {pair.output: factor * pair.v}, pair.output)
+        other = claimed[pair.leaf.position]
+        if other is not None and not torch.allclose(other, factor * pair.claimed, rtol=1e-6, atol=0.0):
+            return True
+    return False
 
 
 def _all_pass_a_step(run: Run, pairs: list[Pair], seed: int) -> bool:

@@ -7,7 +7,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from gradsmith.lab.pieces import pieces
+from gradsmith.lab.pieces import numbers_of, pieces
 
 
 @cache
@@ -39,5 +39,5 @@ def unchanged(before: Tensor, after: Tensor) -> bool:
 
 def _same_numbers(before: Tensor, after: Tensor) -> bool:
     if before.is_floating_point() or before.is_complex():
-        return torch.equal(before.nan_to_num(), after.nan_to_num())
+        return torch.equal(numbers_of(before).nan_to_num(), numbers_of(after).nan_to_num())
     return torch.equal(before, after)

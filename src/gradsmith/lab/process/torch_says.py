@@ -95,6 +95,19 @@ def wants_complex(text: str) -> bool:
     return re.search(r"non-complex dtypes|only supported for complex", text) is not None
 
 
+def sparse_layout_wanted(text: str) -> torch.layout | None:
+    """The layout of a sparse matrix that was asked for where a dense one was given; None where none was.
+
+    >>> sparse_layout_wanted("crow_indices expected sparse row compressed tensor layout but got Strided")
+    torch.sparse_csr
+    """
+    said = r"sparse[a-z ]* tensor layout but got Strided|must \w+ be all sparse_\w+|Unsupported layout type: torch\.strided"
+    found = re.search(said, text)
+    if found is None:
+        return None
+    return torch.sparse_coo if "coordinate" in found[0] else torch.sparse_csr
+
+
 def speaks_of_complex(text: str) -> bool:
     return "complex" in text
 

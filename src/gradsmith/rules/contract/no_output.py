@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source.returns import returns_nothing
 
 if TYPE_CHECKING:
     from gradsmith.source import FunctionModel
@@ -58,9 +59,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
     forward, backward = function.forward, function.backward
     if forward is None or backward is None or function.kind != "function" or forward.inherited:
         return
-    if forward.is_stub or forward.raises_only or not function.has_gradient:
-        return
-    if any(r.value is not None and not _is_none(r.value) for r in forward.returns) or _generates(forward.nodes):
+    if not returns_nothing(forward) or not function.has_gradient:
         return
     yield function.at(
         forward.node.body[-1],
@@ -73,11 +72,3 @@ def _advice(last: ast.stmt) -> str:
     target = last.targets[0] if isinstance(last, ast.Assign) and len(last.targets) == 1 else None
     result = target.id if isinstance(target, ast.Name) else "..."
     return f"Write `return {result}` at the end of forward."
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
-
-
-def _generates(nodes: list[ast.AST]) -> bool:
-    return any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes)

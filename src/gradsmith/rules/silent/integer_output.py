@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
-from gradsmith.source.knowledge import CASTS_TO_INTEGER
+from gradsmith.source.knowledge import CASTS_TO_INTEGER, COMPARISONS
 
 if TYPE_CHECKING:
     from gradsmith.source import FunctionModel, Method
@@ -86,6 +86,8 @@ def _kind(forward: Method, output: ast.expr) -> str | None:
         return "truth values" if forward.value(node).is_tensor else None
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not forward.value(node).is_tensor:
         return None
+    if forward.op(node) in COMPARISONS:
+        return "truth values"
     name, types = (
         node.func.attr,
         {forward.file.dotted(a) or "" for a in (*node.args, *(k.value for k in node.keywords))},

@@ -62,7 +62,10 @@ def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.measure.resemblance import HELD, resemblance
     from gradsmith.lab.subject.target import where_comments_go
 
-    if lab.approximate or not lab.gradient.wrong:
+    if lab.approximate:
+        return
+    if not lab.gradient.wrong:
+        yield from _elsewhere(lab)
         return
     with lab.budget.for_gradient():  # it belongs to the judgement: without it, what is meant would count as wrong
         found = resemblance(lab.gradient, lab.settings)
@@ -87,3 +90,24 @@ def _otherwise(words: str) -> str:
     if words == CONSTANT:
         return "backward has to return zeros here: there is no other gradient of a step function"
     return "return grad_output unchanged" if words == IDENTITY else "return the derivative of forward"
+
+
+def _elsewhere(lab: Lab) -> Iterator[Finding]:
+    """At the example the gradient is the derivative; a step away it depends on the value of grad_output."""
+    from gradsmith.checking.discoveries import meant_elsewhere
+    from gradsmith.lab.explore.move import told
+    from gradsmith.lab.measure.resemblance import TESTED
+    from gradsmith.lab.subject.target import where_comments_go
+
+    for discovery in meant_elsewhere(lab)[:1]:
+        mismatch, kind = discovery.trial.mismatch, "clip"
+        name = mismatch.argument if mismatch is not None else discovery.trial.moves[0].argument
+        words = TESTED.format(f"'{name}'")
+        yield lab.finding(
+            f"{lab.target.name}: {words}, and {told(discovery.trial.moves)} the gradient is not the derivative. This looks like a "
+            f"surrogate gradient (on purpose not the derivative of forward) of the kind {kind}.",
+            argument=name,
+            advice=f"If you do this on purpose, write `# gradsmith: surrogate[{kind}]` {where_comments_go(lab.target)}. If not, "
+            f"{_otherwise(words)}.",
+            evidence={"one of a kind": TESTED.format("an input"), "surrogate": kind},
+        )
