@@ -5,7 +5,7 @@ What it finds
 forward is run in float32 under CPU autocast (bfloat16), backward outside of it (as the documentation recommends) and inside.
 An exception in backward, or a gradient that is off by more than a quarter, is reported. In the source: a matrix product of
 grad_output with a saved tensor, without custom_fwd, custom_bwd or a cast, in a project that uses autocast: a warning where a
-file that does so speaks of the Function or its module, else a remark.
+file that does so mentions the Function or its module, else a remark.
 
 Why it matters
 --------------
@@ -101,7 +101,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
 
 
 def _knows(file: FileModel, function: FunctionModel) -> bool:
-    """Whether a file speaks of the Function or of its module: what else trains in a project may be another model."""
+    """Whether a file mentions the Function or its module: what else trains in a project may be another model."""
     module = os.path.basename(function.file.path).removesuffix(".py")
     return file.uses(function.name) or file.uses(module)
 
