@@ -655,6 +655,14 @@ def test_equal_arguments_of_fmax_share_the_gradient_or_the_first_has_it(larger: 
     assert slopes == ((0.5, 0.5) if torch_says.fmax_shares_between_equals() else (1.0, 0.0))
 
 
+def test_a_subclass_that_lacks_an_operation_says_so() -> None:
+    from torch.masked import masked_tensor
+
+    with pytest.raises(TypeError) as caught:
+        masked_tensor(torch.ones(2), torch.tensor([True, False])).new_zeros(3)
+    assert torch_says.subclass_lacks(caught.value)
+
+
 def test_batch_norm_is_wrong_for_a_strided_weight_where_layout_dependent_does_not_ask() -> None:
     """`layout-dependent` gives the parameters of a module in no other layout: PyTorch's own backward reads them as contiguous."""
     x, v = (torch.randn(6, 4, dtype=torch.float64, requires_grad=True) for _ in "xv")

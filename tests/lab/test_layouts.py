@@ -107,6 +107,24 @@ def test_parameters_of_a_module_lie_as_the_module_made_them() -> None:
     assert report.findings == []
 
 
+def test_a_gradient_that_is_a_subclass_accuses_no_layout() -> None:
+    """MaskedTensor has no new_zeros, which torch needs to hand a gradient back to strided memory."""
+    from torch.masked.maskedtensor.core import MaskedTensor
+
+    class Masked(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, data: Tensor, mask: Tensor) -> Tensor:
+            made: Tensor = MaskedTensor(data, mask)
+            return made
+
+        @staticmethod
+        def backward(ctx: Any, grad_output: Tensor) -> tuple[Tensor, None]:
+            return grad_output, None
+
+    report = gs.check(Masked, leaf(3, 4), torch.rand(3, 4) > 0.4, level="quick", select=["layout-dependent"])
+    assert not report.errors
+
+
 def test_an_input_that_forward_refuses_to_take_in_another_layout_hides_no_other() -> None:
     def forward(ctx: Any, x: Tensor, w: Tensor) -> Tensor:
         assert w.is_contiguous(), "w must be contiguous"

@@ -127,6 +127,11 @@ def sizes_differ(text: str) -> bool:
     return re.search(pattern, text, re.IGNORECASE) is not None
 
 
+def subclass_lacks(error: BaseException) -> bool:
+    """A tensor subclass does not have an operation: whoever asked for it, the subject's own code need not need it."""
+    return isinstance(error, TypeError) and "__torch_dispatch__ handlers returned NotImplemented" in str(error)
+
+
 def values_do_not_suit(text: str) -> bool:
     """The shapes are right, the values are not: a singular matrix, an index beyond the end."""
     pattern = r"LinAlg|PSD|(positive|negative|semi).?definite|singular|invertible|must be positive|symmetric|is out of bounds for"

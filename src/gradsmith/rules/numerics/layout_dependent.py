@@ -164,6 +164,7 @@ def _in_layouts(arguments: Arguments, chosen: list[tuple[Leaf, str, Tensor]]) ->
 def _differing(lab: Lab, leaf: Leaf, name: str, made: Tensor) -> Finding | None:
     """What is different with one input in another layout."""
     from gradsmith.lab.measure.rounding import rounding_in, within_rounding
+    from gradsmith.lab.process.torch_says import subclass_lacks
 
     base = lab.baseline
     try:
@@ -179,6 +180,8 @@ def _differing(lab: Lab, leaf: Leaf, name: str, made: Tensor) -> Finding | None:
     try:
         grads = run.gradients(base.v)
     except Exception as error:
+        if subclass_lacks(error):  # the gradient is one, and cannot be handed back to memory of another layout
+            return None
         return lab.finding(
             raised=error,
             message=f"{lab.target.name}.backward raises {type(error).__name__} when '{leaf.name}' is {name}: "

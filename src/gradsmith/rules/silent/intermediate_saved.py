@@ -35,6 +35,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gradsmith.findings import Finding
+from gradsmith.source import knowledge as know
 from gradsmith.source import recorded
 from gradsmith.source.indices import is_index
 from gradsmith.source.lexicon import is_a
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from gradsmith.source import FunctionModel, Method, Save
     from gradsmith.source.recorded import Origin, RecordedOrigins
 
-_WRAPS = frozenset(("tensor", "as_tensor", "scalar_tensor", "asarray"))
+_WRAPS = know.FROM_ARRAYS | {"scalar_tensor"}
 CODE = "GS211"
 SEVERITY = "warning"
 DEMONSTRATION = "second"
