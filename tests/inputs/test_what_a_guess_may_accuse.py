@@ -866,3 +866,21 @@ def test_a_step_away_too_a_backward_that_looks_at_grad_output_is_asked_about():
 
 def test_to_look_at_grad_output_excuses_nothing_that_is_even_in_it():
     assert gs.check(WrongBesideATest).subjects[0].verdict == "refuted"
+
+
+class ReadsASparseGradient(torch.autograd.Function):
+    """In front of an embedding with sparse=True, whose gradient is sparse; a guess puts nothing of the kind behind it."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return torch.sparse_coo_tensor(grad_output._indices(), 2 * grad_output._values() / 2, grad_output.shape)
+
+
+def test_a_backward_that_needs_a_sparse_gradient_is_asked_about():
+    report = gs.check(ReadsASparseGradient, level="quick")
+    assert report.subjects[0].verdict == "unverified"
+    assert not [f for f in report.findings if f.severity == "error"]

@@ -160,7 +160,11 @@ def _with_doubts_about_shapes(report: Report, target: Target, example: Example, 
 
     def proves_nothing(finding: Finding) -> bool:
         # Shapes that do not fit each other: with several tensors, the guess may be what does not fit.
-        return function or unset or unseen or (several and torch_says.sizes_differ(finding.message))
+        # And whoever reads the entries of a sparse gradient has a layer behind it that returns one.
+        unfit = (several and torch_says.sizes_differ(finding.message)) or torch_says.sparse_layout_wanted(
+            finding.message
+        )
+        return function or unset or unseen or bool(unfit)
 
     return verdict.shapes_on_guess(report, several=several, raising_proves_nothing=proves_nothing)
 

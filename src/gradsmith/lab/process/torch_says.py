@@ -102,10 +102,13 @@ def sparse_layout_wanted(text: str) -> torch.layout | None:
     torch.sparse_csr
     """
     said = r"sparse[a-z ]* tensor layout but got Strided|must \w+ be all sparse_\w+|Unsupported layout type: torch\.strided"
+    said += (
+        r"|aten::_?(values|indices)' with arguments from the 'CPU' backend"  # those of COO alone have no other error
+    )
     found = re.search(said, text)
     if found is None:
         return None
-    return torch.sparse_coo if "coordinate" in found[0] else torch.sparse_csr
+    return torch.sparse_coo if re.search("coordinate|aten", found[0]) else torch.sparse_csr
 
 
 def speaks_of_complex(text: str) -> bool:
