@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import doctest
+import importlib
 import importlib.util
+import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -66,3 +71,33 @@ def test_no_difference_and_no_failure_is_without_a_reason(compatibility: ModuleT
 def test_the_oldest_and_the_newest_torch_that_are_claimed_were_tried(compatibility: ModuleType) -> None:
     tried = {tuple(compatibility._numbers(version)[:2]) for version in compatibility.kept()["torch"]}
     assert {torch_here.OLDEST, torch_here.TESTED} <= tried
+
+
+NEEDS = "extern int first(void), second(void);\nint both(void) { return first() + second(); }\n"
+VERSIONS = "libgone { global: first; second; };\n"
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None or shutil.which("readelf") is None, reason="needs gcc and readelf")
+@pytest.mark.parametrize("versioned", [True, False])
+def test_an_empty_library_stands_in_for_one_that_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, versioned: bool
+) -> None:
+    """As the wheels of torch are built: linked to a library that is found beside them, with and without versions of its names."""
+    for file, source in (
+        ("gone.c", "int first(void) { return 1; }\nint second(void) { return 2; }\n"),
+        ("needs.c", NEEDS),
+    ):
+        (tmp_path / file).write_text(source)
+    (tmp_path / "versions").write_text(VERSIONS)
+    name = f"libgone.so.{versioned:d}"  # what a process has loaded under a name is not missing
+    gone = ["gcc", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", name, "gone.c"]
+    needs = ["gcc", "-shared", "-fPIC", "-Wl,-rpath,$ORIGIN", "-o", "libneeds.so", "needs.c", f"./{name}"]
+    for call in ([*gone, *(["-Wl,--version-script=versions"] if versioned else [])], needs):
+        subprocess.run(call, cwd=tmp_path, check=True)
+    (tmp_path / name).unlink()
+    monkeypatch.syspath_prepend(SCRIPT.parent)
+    without_cuda = importlib.import_module("without_cuda")
+    (missing,) = without_cuda.missing([tmp_path / "libneeds.so"]).items()
+    without_cuda.write(*missing, tmp_path)
+    assert missing[0] == name
+    assert ctypes.CDLL(str(tmp_path / "libneeds.so"), os.RTLD_NOW).both() == 2 * 100

@@ -26,22 +26,43 @@ TESTS = (
     "tests/plugin", "tests/profiling", "tests/recording", "tests/recurrent",
 )  # fmt: skip
 
+_NEEDS = """
+import json, sys
+from importlib.metadata import requires
+from pip._vendor.packaging.requirements import Requirement
+
+package, extra = sys.argv[1:]
+needs = [need for need in map(Requirement, requires(package) or ()) if not need.marker or need.marker.evaluate({"extra": extra})]
+for need in needs:
+    need.marker = None
+print(json.dumps({need.name: str(need) for need in needs}))
+"""
+
 
 def environment(version: str, folder: Path) -> str:
-    """The interpreter of an environment with this torch and all that the tests need; made where it is missing."""
+    """The interpreter of an environment with this torch and all that the tests need; made where it is missing.
+
+    Wheels of torch for Linux ask for gigabytes of CUDA, which no test here calls: empty libraries take their place.
+    """
     python = str(folder / "bin" / "python")
-    pin, ready = folder / "torch.txt", folder / "ready"  # without the second, making it was cut off
+    ready = folder / "ready"  # without it, making the environment was cut off
     if not ready.exists():
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        wanted = "torch" if version == "newest" else f"torch=={version}"
         install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-cache-dir"]
-        subprocess.run([*install, wanted], check=True)
-        # As the package states it: `torch.__version__` may name a build ("2.15.0+cu132") that no package is called by.
-        stated = _said(python, "from importlib.metadata import version; print(version('torch'))")
-        pin.write_text(f"torch=={stated}\n", encoding="utf-8")
-        subprocess.run([*install, "--constraint", str(pin), "--editable", f"{ROOT}[dev]"], check=True)
+        subprocess.run([*install, "--no-deps", "torch" if version == "newest" else f"torch=={version}"], check=True)
+        subprocess.run([*install, "--no-deps", "--editable", str(ROOT)], check=True)
+        needs = _asked_for(python, "gradsmith", "dev") | _asked_for(python, "torch")  # the Triton that torch names
+        wanted = [need for name, need in needs.items() if name != "torch" and not name.startswith(("nvidia", "cuda"))]
+        subprocess.run([*install, *wanted], check=True)  # ends by telling what of CUDA is missing
+        subprocess.run([python, str(ROOT / "tools" / "without_cuda.py")], check=True)
         ready.touch()
     return python
+
+
+def _asked_for(python: str, package: str, extra: str = "") -> dict[str, str]:
+    """What an installed package asks for on this system, by name and without the conditions."""
+    found: dict[str, str] = json.loads(_said(python, _NEEDS, package, extra))
+    return found
 
 
 def examined(python: str, folder: Path) -> dict[str, list[str]]:
@@ -52,8 +73,8 @@ def examined(python: str, folder: Path) -> dict[str, list[str]]:
     return judged(json.loads(done.stdout))
 
 
-def _said(python: str, code: str) -> str:
-    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+def _said(python: str, code: str, *words: str) -> str:
+    return subprocess.run([python, "-c", code, *words], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def tried(version: str, asked: argparse.Namespace, folder: Path) -> list[str]:
