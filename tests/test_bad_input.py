@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forks import FORKS
 
 GOOD = """
 class {name}(torch.autograd.Function):
@@ -43,15 +44,8 @@ def with_forward(name: str, statement: str) -> str:
 def gradsmith(*args: str | Path, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
     """A check is of the quickest level, unless the arguments say otherwise: what is tested here does not depend on it."""
     level = ["--level", "quick"] if args[0] == "check" and "--level" not in args else []
-    return subprocess.run(
-        [sys.executable, "-m", "gradsmith", *map(str, args), *level],
-        cwd=cwd,
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
+    fresh = ["--no-cache"] if args[0] == "check" else []
+    return FORKS.run("-m", "gradsmith", *args, *level, *fresh, cwd=cwd, env={**os.environ, **env})
 
 
 def as_json(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from forks import FORKS
 
 import gradsmith as gs
 from gradsmith import torch_here
@@ -31,8 +32,8 @@ TRAINS = "raise SystemExit('this cell trains for hours')\n"
 
 
 def gradsmith(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "gradsmith", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    fresh = ["--no-cache"] if arguments[:1] == ("check",) else []  # keeping a verdict takes longer than finding it
+    return FORKS.run("-m", "gradsmith", *arguments, *fresh, cwd=folder)
 
 
 def write_notebook(path: Path, *cells: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from forks import FORKS
 
 SOURCE = '''
 import os
@@ -125,8 +126,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, *words: str, quick: bool = True) -> Said:
     options = ["--budget", "0.3", "--threads", "1"] if quick else []
-    command = [sys.executable, "-m", "gradsmith", "profile", *words, *options]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
+    done = FORKS.run("-m", "gradsmith", "profile", *words, *options, cwd=folder)
     assert "Traceback" not in done.stderr
     return Said(done.returncode, done.stdout, done.stderr)
 
