@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
+
+from forks import FORKS
 
 EXAMPLE = str(Path(__file__).parents[1] / "examples" / "first_gradient.py")
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "gradsmith", "check", EXAMPLE, "--level", "quick", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return FORKS.run("-m", "gradsmith", "check", EXAMPLE, "--level", "quick", "--no-cache", *arguments)
 
 
 def test_each_verdict_is_told_once() -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from forks import FORKS
 
 from gradsmith.catalog import Rule, rules
 from gradsmith.checking.options import Options
@@ -59,9 +58,8 @@ def errors(rule: Rule, module: ModuleType) -> list[Finding]:
 def run_all(scripts: dict[str, str], folder: Path) -> tuple[dict[str, int], str]:
     listed = folder / "scripts.json"
     listed.write_text(json.dumps(scripts), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-c", DRIVER, str(listed)], capture_output=True, text=True, check=True, timeout=600
-    )
+    done = FORKS.run("-c", DRIVER, listed)
+    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1]), done.stdout
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fault_files import FORMATS, HOSTILE, tried
+from forks import FORKS
 
 import gradsmith as gs
 from gradsmith.source.model import FunctionModel
@@ -93,8 +92,8 @@ def test_a_malformed_declaration_is_one_sentence_at_its_file_and_classes_are_key
     }
     for name, declared in texts.items():
         (tmp_path / f"{name}.py").write_text(DECLARED.replace("{declared}", declared))
-    command = [sys.executable, "-m", "gradsmith", "check", ".", "--level", "quick", "--format", "json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    words = ["check", ".", "--level", "quick", "--format", "json", "--no-cache"]
+    done = FORKS.run("-m", "gradsmith", *words, cwd=tmp_path)
     subjects = {Path(s["path"]).stem: s for s in json.loads(done.stdout)["subjects"]}
     for name in ("list", "number", "keys"):
         assert subjects[name]["verdict"] == "unverified"

@@ -333,5 +333,5 @@ def test_the_time_limit_ends_it_and_keeps_what_was_measured(folder: Path) -> Non
     (folder / "endless.py").write_text(endless)
     said = run(folder, "endless.py::Dies", "--timeout", "40")
     assert said.status == 0
-    assert "did not finish within 40 s; give it smaller --inputs" in said.words
+    assert "did not finish within 40 s of CPU time; give it smaller --inputs" in said.words
     assert "  forward " in said.out
