@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gradsmith.checking.jobs import Running
@@ -221,11 +221,22 @@ def test_what_it_cannot_see(name: str, place: Place) -> None:
         restore()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    changes=st.lists(st.sampled_from([n for n in [*SEEN, *UNSEEN] if "package that" not in n]), max_size=4, unique=True)
+CHANGES = st.lists(
+    st.sampled_from([n for n in [*SEEN, *UNSEEN] if "package that" not in n]), min_size=2, max_size=4, unique=True
 )
-def test_any_of_these_changes_together(changes: list[str], place: Place) -> None:
+
+
+@pytest.mark.parametrize("examples", [8, pytest.param(80, marks=pytest.mark.deep)])
+def test_any_of_these_changes_together(examples: int, place: Place) -> None:
+    @settings(max_examples=examples)
+    @given(CHANGES)
+    def together(changes: list[str]) -> None:
+        _judged_together(changes, place)
+
+    together()
+
+
+def _judged_together(changes: list[str], place: Place) -> None:
     table = {**SEEN, **UNSEEN}
     restores = [table[name](place) for name in changes]
     try:

@@ -71,9 +71,10 @@ def test_functions_that_tests_exercise_are_items_of_their_own(project):
     assert "ops.Bad" in text
 
 
-def test_the_same_under_xdist(project):
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.deep)])
+def test_the_same_under_xdist(project, workers):
     project.makepyfile(test_ops=TESTS)
-    result = project.runpytest_subprocess("-q", "--gradsmith", "-n", "2")
+    result = project.runpytest_subprocess("-q", "--gradsmith", "-n", workers)
     result.assert_outcomes(passed=3, failed=1)
     result.stdout.fnmatch_lines(["FAILED gradsmith::ops.Bad*"])
 
