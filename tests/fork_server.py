@@ -21,20 +21,28 @@ import torch  # noqa: F401
 import gradsmith.checking.run  # noqa: F401
 from gradsmith import catalog
 from gradsmith.lab.process import zygote
+from gradsmith.lab.triton.importing import interpret
 
 sys.path[0] = ""
+interpret()
 zygote._warm_up(zygote._COMPILER)
 catalog.rules()
 answers = os.fdopen(os.dup(1), "w")
 print("ready", file=answers, flush=True)
+left = set()  # started, and nobody waits for them
 while True:
     line = sys.stdin.readline()
     if not line:
         os._exit(0)
     asked = json.loads(line)
+    left = {pid for pid in left if not os.waitpid(pid, os.WNOHANG)[0]}
     pid, until = os.fork(), time.monotonic() + asked["timeout"]
     if not pid:
         break
+    if not asked["wait"]:
+        left.add(pid)
+        print(pid, file=answers, flush=True)
+        continue
     ended, status = os.waitpid(pid, os.WNOHANG)
     while not ended:
         time.sleep(0.005)
@@ -42,9 +50,11 @@ while True:
             os.kill(pid, signal.SIGKILL)
         ended, status = os.waitpid(pid, os.WNOHANG)
     print(os.waitstatus_to_exitcode(status), file=answers, flush=True)
-for number, (name, flags) in enumerate([("in", os.O_RDONLY), ("out", os.O_WRONLY), ("err", os.O_WRONLY)]):
-    os.dup2(os.open(os.path.join(asked["folder"], name), flags), number)
+for number, (name, flags) in enumerate([("err", os.O_WRONLY), ("out", os.O_WRONLY), ("in", os.O_RDONLY)]):
+    os.dup2(os.open(os.path.join(asked["folder"], name), flags), 2 - number)
 answers.close()
+if not asked["wait"]:
+    os.setsid()
 REAL = subprocess.Popen
 
 

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from forks import FORKS
 
 from gradsmith.checking import isolated, jobs, paths
 from gradsmith.checking.isolated import WORKER
@@ -21,6 +22,13 @@ from gradsmith.checking.jobs import Running
 from gradsmith.lab.process.isolation import Limits, Zygote
 
 Surroundings = tuple[Any, ...]
+
+
+class Forked(Zygote):
+    """It starts with torch imported, whatever folder and environment it is for."""
+
+    def _started(self, command: list[str], surroundings: dict[str, str]) -> Any:
+        return FORKS.start(*command[1:], env=surroundings)
 
 
 class Keeping:
@@ -40,7 +48,7 @@ class Keeping:
             found = next((kept for kept in self.idle if kept[0] == around), None)
             if found is not None:
                 self.idle.remove(found)
-        zygote = found[1] if found else self.starter.submit(Zygote(Limits(), WORKER, warm=True).__enter__).result()
+        zygote = found[1] if found else self.starter.submit(Forked(Limits(), WORKER, warm=True).__enter__).result()
         zygote.limits = Limits(how.seconds, how.bytes)
         try:
             yield zygote

@@ -194,19 +194,23 @@ class Zygote:
         self.replies = Listener(self._folder / "replies", nonce)
         self.unread, self.ready, self.keeper = [], False, 0
         command = [sys.executable, "-m", "gradsmith.lab.process.zygote", str(self._folder), self.worker]
-        # A session of its own: what a terminal sends to the group (Ctrl-C) comes here alone, and here alone is it answered.
-        self.process = subprocess.Popen(
-            [*command, *(["--warm"] if self.warm else [])],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env={**environment(self._folder), "PYTHONUNBUFFERED": "1"},
-            start_new_session=True,
-        )
+        command += ["--warm"] if self.warm else []
+        self.process = self._started(command, {**environment(self._folder), "PYTHONUNBUFFERED": "1"})
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(f"{nonce}\n".encode())
             self.process.stdin.close()
+
+    def _started(self, command: list[str], surroundings: dict[str, str]) -> subprocess.Popen[bytes]:
+        # A session of its own: what a terminal sends to the group (Ctrl-C) comes here alone, and here alone is it answered.
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=surroundings,
+            start_new_session=True,
+        )
 
     @property
     def _folder(self) -> Path:
