@@ -6,6 +6,7 @@ The list holds habits that cost readers time, each with what to write instead. I
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import statistics
 from collections.abc import Iterator
@@ -116,11 +117,16 @@ def helps() -> Iterator[Text]:
         yield Text(f"gradsmith {name} --help", command.get_help(click.Context(command, info_name=name, parent=group)))
 
 
+@functools.cache
+def all_of_it() -> tuple[Text, ...]:
+    return (*documents(), *messages(), *helps())
+
+
 @pytest.mark.parametrize("pattern", AVOID)
 def test_users_do_not_meet(pattern: str) -> None:
     met = [
         f"{text.place}: {text.words.strip()[:120]}"
-        for text in (*documents(), *messages(), *helps())
+        for text in all_of_it()
         if re.search(pattern, text.words)
     ]
     assert not met, f"write {AVOID[pattern]} instead:\n" + "\n".join(met)
