@@ -61,10 +61,9 @@ def test_words_are_found_and_not_invented():
     assert not speaks_of_sides("x * x")
 
 
-def test_no_list_of_names_and_none_of_operations_stands_anywhere_else(house):
-    found = house.House()
-    assert [str(place) for place in found.lists_of_names()] == []
-    assert [str(place) for place in found.lists_of_operations()] == []
+def test_no_list_of_operations_stands_anywhere_else(house):
+    """And none of names: tests/test_house.py."""
+    assert [str(place) for place in house.House().lists_of_operations()] == []
 
 
 @pytest.mark.parametrize(
