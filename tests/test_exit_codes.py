@@ -28,7 +28,8 @@ class Square(torch.autograd.Function):
         (x,) = ctx.saved_tensors
         return {slope} * grad_output * x
 """
-TRAINS = "raise SystemExit('this cell trains for hours')\n"
+# Its names are those of Square's arguments, as they often are: those are not the ones that Square uses.
+TRAINS = "for x, grad_output in [(1, 2)]:\n    ctx = open('trained', 'w')  # for hours\n"
 
 
 def gradsmith(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -95,6 +96,7 @@ def test_the_functions_of_a_notebook_are_run_and_what_trains_is_not(
     write_notebook(tmp_path / "work.ipynb", "%matplotlib inline\n", SQUARE.format(slope=slope), TRAINS)
     done = gradsmith("check", "work.ipynb", "--level", "quick", folder=tmp_path)
     assert (done.returncode, done.stdout.rstrip().splitlines()[-1]) == (status, said)
+    assert not (tmp_path / "trained").exists()
     if status:
         assert "--> work.ipynb:cell 2:13:" in done.stdout
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+from gradsmith.torch_here import too_old
+
 if TYPE_CHECKING:
     from gradsmith.findings import Report
     from gradsmith.recording.tape import Tape
@@ -48,6 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "gradsmith(**options): verify every custom Function this test runs; options are those of gs.check"
     )
     if config.getoption("--gradsmith"):
+        if trouble := too_old("pytest --gradsmith"):
+            raise pytest.UsageError(trouble)
         config.pluginmanager.register(_Session(config), "gradsmith-session")
 
 

@@ -18,16 +18,18 @@ TESTED = (2, 15)  # the newest that `make test-versions` has seen; see docs/comp
 
 def need_torch(what: str) -> None:
     """Raise in one sentence where torch is missing, or older than the oldest that works."""
-    found = _written()
-    if found is not None and (_numbers(found) or OLDEST) >= OLDEST:
-        return
-    from gradsmith.findings import GradsmithError  # only here: whoever runs pytest loads this file
+    if trouble := MISSING_TORCH.format(what=what) if _written() is None else too_old(what):
+        from gradsmith.findings import GradsmithError  # only here: whoever runs pytest loads this file
 
-    if found is None:
-        raise GradsmithError(MISSING_TORCH.format(what=what))
-    raise GradsmithError(
-        f"{what} needs PyTorch {_said(OLDEST)} or newer, and {found} is installed here; run: pip install --upgrade torch"
-    )
+        raise GradsmithError(trouble)
+
+
+def too_old(what: str) -> str:
+    """A sentence where the torch that is installed is older than the oldest that works; else nothing."""
+    found = _written() or ""
+    if (_numbers(found) or OLDEST) >= OLDEST:
+        return ""
+    return f"{what} needs PyTorch {_said(OLDEST)} or newer, and {found} is installed here; run: pip install --upgrade torch"
 
 
 def newer_than_tested() -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 from forks import FORKS
@@ -137,6 +140,18 @@ def test_without_the_option_nothing_is_added(project):
 def test_a_project_that_runs_no_function_gets_no_item_and_no_torch(project):
     project.makepyfile(test_plain="import sys\n\ndef test_plain():\n    assert 'torch' not in sys.modules\n")
     project.runpytest_subprocess("-q", "--gradsmith").assert_outcomes(passed=1)
+
+
+def test_a_torch_that_is_too_old_is_one_sentence(project):
+    (project.mkdir("torch") / "version.py").write_text("__version__ = '2.5.1+cpu'\n")
+    (project.path / "torch" / "__init__.py").touch()
+    project.makepyfile(test_plain="def test_plain():\n    pass\n")
+    own = {**os.environ, "PYTHONPATH": str(project.path)}
+    call = [sys.executable, "-m", "pytest", "-q", "--gradsmith"]
+    done = subprocess.run(call, cwd=project.path, env=own, capture_output=True, text=True, check=False)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    said = "ERROR: pytest --gradsmith needs PyTorch 2.6 or newer, and 2.5.1+cpu is installed here; run: pip install"
+    assert done.stderr.strip().startswith(said) and "Traceback" not in done.stderr
 
 
 # What any run loads: names, a version, and what notes a call.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import symtable
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def needed(tree: ast.Module, wanted: Iterable[str]) -> list[ast.stmt]:
         for statement in binders.get(each, ()):
             if statement not in kept:
                 kept.add(statement)
-                open_names += [n.id for n in ast.walk(statement) if isinstance(n, ast.Name)]
+                open_names += uses(statement)
     return [statement for statement in tree.body if statement in kept]
 
 
@@ -48,6 +49,24 @@ def futures(tree: ast.Module) -> list[ast.ImportFrom]:
 def binds(statement: ast.stmt) -> set[str]:
     """The names of the module that a statement gives a value."""
     return set(_bound(statement))
+
+
+def uses(statement: ast.stmt) -> set[str]:
+    """The names of the module that a statement reads, when it runs or later; what is local to a function is none of them.
+
+    >>> sorted(uses(ast.parse("def f(x):\\n    y = x * scale\\n    return y").body[0]))
+    ['f', 'scale']
+    """
+    try:
+        tables = [symtable.symtable(ast.unparse(statement), "", "exec")]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # all that could be one
+        return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    found = set(tables[0].get_identifiers())
+    while tables:
+        inner = tables.pop().get_children()
+        found |= {symbol.get_name() for table in inner for symbol in table.get_symbols() if symbol.is_global()}
+        tables += inner
+    return found
 
 
 def _bound(node: ast.AST) -> Iterator[str]:
