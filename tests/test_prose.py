@@ -124,11 +124,7 @@ def all_of_it() -> tuple[Text, ...]:
 
 @pytest.mark.parametrize("pattern", AVOID)
 def test_users_do_not_meet(pattern: str) -> None:
-    met = [
-        f"{text.place}: {text.words.strip()[:120]}"
-        for text in all_of_it()
-        if re.search(pattern, text.words)
-    ]
+    met = [f"{text.place}: {text.words.strip()[:120]}" for text in all_of_it() if re.search(pattern, text.words)]
     assert not met, f"write {AVOID[pattern]} instead:\n" + "\n".join(met)
 
 

@@ -13,7 +13,6 @@ import gradsmith as gs
 from gradsmith.lab.explore.budget import budget_of, cost_of, within
 from gradsmith.lab.run import Allowance, Spent, counted
 
-
 PASSED = [0.0]  # seconds of CPU time that nobody has to wait for
 
 
