@@ -117,7 +117,8 @@ def _done(zygote: Zygote, job: Job, name: str, line: int | None, options: dict[s
         None,
     )
     if at is not None:
-        ended = replace(ended, words=f"{ended.words} in line {at[0]} ({at[1]})")
+        where = f"; line {at[0]} ({at[1]}) was running" if ended.event == "time" else f" in line {at[0]} ({at[1]})"
+        ended = replace(ended, words=f"{ended.words}{where}")
     died = at[0] if at is not None else None
     if ended.event == "crash" and options.get("level") != "quick":
         if options.get("empty", True):
