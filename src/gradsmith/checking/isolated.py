@@ -148,7 +148,7 @@ def _opened_otherwise(report: Report, opened: Opened) -> Report:
     (subject,) = report.subjects
     # Where something was proved, what is missing was not needed for it.
     settled = subject.verdict != "unverified"
-    trouble = without_remedy(opened.trouble) if settled else opened.trouble
+    trouble = without_remedy(opened.trouble)  # a stand-in is there already
     needed = " The check never used the stand-in." if settled and "not installed" in trouble else ""
     message = f"The file of {subject.name} cannot be imported here: {trouble}. Therefore {opened.instead}.{needed}"
     at = re.match(r"line (\d+) (?!of )", trouble)

@@ -76,8 +76,7 @@ def stopped(findings: Iterable[Finding], what: str) -> bool:
 _NEXT = {
     "crash": "Run a script of yours that calls it with `python -X faulthandler SCRIPT.py`: if a signal ends the process, Python prints "
     "the line. Nothing is known about the gradient.",
-    "time": "Give smaller example inputs, or more time with `--timeout SECONDS` (waiting does not count). Nothing is known about the "
-    "gradient.",
+    "time": "Give smaller example inputs, or more CPU time with `--timeout SECONDS`. Nothing is known about the gradient.",
     "memory": "Give smaller example inputs, or more memory with `--memory-limit`. Nothing is known about the gradient.",
     "import": "Make the file importable here, or replace a missing module by a stand-in with `--stub NAME`. `gradsmith lint` "
     "needs no import.",
