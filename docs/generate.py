@@ -113,7 +113,7 @@ def command_pages() -> dict[str, str]:
         more = MORE.get(name, ())
         links = ["", "More: " + ", ".join(f"[{text}](../{page})" for text, page in more) + "."] if more else []
         pages[f"commands/{name}.md"] = "\n".join([f"# gradsmith {name}", "", what, *links, "", "```", f"$ gradsmith {name} --help", told, "```", ""])  # fmt: skip
-    index += ["", "`python -m gradsmith` is the same. Exit status: 0 clean; 1 findings, subjects that are not verified, or files that could", "not be read; 2 the call was wrong, or gradsmith failed.", ""]  # fmt: skip
+    index += ["", "`python -m gradsmith` is the same. Exit status: 0 no error, and everything is verified; 1 an error (with `--fail-on warning` also a", "warning), a subject that is not verified, or a file that could not be read; 2 the command line was wrong, or gradsmith failed.", ""]  # fmt: skip
     return {"commands/index.md": "\n".join(index), **pages}
 
 

@@ -67,7 +67,7 @@ gradsmith_inputs = {{"Scaled": lambda: (torch.randn(4, 3, dtype=torch.float64, r
 @pytest.mark.parametrize(
     ("factor", "name"),
     [
-        ("x.numel()", "the number of elements"),
+        ("x.numel()", "x.numel()"),
         ("1 / x.shape[0]", "1 / x.shape[0]"),
         ("x.shape[1] ** 0.5", "the square root of x.shape[1]"),
     ],

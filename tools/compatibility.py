@@ -164,6 +164,10 @@ def page(everything: Kept) -> str:
             " is typed by hand but the reasons of differences."
         ),
         (
+            "gradsmith is developed with torch 2.13 and Python 3.11 on Linux, where all of its tests run. The tables are for developers: they"
+            " say which of these tests were run with other versions, and how many passed."
+        ),
+        (
             "`gradsmith lint` needs no torch. `check`, `record`, `profile`, the pytest plugin and `gs.Recurrent` need torch 2.6 or newer."
             " With an older one they end in one sentence and exit status 2; with one that is newer than the last tested, a note says so."
             " What a torch can do is asked where it is used (`lab/process/torch_says.py`); versions are not compared."

@@ -182,7 +182,7 @@ def long_loop(x: Any) -> Any:
         (branch, "a branch depends on the value of a tensor"),
         (repeated, "a loop ends when the value of a tensor says so"),
         (changes_input, "changes an input in place"),
-        (item, "takes a number out of the tensor"),
+        (item, "makes a Python number, and no gradient flows through it"),
         (data, "hides the value from autograd"),
         (numpy, "NumPy"),
         (closure, "a tensor from outside that requires grad"),

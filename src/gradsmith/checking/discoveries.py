@@ -118,12 +118,12 @@ def assumption_finding(lab: Lab, discovery: Discovery) -> Finding:
     sentence = sentence_of(discovery)
     harm = f"the gradient is wrong. {_numbers(discovery)}" if m is not None else f"{discovery.trial.detail}."
     # A broken structure is the sentence itself, turned round: to say it twice helps nobody.
-    where = "elsewhere" if all(move.assumes for move in moves) else told(moves)
-    message = f"{lab.target.name}.backward assumes that {sentence}: {where}, {harm}"
+    where = "without that" if all(move.assumes for move in moves) else told(moves)
+    message = f"{lab.target.name}.backward assumes that {sentence}. gradsmith changed your inputs: {where}, {harm}"
     finding = lab.finding(
         message,
         argument=_argument(discovery),
-        advice=f"{_accepting(lab, sentence)} Otherwise {_otherwise(discovery)}",
+        advice=f"{_accepting(lab, sentence)} If not, {_otherwise(discovery)}",
         evidence={"assumption": sentence, "accept": comment(sentence), "moves": [as_json(move) for move in moves]},
     )
     return _reproducible(lab, discovery, finding)
@@ -143,7 +143,7 @@ def confined_finding(lab: Lab, name: str, sentence: str) -> Finding:
         f"{lab.target.name}.backward assumes that {sentence}: in directions that keep this the gradient is right, in others "
         "it is not the derivative of forward.",
         argument=name,
-        advice=f"{_accepting(lab, sentence)} Otherwise derive the gradient for other inputs, too.",
+        advice=f"{_accepting(lab, sentence)} If not, derive the gradient for other inputs, too.",
         evidence={"assumption": sentence, "accept": comment(sentence)},
     )
 

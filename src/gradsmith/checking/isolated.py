@@ -117,7 +117,8 @@ def _done(zygote: Zygote, job: Job, name: str, line: int | None, options: dict[s
         None,
     )
     if at is not None:
-        ended = replace(ended, words=f"{ended.words} in line {at[0]} ({at[1]})")
+        where = f"; line {at[0]} ({at[1]}) was running" if ended.event == "time" else f" in line {at[0]} ({at[1]})"
+        ended = replace(ended, words=f"{ended.words}{where}")
     died = at[0] if at is not None else None
     if ended.event == "crash" and options.get("level") != "quick":
         if options.get("empty", True):
@@ -147,7 +148,7 @@ def _opened_otherwise(report: Report, opened: Opened) -> Report:
     (subject,) = report.subjects
     # Where something was proved, what is missing was not needed for it.
     settled = subject.verdict != "unverified"
-    trouble = without_remedy(opened.trouble) if settled else opened.trouble
+    trouble = without_remedy(opened.trouble)  # a stand-in is there already
     needed = " The check never used the stand-in." if settled and "not installed" in trouble else ""
     message = f"The file of {subject.name} cannot be imported here: {trouble}. Therefore {opened.instead}.{needed}"
     at = re.match(r"line (\d+) (?!of )", trouble)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gradsmith.catalog import for_event
+from gradsmith.catalog import find, for_event
 from gradsmith.checking.ignoring import without_used
 from gradsmith.checking.jobs import Running, recalled, run, started
 from gradsmith.checking.options import Options
@@ -104,7 +104,7 @@ def linted_and_run(
     memory.tidy()
     if work and (note := newer_than_tested()):
         report.notes.append(note)
-    both = without_used(once_each(together(_narrowed(source, work), report)))
+    both = without_used(once_each(_without_opinions(together(_narrowed(source, work), report))))
     report = _with_note(waiting(both, calls_of(work)))
     report.notes += memory.words(verbose=verbose)
     return report
@@ -136,6 +136,13 @@ def _narrowed(source: Report, jobs: Sequence[Wanted]) -> Report:
     paths = {path for path, _ in singled}
     kept = [f for f in source.findings if f.path not in paths or (f.path, f.function) in singled]
     return replace(source, findings=kept)
+
+
+def _without_opinions(report: Report) -> Report:
+    """Nobody is told that a Function is not needed, if it never came to its end: what it does is not known."""
+    ended = {(f.path, f.function) for f in report.findings if find(f.rule).event not in ("", "import")}
+    kept = [f for f in report.findings if (f.path, f.function) not in ended or find(f.rule).family != "needless"]
+    return replace(report, findings=kept)
 
 
 def _with_note(report: Report) -> Report:

@@ -202,6 +202,7 @@ def _on_examples(target: Target, given: Supply, options: Options) -> Report:
         settled = replace(settled, measured={**settled.measured, ignoring.IGNORED: parted.comments})
     subject = replace(
         settled,
+        measured={**settled.measured, "level": options.level},
         conditions=worst_of_each([s.conditions for s in seen]),
         assumptions=tuple(dict.fromkeys(sentence for s in seen for sentence in s.assumptions)),
         explored=surroundings.merged([s.explored for s in seen]),

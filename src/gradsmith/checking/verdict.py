@@ -76,11 +76,20 @@ def stopped(findings: Iterable[Finding], what: str) -> bool:
 _NEXT = {
     "crash": "Run a script of yours that calls it with `python -X faulthandler SCRIPT.py`: if a signal ends the process, Python prints "
     "the line. Nothing is known about the gradient.",
-    "time": "Give smaller example inputs, or more time with `--timeout SECONDS`. Nothing is known about the gradient.",
+    "time": "Give smaller example inputs, or more CPU time with `--timeout SECONDS`. Nothing is known about the gradient.",
     "memory": "Give smaller example inputs, or more memory with `--memory-limit`. Nothing is known about the gradient.",
     "import": "Make the file importable here, or replace a missing module by a stand-in with `--stub NAME`. `gradsmith lint` "
     "needs no import.",
 }
+
+
+def _next(event: str, died: int | None) -> str | None:
+    """What to do; the line that was running is the place to look, where it is known."""
+    if died is None or event == "memory":
+        return _NEXT.get(event)
+    if event == "time":
+        return f"If the loop around line {died} can be endless, correct it. Otherwise: {_NEXT[event][0].lower()}{_NEXT[event][1:]}"
+    return f"Look at what line {died} calls, and at what it is given: it ends the process. Nothing is known about the gradient."
 
 
 def unrun(
@@ -95,7 +104,7 @@ def unrun(
 ) -> Report:
     """A subject that could not be examined: its file does not import, it crashed, hung or grew too large.
 
-    `died` is the line that was running when a signal ended its process.
+    `died` is the line that was running when its process was ended.
     """
     rule = for_event(event)
     found = Finding(
@@ -105,9 +114,7 @@ def unrun(
         line=died or line,
         column=0 if died is None else None,
         severity=severity or "",
-        advice=_NEXT.get(event)
-        if died is None
-        else f"Look at what line {died} calls, and at what it is given: it ends the process. Nothing is known about the gradient.",
+        advice=_next(event, died),
     )
     subject = unverified(name, f"{rule.name}: {reason}", where, line)
     return Report(findings=[rule.stamped(found, "check")], subjects=[subject], functions=1)

@@ -41,7 +41,8 @@ Examples:
   gradsmith record train.py                   every Function that your script runs, on its real inputs
   gradsmith explain wrong-gradient            what a finding means and what to do
 \b
-Exit status: 0 clean, 1 findings or subjects that are not verified, 2 the call was wrong.
+Exit status: 0 no error and everything verified; 1 an error (with --fail-on warning also a warning),
+or something is not verified; 2 the command line was wrong.
 """
 
 

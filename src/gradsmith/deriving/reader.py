@@ -30,14 +30,15 @@ from gradsmith.source import knowledge as know
 
 _PLACES = (("F", torch.nn.functional), ("torch", torch))
 _KEEP = "Keep it a tensor, or pass the number as an argument."
+_CUT = "If a gradient should flow, use the tensor itself. If it is a constant, write `.detach()` instead."
 _TORCH = "Use the function of torch."
 # What leaves the graph: how the source writes it, what it does, and what to do instead.
 _LEAVES = {
-    "item": ("`.item()` takes a number out of the tensor", _KEEP),
-    "tolist": ("`.tolist()` takes numbers out of the tensor", _KEEP),
+    "item": ("`.item()` makes a Python number, and no gradient flows through it", _CUT),
+    "tolist": ("`.tolist()` makes Python numbers, and no gradient flows through them", _CUT),
     "numpy": ("`.numpy()` leaves PyTorch for NumPy", _TORCH),
     "__array__": ("a function of NumPy is called with the tensor", _TORCH),
-    "__float__": ("`float(...)` takes a number out of the tensor", _KEEP),
+    "__float__": ("`float(...)` makes a Python number, and no gradient flows through it", _CUT),
     "__int__": ("`int(...)` takes a number out of the tensor", _KEEP),
     "__index__": ("a tensor is used as a Python index", _KEEP),
     "backward": ("`.backward()` runs backward inside forward", "Return the value, and call backward outside."),

@@ -17,6 +17,12 @@ class Refused(GradsmithError):
         """The same refusal, with the line where it happened."""
         return self if self.line or not line else type(self)(self.reason, self.remedy, line)
 
+    def of(self, name: str) -> Refused:
+        """The same refusal, to somebody who has to be told of what nothing was derived."""
+        told = type(self)(self.reason, self.remedy, self.line)
+        told.args = (f"no backward was derived for {name}: {self}",)
+        return told
+
 
 class LoopRefused(Refused):
     """A loop cannot stay a loop; turn by turn it may still be read, if it is short."""

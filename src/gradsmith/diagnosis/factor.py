@@ -82,7 +82,7 @@ def _numbers(case: Case) -> dict[str, float]:
         if isinstance(value, (int, float)) and not isinstance(value, bool) and i < len(names):
             options[names[i]] = float(value)
     sizes = {f"{name}.shape[{i}]": float(n) for name, t in case.inputs.items() for i, n in enumerate(t.shape)}
-    counts = {"the number of elements": float(case.x.numel()), "the number of outputs": float(case.output.numel())}
+    counts = {f"{case.name}.numel()": float(case.x.numel()), "the number of outputs": float(case.output.numel())}
     rows = {
         f"{case.name}.numel() / {case.name}.shape[{i}]": case.x.numel() / n for i, n in enumerate(case.x.shape) if n
     }

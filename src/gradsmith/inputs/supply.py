@@ -21,6 +21,7 @@ from gradsmith.inputs.refitted import refitted, restoring
 from gradsmith.lab.process.alone import WORDS, joined_alone
 from gradsmith.lab.process.state import preserved, seed_all
 from gradsmith.lab.subject.binding import Example, moved_to
+from gradsmith.lab.subject.standins import StandInUsed
 from gradsmith.lab.subject.target import Target, resolve
 from gradsmith.source import Method, model_of
 from gradsmith.source.legacy import kept_on_self
@@ -133,6 +134,8 @@ def _guessed(target: Target, wish: Wish) -> Supply:
     found = guess(tried, seed=wish.seed, device=wish.device, may_join=wish.own_process)
     found = refitted(target, found, wish.seed)
     if found.args is None:
+        if absent := _absent(found):
+            return Supply(missing=absent)
         why = found.needs or f"no inputs worked ({_tried(found)})"
         return Supply(missing=f"{why}; write {declaration(target)}")
     caller = f" as {found.caller} passes them on" if found.caller else ""
@@ -181,6 +184,15 @@ def _kept(target: Target, code: str, caller: str = "") -> str:
     if not code:
         return f"{guessed}; declare inputs to keep them"
     return f'{guessed}; keep or correct them, or let --write-inputs write them: gradsmith_inputs = {{"{target.name}": lambda: {code}}}'
+
+
+def _absent(found: Guess) -> str:
+    """What is not here, where forward ran into it whatever it was given: other inputs would not help."""
+    kind, _, said = next(iter(found.errors), "").partition(": ")
+    if kind != StandInUsed.__name__:
+        return ""
+    used, _, why = said.partition(" is a stand-in: ")
+    return f"forward uses {used}, and {why}; inputs cannot help" if why else f"{said}; inputs cannot help"
 
 
 def _tried(found: Guess) -> str:

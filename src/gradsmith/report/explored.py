@@ -21,6 +21,7 @@ def right_where(subject: Subject) -> str:
     """`right at your inputs and 27 other examples, with 11 changes of size and 3 changes of values; assumes: ...`.
 
     One example may take several steps, and some steps are not counted, so the numbers do not add up to that of the examples.
+    Where no other example was judged, it says so: somebody who reads "verified" takes it for all inputs.
     """
     told = []
     if subject.verdict == "verified" and subject.explored.get("examples"):
@@ -30,6 +31,9 @@ def right_where(subject: Subject) -> str:
         others = plural(subject.explored["examples"], "other example")
         where = f"{named_inputs(subject.inputs_from)} and {others}"
         told.append(f"right at {where}, with {words}" if words else f"right at {where}")
+    elif subject.verdict == "verified" and (level := subject.measured.get("level")):
+        why = "level quick tries no others" if level == "quick" else "no other example could be judged"
+        told.append(f"right at {named_inputs(subject.inputs_from)} only: {why}")
     if subject.assumptions:
         told.append(f"assumes: {', '.join(subject.assumptions)}")
     return "; ".join(told)

@@ -63,7 +63,10 @@ def written(
     """Derive, then prove."""
     if not args and not kwargs:
         args, kwargs = _supplied(fn)
-    made = derived(fn, args, kwargs, fast=fast)
+    try:
+        made = derived(fn, args, kwargs, fast=fast)
+    except Refused as refusal:
+        raise refusal.of(getattr(fn, "__qualname__", type(fn).__name__)) from None
     examples = _examples(made, args, kwargs)
     like = _reference(made)
     report = check(made.function, *examples, level=level, gradient="surrogate" if like is not None else None, like=like)

@@ -25,7 +25,7 @@ from gradsmith.findings import GradsmithError
 from gradsmith.lab.process import run_folder, tree
 from gradsmith.lab.process.channel import LONGEST, Listener, Message, Parted, read_message
 from gradsmith.lab.process.household import environment
-from gradsmith.lab.process.stages import died_at, guessing_mark, stage_mark
+from gradsmith.lab.process.stages import WHERE, died_at, fault_mark, guessing_mark, stage_mark
 from gradsmith.lab.process.stopping import undisturbed
 from gradsmith.lab.process.time_limit import TimeLimit
 
@@ -33,6 +33,7 @@ _POLL = 0.02
 _SELDOM = 0.1  # between looks at a subject that has run for longer than a second: each reads /proc
 _PATIENCE = 120.0  # seconds for a fork, on a machine that is very busy
 MOST_PROCESSES = 256  # that one subject may have at a time
+_ANSWER = 0.5  # seconds for a late subject to write down the line that is running
 _GRACE = 5.0  # seconds in which a process that was ended must have been told of
 
 
@@ -82,6 +83,7 @@ class Zygote:
         self.cpu_seconds = 0.0  # what the last subject used
         self.on_stage: Callable[[str], None] | None = None  # is told what is being tried, as it changes
         self.stage: Path | None = None  # where the running subject says it
+        self.fault: Path | None = None  # where it writes the line that is running, when it is asked
         self.late = ""  # which limit of time the last subject exceeded
         self.lost = False  # what had imported the file is gone, so that nothing can be asked about it
         self.unread: list[Message] = []
@@ -141,7 +143,7 @@ class Zygote:
         return ended
 
     def _asked(self, task: Message, result: Path) -> Ended:
-        self.stage = stage_mark(str(result))
+        self.stage, self.fault = stage_mark(str(result)), fault_mark(str(result))
         self._tell(**task, result=str(result), memory=self.limits.bytes)
         started = self._reply(["worker", "keeper_exit"], None, patience=_PATIENCE)
         if "worker" not in started:
@@ -284,6 +286,8 @@ class Zygote:
                 self._tell_stage()
                 killed = self._exceeded(watched, limit, spared)
                 if killed:
+                    if killed == "time":
+                        self._ask_where(watched)
                     self._end_all_of(watched)
                     overdue = time.monotonic() + _GRACE
 
@@ -296,6 +300,17 @@ class Zygote:
         if self.late:
             return "time"
         return "memory" if tree.memory(pids, self.limits.bytes) > self.limits.bytes else ""
+
+    def _ask_where(self, watched: int) -> None:
+        """Let a subject that is late write down its line, before it is ended; one that cannot answer is not waited for."""
+        if WHERE is None or self.fault is None or not self.fault.exists():
+            return  # nobody there would answer: the signal would only end it
+        with contextlib.suppress(OSError):
+            os.kill(watched, WHERE)
+            until = time.monotonic() + _ANSWER
+            while not self.fault.stat().st_size and time.monotonic() < until:
+                time.sleep(0.01)
+            time.sleep(0.01)  # it writes line by line
 
     def _end_all_of(self, watched: int) -> None:
         """The subject and all it started; what its file started on import stays as it is."""

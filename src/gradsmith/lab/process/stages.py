@@ -6,6 +6,7 @@ import faulthandler
 import json
 import os
 import re
+import signal
 from pathlib import Path
 from typing import TextIO
 
@@ -24,15 +25,17 @@ def stage_mark(result: str) -> Path:
 
 
 def fault_mark(result: str) -> Path:
-    """The file that has the stack, once a signal has ended the process."""
+    """The file that has the stack, once a signal has ended the process, or `WHERE` has asked for it."""
     return Path(f"{result}.fault")
 
 
+# Asks a process what is running: faulthandler answers from the signal handler, also inside compiled code.
+WHERE = getattr(signal, "SIGUSR1", None) if hasattr(faulthandler, "register") else None
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.M)
 
 
 def died_at(result: str) -> tuple[tuple[str, int, str], ...]:
-    """Path, line and function of what was running when a signal ended the process, the innermost first."""
+    """Path, line and function of what was running when the process was ended, the innermost first."""
     try:
         text = fault_mark(result).read_bytes().decode(errors="replace")
     except OSError:
@@ -59,6 +62,8 @@ def works_on(result: str) -> None:
         old.close()
     _faults[:] = [fault_mark(result).open("w", encoding="utf-8")]
     faulthandler.enable(_faults[0], all_threads=False)
+    if WHERE is not None:
+        faulthandler.register(WHERE, _faults[0], all_threads=False)
 
 
 def inputs_are_guessed() -> None:

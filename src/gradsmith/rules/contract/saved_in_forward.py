@@ -66,6 +66,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
                 continue
             yield function.at(
                 read,
-                f"{function.name}.{method.name} reads `{ast.unparse(read)}`, which is empty until forward has returned.",
+                f"{function.name}.{method.name} reads `{ast.unparse(read)}`, which is empty until forward has returned. "
+                "Unpacking it raises ValueError.",
                 advice="Use the tensors themselves here; ctx.saved_tensors is for backward.",
             )

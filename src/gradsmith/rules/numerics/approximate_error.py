@@ -80,8 +80,9 @@ def probe(lab: Lab) -> Iterator[Finding]:
             continue
         grade = "noticeable" if error.relative < 1e-2 else "large"
         yield lab.finding(
-            f"{lab.target.name}.backward returns an approximate gradient of '{pair.leaf.name}' with a relative "
-            f"error of {error.relative:.2g}, at the worst element an absolute error of {error.absolute:.2g}. Below 0.001 nothing is reported.",
+            f"{lab.target.name}.backward returns an approximate gradient of '{pair.leaf.name}' with a relative error of "
+            f"{error.relative:.2g}. gradsmith reports a relative error from 0.001 on. The largest absolute error of an element is "
+            f"{error.absolute:.2g}.",
             at="gradient",
             argument=pair.leaf.name,
             severity="warning" if grade == "noticeable" else None,

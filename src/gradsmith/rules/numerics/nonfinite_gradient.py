@@ -68,6 +68,10 @@ def example():
 gradsmith_inputs = {"Length": example}
 """
 GOOD = BAD.replace("grad_output / length", "grad_output / length.clamp(min=1e-300)")
+_LARGE = (
+    "If an intermediate value overflows there, compute the same in a form that stays in range, such as torch.sigmoid or "
+    "torch.logsumexp. If it becomes 0 there, clamp what divides (`.clamp(min=1e-12)`). Level standard looks further."
+)
 _ADVICE = (
     "Keep 0 out of the division, logarithm or root: clamp its argument (`.clamp(min=1e-12)`), or replace it with torch.where before the "
     "operation. torch.where on the result alone does not help: 0 times inf is nan."
@@ -94,7 +98,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
             f"{lab.target.name}.backward returns {value} as the gradient of {leaf.name}{first}. That element is {given:.6g} in "
             f"{named_inputs(lab.inputs_from)}, and every output is finite.",
             argument=leaf.name,
-            advice=_ADVICE,
+            advice=_ADVICE if abs(given) < 1 else _LARGE,
             at="gradient",
             evidence={"element": first, "value": value, "input": given},
         )

@@ -19,7 +19,7 @@ gradient control: a warning.
 
 References
 ----------
-Measured on torch 2.13: the example passes gradcheck with reduction="sum", and is off by the number of elements with "mean".
+Measured on torch 2.13: the example passes gradcheck with reduction="sum", and is off by the factor `x.numel()` with "mean".
 """
 
 from __future__ import annotations

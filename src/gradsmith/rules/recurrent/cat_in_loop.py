@@ -84,7 +84,7 @@ def lint_layer(layer: LayerModel) -> Iterator[Finding]:
             yield layer.at(
                 node,
                 f"{layer.name}.{loop.method.name} grows '{name}' with torch.{loop.method.op(node.value)} in every step: each step "
-                f"copies everything that '{name}' holds so far.",
+                f"copies everything that '{name}' holds so far. Time and memory grow with the square of the number of steps.",
                 advice=f"Write `parts = []` before the loop (`parts = [{name}]` if '{name}' is not empty there), `parts.append(...)` in it, "
                 f"and `{name} = {_once(loop, node.value)}` once after it.",
                 argument=name,

@@ -104,7 +104,7 @@ def _in_forward(file: FileModel, owner: ast.ClassDef, method: ast.FunctionDef) -
             yield file.at(
                 call,
                 f"{owner.name}.forward adds one more hook to '{receiver}' at every call, and never removes it: after 3 calls the "
-                "hook runs 3 times on each gradient.",
+                "hook runs 3 times. Time and memory grow with every step.",
                 advice="Register the hook once, in __init__; or keep the handle that the call returns, and call its remove().",
                 function=owner.name,
             )

@@ -75,7 +75,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             yield function.at(
                 output,
                 f"{function.name}.{forward.name} returns {kind}. Such tensors cannot have a gradient in PyTorch, so {follows}.",
-                advice="Return the result in the dtype of the input, and convert it after the call where integers are needed.",
+                advice="Return the rounded values in the dtype of the input. Where the caller needs integers, convert what `.apply` returns.",
             )
 
 

@@ -112,7 +112,7 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             f"{what}: second derivatives (create_graph=True) are silently wrong, because autograd treats {shown} as "
             f"{'constants' if plural else 'a constant'}.",
             advice=f"Save the inputs and recompute {shown} in backward. If you never need second derivatives, decorate backward with "
-            "`@torch.autograd.function.once_differentiable`: then PyTorch raises an error instead of computing a wrong one.",
+            "`@torch.autograd.function.once_differentiable`: then PyTorch raises an error instead of computing a wrong second derivative.",
         )
     else:
         yield function.at(

@@ -80,12 +80,12 @@ def probe(lab: Lab) -> Iterator[Finding]:
             )
         elif (constant := silent_constant(lab)) is not None:
             yield lab.finding(
-                f"{lab.target.name} is differentiable once, but says so only if grad_output itself needs a gradient: after "
-                f"`torch.autograd.grad(y.sum(), {constant.argument}, create_graph=True)` the gradient is a constant to "
-                f"autograd, while it changes with '{constant.argument}' (by {constant.true:.3g} per unit). No error tells.",
+                f"Second derivatives of {lab.target.name} can be wrong without an error. PyTorch refuses them only if grad_output "
+                f"requires a gradient. After `torch.autograd.grad(y.sum(), {constant.argument}, create_graph=True)` autograd "
+                f"takes the gradient for a constant. It changes with '{constant.argument}', by {constant.true:.3g} per unit.",
                 argument=constant.argument,
                 severity="info",
-                advice="Nothing to do where nobody differentiates twice; else write backward in differentiable torch "
+                advice="If you need no second derivatives, there is nothing to do. Otherwise write backward in differentiable torch "
                 "operations on inputs and outputs.",
                 evidence={"claimed": 0.0, "true": constant.true},
             )

@@ -100,8 +100,9 @@ def profile(profile: Profile) -> Iterator[Finding]:
         yield profile.finding(
             mine[0].site,
             f"backward grows with {growth.label} to the power {backward:.1f}, forward to the power {forward:.1f}; "
-            f"{profile.place(mine[0].site)} writes most of it ({share:.0%} of the run time).",
-            advice="Do not build a Jacobian or a full-size tensor per step: multiply by grad_output from the left, as a sum.",
+            f"{profile.place(mine[0].site)} writes most of the bytes of backward ({share:.0%} of the run time at your size).",
+            advice="Do not build the Jacobian, or a full-size tensor in each step. Compute the product of grad_output and the Jacobian "
+            "directly, from sums and element-wise operations.",
             share=share,
             gain=gain,
             evidence={"forward": round(forward, 2), "backward": round(backward, 2), "dimension": growth.label},

@@ -110,7 +110,8 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
         yield function.at(
             node,
             f"{function.name}.{backward.name} always computes the {'gradients' if len(names) > 1 else 'gradient'} of {shown} "
-            f"(a {_what(backward, node)}), also when {'they are' if len(names) > 1 else 'it is'} not needed.",
+            f"({'each costs ' if len(names) > 1 else ''}a {_what(backward, node)}), also when "
+            f"{'an' if len(names) > 1 else 'that'} input does not require a gradient.",
             advice="; ".join(
                 f"{'Compute' if first else 'compute'} the gradient of '{name}' only `if ctx.needs_input_grad[{i}]`"
                 for first, i, name in zip([True] + [False] * len(names), costly, names)

@@ -74,12 +74,18 @@ def lint_file(file: FileModel) -> Iterator[Finding]:
             continue
         later = any(n.attr in ("requires_grad", "requires_grad_") for n in check.method.of(ast.Attribute))
         if not later and not any(t.requires_grad for t in known):
-            why, advice = "none of its inputs requires a gradient", "Make its inputs with `requires_grad=True`."
+            what, advice = (
+                "raises ValueError, because none of its inputs requires a gradient",
+                "Make its inputs with `requires_grad=True`.",
+            )
         elif all(_is_empty(t) for t in known):
-            why, advice = "its inputs have no elements", "Use tensors with a few elements."
+            what, advice = (
+                "compares nothing and passes, because its inputs have no elements",
+                "Use tensors with a few elements.",
+            )
         else:
             continue
-        yield file.at(check.node, f"{check.method.name}: {check.name} checks nothing, because {why}.", advice=advice)
+        yield file.at(check.node, f"{check.method.name}: {check.name} {what}.", advice=advice)
 
 
 def _is_empty(tensor: Made) -> bool:

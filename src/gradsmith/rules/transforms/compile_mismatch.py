@@ -75,7 +75,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
             dirty = any(call.dirty for call in lab.baseline.run.trace.forwards)
             use = used_outside(lab, "compiler", "state", "draw", "thread") if not dirty else None
             found = lab.finding(
-                f"{lab.target.name} compiled ({backend}) gives a different result from eager mode: {outcome.differs}."
+                f"{lab.target.name} compiled with torch.compile (backend {backend}) gives a different result from eager mode: {outcome.differs}."
                 + (" PyTorch drops mark_dirty here (pytorch#133491; measured on 2.13)." if dirty else ""),
                 severity="info" if dirty else None,  # a Function that is right can do nothing about it
                 advice="Clone the input inside the compiled function before the in-place Function."

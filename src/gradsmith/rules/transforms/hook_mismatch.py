@@ -73,13 +73,16 @@ def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.lab.conditions.environment import copied_by_hooks, offloaded
     from gradsmith.rules.transforms import used_outside
 
-    for name, outcome in (("saved-tensor hooks that copy", copied_by_hooks(lab)), ("save_on_cpu", offloaded(lab))):
+    for name, outcome in (
+        ("where saved-tensor hooks return copies, as offloading to the CPU does,", copied_by_hooks(lab)),
+        ("under save_on_cpu", offloaded(lab)),
+    ):
         if outcome.state == "fails":
             # What backward looks up by an address is not found: hooks hand back copies.
             use = used_outside(lab, "address", methods=("backward",)) if outcome.differs else None
             line = lab.line_among(outcome.frames)
             yield lab.finding(
-                f"{lab.target.name} under {name} {outcome.than('a plain call')}",
+                f"{lab.target.name} {name} {outcome.than('a plain call')}",
                 line=use.line if use is not None else line,
                 severity=None if outcome.differs else "warning",
                 advice=f"Do not look tensors up by `{use.shown}`: hooks hand back copies, which have other addresses. Save what "
