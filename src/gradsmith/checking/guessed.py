@@ -106,11 +106,11 @@ def _explained(finding: Finding, target: Target, example: Example) -> bool:
     """Whether a wrong gradient is a mistake on any inputs: a small change mends it, its kind says what was written, or it
     is right at other elements (so it is meant to be the derivative), and no number was made up for it.
 
-    What is right without something that its author wrote, not linear in grad_output, grad_output as it came, or wrong only
-    where forward is flat, may be meant.
+    What is right without something that its author wrote, not linear in grad_output, or wrong only where forward is flat,
+    may be meant.
     """
     repair = finding.evidence.get("repair")
-    if find(finding.rule).outcome == "nonlinear" or finding.evidence.get("perhaps meant"):
+    if find(finding.rule).outcome == "nonlinear" or finding.evidence.get("leaves out"):
         return False
     if finding.evidence.get("only where flat"):
         return False

@@ -139,11 +139,6 @@ class Case:
         off = (self.claimed - self.truth)[self.known].abs() > self.rtol * max(self.scale, 1e-300)
         return bool(off.any()) and bool(flat[off].all()) and not bool(flat.all())
 
-    @property
-    def hands_on(self) -> bool:
-        """Whether the gradient is grad_output as it came: the shortest way to write a straight-through gradient."""
-        return self.claimed.shape == self.v.shape and torch.equal(self.claimed, self.v.to(self.claimed.dtype))
-
     def truth_for(self, v: Tensor) -> Tensor | None:
         """The true gradient for another grad_output, at the same elements."""
         measured = dense_truth(self.lab, self.pair, v)

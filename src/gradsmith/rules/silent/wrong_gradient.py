@@ -155,9 +155,7 @@ def _finding(lab: Lab, pair: Pair, m: Mismatch) -> Finding:
             "true": m.true,
             "error": m.error,
             "ratio": m.ratio,
-            **(
-                {"perhaps meant": True} if (fit is not None and fit.leaves_out) or (cases and cases[0].hands_on) else {}
-            ),
+            **({"leaves out": True} if fit is not None and fit.leaves_out else {}),
             **({"partly right": True} if fit is not None and fit.partly_right else {}),
             **({"only where flat": True} if cases and cases[0].only_where_flat and _distinguishes(lab) else {}),
             "not caused by writes in": within(lab.budget.for_diagnosis(), lambda: ruled_out(lab, pair)) or (),
