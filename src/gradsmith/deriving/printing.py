@@ -156,8 +156,14 @@ class Printer:
                 return inner[1:], 8  # two minus signs in front of a product
             return PREFIX[op][0] + inner, 8 if loose else 9
         if op in INFIX:
-            return self._infix(node)
+            return self._infix(node if op != "gt" else self._before_relu(node))
         return self._call(node), _ATOM
+
+    def _before_relu(self, node: Node) -> Node:
+        """`relu(x) > 0` is `x > 0`, which is shorter where relu(x) is not at hand."""
+        y, bound = node.args
+        plain = isinstance(y, Node) and y.op == "relu" and y not in self.names and is_number(bound, 0)
+        return node.graph.make("gt", y.args[0], bound) if plain else node
 
     def _vjp(self, node: Node) -> str:
         """`torch.autograd.functional.vjp(lambda x: F.interpolate(x, ...), (x,), g)[1]`, with a graph where one is asked for.

@@ -160,3 +160,10 @@ def softplus(y: Node, g: Any) -> Pairs:
     inner = x if is_number(beta, 1) else beta * x
     slope = inner.sigmoid()
     yield x, y.graph.call("where", (inner > threshold, g, g * slope), {})
+
+
+@rule
+def relu(y: Node, g: Any) -> Pairs:
+    """y > 0 where x > 0, and y is what a next layer keeps anyway."""
+    x = y.args[0]
+    yield x, g * ((x if x.op == "input" else y) > 0)
