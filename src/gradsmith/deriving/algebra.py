@@ -33,6 +33,8 @@ class Algebra:
             return INFIX[op][2](a, b)
         if op in ("add", "sub") and (not _tensors(a, b) or not (_floating(a) or _floating(b))):
             known = _cancelled(op, a, b)
+            if known is None and op == "add" and a is b:
+                known = self._two_halves(a)
             if known is not None:
                 return known
         if not self.backward or not _floating(a) or not _floating(b):
@@ -45,6 +47,14 @@ class Algebra:
         if op in ("add", "sub"):
             return self._sum(op, a, b)
         return self._identity(op, a, b)
+
+    def _two_halves(self, half: Any) -> Any:
+        """n of n // 2 + n // 2, where forward has cut n in two; else None."""
+        if not isinstance(half, Node) or half.op != "floor_divide" or not is_number(half.args[1], 2):
+            return None
+        whole = half.args[0]
+        even = self.make("eq", self.make("remainder", whole, 2), 0)
+        return whole if self.conditions.get(even) else None
 
     def neg(self, a: Any) -> Any:
         if not isinstance(a, Node):

@@ -64,6 +64,7 @@ def _derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     partial: tuple[int, Derived] | None = None  # right wherever it runs, but raises so often where forward runs
     ranks: frozenset[str] = frozenset()  # inputs of which it takes one number of dimensions only
     refusal: Refused | None = None
+    looped: Refused | None = None  # why a loop could not stay one
     fixed: frozenset[str] = frozenset()  # numbers for whose value alone it is right
     literal = unrolled = once = False
     attempts = [(False, 0), (True, 1), (True, 2), (True, 3)]
@@ -84,13 +85,13 @@ def _derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
                 once=once,
             )
         except LoopRefused as error:
-            refusal = refusal or error
+            refusal = looped = looped or error
             if not unrolled:
                 unrolled = True
                 attempts.insert(0, (trusting, level))
             continue
         except Refused as error:
-            refusal = refusal if level == 3 and refusal is not None else error
+            refusal = refusal if level == 3 and refusal is not None else looped or error
             continue
         bound = _right_for_one_number(made)
         if bound:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import random
+import re
 import types
 from contextlib import suppress
 from dataclasses import dataclass
@@ -70,13 +71,23 @@ def conditions(reading: Reading, level: int, ranks: frozenset[str]) -> list[Test
     if level == 3:
         shapes = [test_of(f"{n.name}.shape == {tuple(n.value.shape)}", True) for n in reading.tensors]
         return list(dict.fromkeys(found + shapes))
+    sizes = _equal_sizes(reading) if level >= 1 else []
     if level >= 2:
-        found += [
-            test_of(f"{n.name}.dim() == {n.value.ndim}", True) for n in reading.tensors if not ranks or n.name in ranks
-        ]
-    if level >= 1:
-        found += [test_of(text, True) for text in _equal_sizes(reading)]
+        tested = [n for n in reading.tensors if not ranks or n.name in ranks]
+        told = _ranks_told(sizes, [str(n.name) for n in tested])
+        found += [test_of(f"{n.name}.dim() == {n.value.ndim}", True) for n in tested if n.name not in told]
+    found += [test_of(text, True) for text in sizes]
     return list(dict.fromkeys(found))
+
+
+def _ranks_told(sizes: list[str], tested: list[str]) -> set[str]:
+    """Of the tested inputs those whose number of dimensions follows from that of another: `x.shape[-1:] == weight.shape`."""
+    told: set[str] = set()
+    for text in sizes:
+        found = re.fullmatch(r"(\w+)\.shape(\[-\d+:\])? == (\w+)\.shape", text)
+        if found and found[1] in tested and found[1] not in told:
+            told.add(found[3])
+    return told
 
 
 def _pins(node: Node) -> bool:

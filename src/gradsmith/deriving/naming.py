@@ -37,6 +37,8 @@ _WORDS = {
     "or": "mask",
     "neg": "minus",
 }
+# What may stand between a name and what is named after it: `sqrt_var` of var + eps, but no `tanh_x` of tanh(softplus(x)).
+_LIGHT = ("add", "sub", "mul", "div", "neg", "unsqueeze", "clamp", "to", "reshape", "mT", "getitem", "pow", "matmul")
 
 
 def label(node: Node) -> str:
@@ -80,7 +82,8 @@ def _by_operation(node: Node) -> str:
     if node.op == "sub" and is_number(node.args[0], 1) and names:
         return f"one_minus_{names[0]}"
     if not names:
-        inner = {m.name for n in node.operands for m in n.operands if m.name and m.is_tensor}
+        light = [n for n in node.operands if n.op in _LIGHT]
+        inner = {m.name for n in light for m in n.operands if m.name and m.is_tensor}
         names = [name for name in inner if name] if len(inner) == 1 else []
     word = _WORDS.get(node.op, node.op)
     return f"{word}_{names[0]}" if len(names) == 1 and len(names[0]) < 12 else word

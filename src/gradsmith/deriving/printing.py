@@ -189,7 +189,8 @@ class Printer:
             base, power = self.text(a, level + 1), self.text(b, level)
             simple = all(c.isalnum() or c in "._" for c in base + power.lstrip("-"))
             return f"{base}{'**' if simple else ' ** '}{power}", level
-        if node.op == "mul" and is_number(b) and isinstance(a, Node) and (a in self.names or self._node(a)[1] != level):
+        number = is_number(b) or (isinstance(b, Node) and not b.is_tensor and b.op in ("input", "literal"))
+        if node.op == "mul" and number and _is_tensor(a) and (a in self.names or self._node(a)[1] != level):
             return f"{self.text(b)} {sign} {self.text(a, level + 1)}", level  # `2 * x`, which torch tells as `x * 2`
         # What the sweep has made may be regrouped; what the user wrote is computed in the user's order.
         regrouped = {"add": ("add", "sub"), "mul": ("mul", "div")}.get(node.op, ())
@@ -212,6 +213,10 @@ class Printer:
         if node.op == "einsum":
             return f"torch.einsum({self.text(args[0])}, {', '.join(self.text(t) for t in args[1])})"
         method = operation.style == "method"
+        if node.op == "new_zeros" and (like := self._like(node)):
+            return f"torch.zeros_like({like})"
+        if node.op == "unsqueeze" and (text := self._unsqueezed(node)):
+            return text
         if node.op == "expand" and isinstance(args[1], Node):
             shape = self.text(args[1])
             if shape.endswith(".shape"):
@@ -239,6 +244,25 @@ class Printer:
             name = f"{operation.name}_" if operation.name in _ADDING and self._own(args[0]) else operation.name
             return f"{shown[0]}.{name}({', '.join(shown[1:])})"
         return f"{operation.style}.{operation.name}({', '.join(shown)})"
+
+    def _like(self, node: Node) -> str:
+        """The name of a tensor at hand with the very shape and dtype of new zeros; "" where there is none."""
+        of, shape = node.args[:2]
+        text = (
+            self.text(shape) if isinstance(shape, Node) else f"{self._shaped_like(shape)}.shape" if isinstance(shape, tuple) else ""
+        )
+        name = text.removesuffix(".shape")
+        known = (n for n, own in self.names.items() if own == name and n.is_tensor)
+        return name if any(n.value.dtype == of.value.dtype for n in known) else ""
+
+    def _unsqueezed(self, node: Node) -> str:
+        """`t[..., None, None]` for two new dimensions and more behind the last; "" where they are elsewhere."""
+        inner, count = node, 0
+        while inner.op == "unsqueeze" and (not count or inner not in self.names):
+            if inner.args[1] not in (-1, len(inner.args[0].dims)):
+                return ""
+            inner, count = inner.args[0], count + 1
+        return f"{self.text(inner, _ATOM)}[...{', None' * count}]" if count > 1 else ""
 
     def _shaped_like(self, sizes: tuple[Any, ...]) -> str | None:
         """The name of a tensor at hand that has all these sizes, where they are more than one."""
@@ -393,11 +417,16 @@ class Printer:
         for i, (index, value, sign) in enumerate(places):
             alone = base.op == "new_zeros" and all(apart(index, before) for before, _, _ in places[:i])
             sign = "=" if alone else sign
-            lines.append(f"{name}[{self.index(index)}] {sign} {self.text(value)}")
+            text = self.text(value)
+            if sign == "+=" and text.startswith("-") and isinstance(value, Node) and value.op == "neg":
+                sign, text = "-=", self.text(value.args[0])
+            lines.append(f"{name}[{self.index(index)}] {sign} {text}")
         self.names[node] = name
         return [Statement(name, "\n".join(lines), node, tuple(lines))]
 
     def _plain_name(self, node: Node) -> str:
+        if node.op == "item" and node.back and not (node.grad_of is not None and node.grad_of.name):
+            return unique(f"grad_{node.args[1]}", self.taken)  # of a part that has no name
         return unique(f"grad_{label(node.grad_of)}" if node.grad_of is not None else label(node), self.taken)
 
     def index(self, index: Any) -> str:
@@ -502,6 +531,10 @@ def counted(size: Node, dim: int, rank: int) -> int:
     if asked is None:
         return -1 if dim == rank - 1 else dim
     return dim - rank if asked < 0 else dim
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, Node) and value.is_tensor
 
 
 def _is_view(node: Node) -> bool:

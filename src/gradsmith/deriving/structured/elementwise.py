@@ -159,6 +159,9 @@ def softplus(y: Node, g: Any) -> Pairs:
     x, beta, threshold = y.args
     inner = x if is_number(beta, 1) else beta * x
     slope = inner.sigmoid()
+    if is_number(threshold) and threshold >= 20:  # where torch says 1, sigmoid is 1 - 2e-9 and more
+        yield x, g * slope
+        return
     yield x, y.graph.call("where", (inner > threshold, g, g * slope), {})
 
 
