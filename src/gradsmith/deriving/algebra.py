@@ -151,6 +151,7 @@ class Algebra:
         up: list[Any] = []
         above, below = _cancelled_inside(above, below)
         above, below = self._known_together(above, below)
+        above, below = _turned_over(*self._tangents(above, below))
         down = list(below)
         for factor in above:
             while _is_neg(factor) or _is_plain_neg(factor):
@@ -181,6 +182,15 @@ class Algebra:
         result = self._quotient(result, *then)
         result = 1 if result is None else result
         return result if sign > 0 else self.neg(result)
+
+    def _tangents(self, above: list[Any], below: list[Any]) -> tuple[list[Any], list[Any]]:
+        """sinh(x) / cosh(x) is tanh(x), and stays finite where both do not."""
+        for upper, lower, name in (("sinh", "cosh", "tanh"), ("sin", "cos", "tan")):
+            for over in [f for f in above if isinstance(f, Node) and f.op == upper]:
+                for under in [f for f in below if isinstance(f, Node) and f.op == lower and f.args[0] is over.args[0]]:
+                    above = [*_without(above, [over]), self.make(name, over.args[0])]
+                    return above, _without(below, [under])
+        return above, below
 
     def _known_together(self, above: list[Any], below: list[Any]) -> tuple[list[Any], list[Any]]:
         """g * d * e as g * z, and g * x / s as g * u, where forward has z = d * e and u = x / s."""
@@ -355,6 +365,14 @@ def _without(factors: list[Any], gone: list[Any]) -> list[Any]:
     for factor in gone:
         left.pop(next(i for i, other in enumerate(left) if other is factor))
     return left
+
+
+def _turned_over(above: list[Any], below: list[Any]) -> tuple[list[Any], list[Any]]:
+    """x / (x / y) is y."""
+    for under in [f for f in below if isinstance(f, Node) and f.op == "div"]:
+        if any(under.args[0] is f for f in above):
+            return [*_without(above, [under.args[0]]), under.args[1]], _without(below, [under])
+    return above, below
 
 
 def _like(algebra: Algebra, a: Node, b: Node) -> bool:

@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 
+from gradsmith.deriving.expressions import counted
 from gradsmith.deriving.guarding import Test, of_values, test_of
 from gradsmith.deriving.naming import label, unique
 from gradsmith.deriving.node import Node
-from gradsmith.deriving.printing import Printer, Statement, counted, serving
+from gradsmith.deriving.printing import Printer, Statement, serving
 from gradsmith.deriving.reading import Reading
 from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.saving import Plan

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from gradsmith.deriving.assembling import Text
+from gradsmith.deriving.expressions import NotAtHand
 from gradsmith.deriving.guarding import conditions
 from gradsmith.deriving.naming import unique
 from gradsmith.deriving.node import Node
-from gradsmith.deriving.printing import NotAtHand
 from gradsmith.deriving.reading import Reading, read
 from gradsmith.deriving.refusal import LoopRefused, Refused
 from gradsmith.deriving.saving import Plan, planned
@@ -91,7 +91,7 @@ def _derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
                 attempts.insert(0, (trusting, level))
             continue
         except Refused as error:
-            refusal = refusal if level == 3 and refusal is not None else looped or error
+            refusal = refusal if level == 3 and refusal is not None else _both(looped, error)
             continue
         bound = _right_for_one_number(made)
         if bound:
@@ -129,6 +129,14 @@ def _derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     if partial is not None:
         return partial[1]
     raise refusal if refusal is not None else Refused("nothing was derived.")
+
+
+def _both(looped: Refused | None, error: Refused) -> Refused:
+    """Why a loop could not stay one, and why it is not read turn by turn either."""
+    if looped is None or "unrolled" not in error.reason:
+        return looped or error
+    reason = f"{looped.reason} {error.reason[0].upper()}{error.reason[1:]}"
+    return Refused(reason, f"{looped.remedy} Or {error.remedy[0].lower()}{error.remedy[1:]}", looped.line)
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
+from gradsmith.deriving.expressions import Expressions
 from gradsmith.deriving.node import Node
-from gradsmith.deriving.printing import Printer
 from gradsmith.deriving.reading import Reading
 from gradsmith.deriving.refusal import Refused
 
@@ -50,7 +50,7 @@ def _closed(text: str) -> bool:
     return " and " not in text and " or " not in text
 
 
-def of_values(reading: Reading, printer: Printer) -> list[Test]:
+def of_values(reading: Reading, printer: Expressions) -> list[Test]:
     """Tests of tensors that forward itself makes, in the names that the printer has."""
     asked = [(n, truth) for n, truth in reading.graph.conditions.items() if n.is_tensor]
     return list(dict.fromkeys(test_of(printer.text(node), truth) for node, truth in asked))
@@ -61,7 +61,7 @@ def conditions(reading: Reading, level: int, ranks: frozenset[str]) -> list[Test
 
     `ranks` names the inputs whose number of dimensions has to be tested; if it is empty, all are."""
     names: dict[Node, str] = {node: name for name, node in reading.inputs.items()}
-    printer = Printer(dict(names))
+    printer = Expressions(dict(names))
     found = []
     asked = {node: truth for node, truth in reading.graph.conditions.items() if not node.is_tensor}
     pinned = {node.args[0] for node, truth in asked.items() if truth and _pins(node)}
@@ -133,7 +133,7 @@ def _equal_sizes(reading: Reading) -> list[str]:
 
 def _of_expressions(reading: Reading, sizes: set[Node]) -> list[str]:
     """`c.shape[-1] == weight.shape[0] // 4`: a size of an input that met one that was computed."""
-    printer = Printer({node: name for name, node in reading.inputs.items()})
+    printer = Expressions({node: name for name, node in reading.inputs.items()})
     found = []
     for met in reading.graph.trusted:
         own = [m for m in met if m in sizes]

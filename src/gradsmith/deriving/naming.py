@@ -79,6 +79,8 @@ def _by_operation(node: Node) -> str:
         joining = {"sub": "minus", "add": "plus", "div": "over", "mul": "times"}.get(node.op)
         if joining:
             return f"{names[0]}_{joining}_{names[1]}"
+    if node.op == "mul" and len(names) == 1 and is_number(node.args[0]):
+        return f"{'half' if is_number(node.args[0], 0.5) else 'scaled'}_{names[0]}"
     if node.op == "sub" and is_number(node.args[0], 1) and names:
         return f"one_minus_{names[0]}"
     if not names:

@@ -94,9 +94,7 @@ def of_ctx(tree: ast.FunctionDef, kept: Sequence[str]) -> Iterator[Candidate]:
             for place in places:
                 if isinstance(place.node, (ast.BinOp, ast.Call, ast.Name)):
                     for factor in (ast.Mult(), ast.Div()):
-                        yield from _offered(
-                            tree, place, ast.BinOp(place.node, factor, attribute(name)), "chain-factor"
-                        )
+                        yield from _offered(tree, place, ast.BinOp(place.node, factor, attribute(name)), "chain-factor")
 
 
 def _unpacked(tree: ast.FunctionDef) -> Iterator[Candidate]:

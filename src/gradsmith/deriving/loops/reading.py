@@ -57,7 +57,9 @@ class Rolled(Begun):
         self.loop.index.name = target if counted and target not in ("", "_") else "i" if counted else "t"
         self.states: dict[str, Any] = {}
         self.before = {n: v for n, v in variables.items() if not n.startswith("__")}
-        self.begun = {n: tuple(v) for n, v in self.before.items() if isinstance(v, list) and not isinstance(v, Appended)}
+        self.begun = {
+            n: tuple(v) for n, v in self.before.items() if isinstance(v, list) and not isinstance(v, Appended)
+        }
         self.asked = dict(graph.conditions)
         self.names = [n for n in names if n in self.before]
         self.flat: dict[str, list[State]] = {}

@@ -99,7 +99,6 @@ class Appended(list[Any]):
     def __iter__(self) -> Any:
         raise LoopRefused("a list that a loop has filled is read one by one.", "Use torch.stack or torch.cat on it.")
 
-
     @property
     def alone(self) -> Appended:
         """Without what it held before the loop."""

@@ -114,7 +114,9 @@ def _may_be_none(forward: ast.FunctionDef, name: str) -> bool:
         and isinstance(n.ops[0], (ast.Is, ast.IsNot))
         for n in ast.walk(forward)
     )
-    return asked or "None" in told or "Optional" in told or (isinstance(default, ast.Constant) and default.value is None)
+    return (
+        asked or "None" in told or "Optional" in told or (isinstance(default, ast.Constant) and default.value is None)
+    )
 
 
 def _with_more(source: OwnSource, call: ast.Call, names: list[str]) -> Edit:

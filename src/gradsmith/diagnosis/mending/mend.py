@@ -100,9 +100,7 @@ def _raises(lab: Lab) -> bool:
         return True
 
 
-def _small(
-    own: Lab, failing: Sequence[Lab], edit_of: Callable[[Case], Edit | None]
-) -> Iterator[tuple[Edit, ...]]:
+def _small(own: Lab, failing: Sequence[Lab], edit_of: Callable[[Case], Edit | None]) -> Iterator[tuple[Edit, ...]]:
     """The changes that mend one gradient each: alone, then all of them together."""
     found: list[Edit] = []
     for lab in failing:

@@ -48,10 +48,9 @@ def running_edits(source: OwnSource, lab: Lab) -> Iterator[tuple[Edit, ...]]:
     path = (original.__code__.co_filename, "<repair>")
     most = min(_MOST, _ELEMENTS // max(1, sum(g.numel() for g in truth)))
     raised = _line_of(_error(source.function.apply, lab), original)
-    start_s, found, tried = time.thread_time(), 0, 0
-    for candidate in _in_order(tree, source.attributes, raised):
-        tried += 1
-        if tried > most or time.thread_time() - start_s > _CPU_SECONDS or found >= _FOUND:
+    start_s, found = time.thread_time(), 0
+    for tried, candidate in enumerate(_in_order(tree, source.attributes, raised)):
+        if tried >= most or time.thread_time() - start_s > _CPU_SECONDS or found >= _FOUND:
             return
         changed = compiled(candidate.tree, original)
         got = _gradients(_with(source.function, changed), lab, path) if changed is not None else None

@@ -35,7 +35,9 @@ def slot_edits(source: OwnSource, wrong: Sequence[int], tensors: Sequence[int]) 
             yield tuple(replace(source.file, slot, text) for slot, text in changed)
         else:
             whole = ", ".join(texts)
-            yield (replace(source.file, value, f"({whole})" if source.file.source_of(value).startswith("(") else whole),)
+            yield (
+                replace(source.file, value, f"({whole})" if source.file.source_of(value).startswith("(") else whole),
+            )
 
 
 def _inputs(source: OwnSource) -> int | None:
