@@ -17,6 +17,7 @@ class Algebra:
     """The arithmetic half of a Graph."""
 
     backward: bool
+    conditions: dict[Node, bool]
 
     def make(self, op: str, *args: Any, value: Any = None) -> Any:
         raise NotImplementedError
@@ -184,7 +185,10 @@ class Algebra:
         return result if sign > 0 else self.neg(result)
 
     def _tangents(self, above: list[Any], below: list[Any]) -> tuple[list[Any], list[Any]]:
-        """sinh(x) / cosh(x) is tanh(x), and stays finite where both do not."""
+        """sinh(x) / cosh(x) is tanh(x), and stays finite where both do not; |x| sign(x) is x."""
+        for size in [f for f in above if isinstance(f, Node) and f.op == "abs"]:
+            for sign in [f for f in above if isinstance(f, Node) and f.op == "sign" and f.args[0] is size.args[0]]:
+                above = [*_without(above, [size, sign]), size.args[0]]
         for upper, lower, name in (("sinh", "cosh", "tanh"), ("sin", "cos", "tan")):
             for over in [f for f in above if isinstance(f, Node) and f.op == upper]:
                 for under in [f for f in below if isinstance(f, Node) and f.op == lower and f.args[0] is over.args[0]]:

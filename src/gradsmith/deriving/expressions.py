@@ -165,7 +165,10 @@ class Expressions:
         return f"{left} {sign} {right}", level
 
     def _call(self, node: Node) -> str:
-        operation = node.graph.operations[node.op]
+        operation = node.graph.operations.get(node.op)
+        if operation is None:
+            told = "the size of what a loop has made is needed outside of it."
+            raise Refused(told, "Derive the body of the loop alone.", node.line)
         args = node.args
         if operation.style == "item":
             index = self.text(args[1])
@@ -193,9 +196,9 @@ class Expressions:
             named = skipped or param in operation.keyword or (param in operation.defaults and param not in _POSITIONAL)
             skipped = named
             if method and i == 1 and operation.name in SIZES_APART and isinstance(value, tuple) and value:
-                like = self._shaped_like(value) if operation.name in _TO_SHAPE else None
-                if like is not None:
-                    shown.append(f"{like}.shape")
+                whole = self._shaped_like(value) if operation.name in _TO_SHAPE else None
+                if whole is not None:
+                    shown.append(f"{whole}.shape")
                     continue
                 shown += [self.text(v) for v in value]
                 continue

@@ -196,9 +196,10 @@ class Graph(Algebra):
                 return _pulled_back(args[0], args[1], value_of(args[2]))
             return self.computed(op, [value_of(a) for a in args])
         except Exception as error:
-            raise Refused(
-                f"`{op}` could not be computed on the example: {error}.", "Give inputs on which it runs."
-            ) from None
+            remedy = "Give inputs on which it runs."
+            if "dtype" in str(error):
+                remedy = "Forward is read in float64: make tensors with the dtype of an input (`dtype=x.dtype`)."
+            raise Refused(f"`{op}` could not be computed on the example: {error}.", remedy) from None
 
     def computed(self, op: str, values: list[Any]) -> Any:
         """The operation on real values."""
