@@ -50,7 +50,7 @@ _LINEAR += (
 )
 
 
-_ADDS_OR_MOVES = ("sum", "sum_to_size", "unsqueeze", "squeeze", "mT")
+_MOVES = ("unsqueeze", "squeeze", "mT")
 
 
 class Graph(Algebra):
@@ -145,9 +145,9 @@ class Graph(Algebra):
         return op in _LINEAR
 
     def _number_outside(self, op: str, args: tuple[Any, ...]) -> Any:
-        """Of 0.5 * x, with an operation that adds up or moves: 0.5 * op(x), where the number may meet others; else None."""
+        """Of 0.5 * x, with an operation that moves elements: 0.5 * op(x), where the number may meet others; else None."""
         first = args[0] if args else None
-        if op not in _ADDS_OR_MOVES or not isinstance(first, Node) or not first.back or first.op not in ("mul", "div"):
+        if op not in _MOVES or not isinstance(first, Node) or not first.back or first.op not in ("mul", "div"):
             return None
         if first.grad_of is not None and first.grad_of.name:
             return None
