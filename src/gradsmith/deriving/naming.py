@@ -38,8 +38,22 @@ _WORDS = {
     "neg": "minus",
 }
 # What may stand between a name and what is named after it: `sqrt_var` of var + eps, but no `tanh_x` of tanh(softplus(x)).
-_LIGHT = ("add", "sub", "mul", "div", "neg", "unsqueeze", "clamp", "to", "reshape", "mT", "getitem", "pow", "matmul")
-_LIGHT += ("vector_norm", "sum", "mean", "amax", "amin")
+_ARITHMETIC = (
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "neg",
+    "pow",
+    "matmul",
+    "mT",
+    "to",
+    "clamp",
+    "unsqueeze",
+    "reshape",
+    "getitem",
+)
+_LIGHT = {*_ARITHMETIC, "vector_norm", "sum", "mean", "amax", "amin"}
 
 
 def label(node: Node) -> str:
