@@ -319,6 +319,8 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--more", action="store_true", help="harvest: from twice as many packages")
+    parser.add_argument("--packages", nargs="*", default=[], help="harvest: from these instead")
+    parser.add_argument("--count", type=int, default=derive_harvest.WANTED, help="harvest: how many are drawn")
     parser.add_argument(
         "--without", type=Path, nargs="*", default=[], help="harvest: folders whose forwards are not drawn"
     )
@@ -335,7 +337,7 @@ def main() -> None:
     elif given.what == "own":
         own(check=given.check, only=given.only)
     elif given.what == "harvest":
-        derive_harvest.harvest(given.folder, given.seed, given.without, given.more)
+        derive_harvest.harvest(given.folder, given.seed, given.without, given.more, given.packages, given.count)
     elif given.what == "inputs":
         guess(given.folder, only=given.only)
     else:

@@ -103,11 +103,13 @@ MORE = [
 WANTED = 120
 
 
-def harvest(folder: Path, seed: int, without: list[Path], more: bool) -> None:
-    """Draw from PACKAGES, with `more` from MORE, too; what another folder's draw has is left out."""
+def harvest(
+    folder: Path, seed: int, without: list[Path], more: bool, named: list[str] | None = None, wanted: int = WANTED
+) -> None:
+    """Draw from PACKAGES, with `more` from MORE, too, or from those `named`; what another folder's draw has is left out."""
     wheels = folder / "wheels"
     wheels.mkdir(parents=True, exist_ok=True)
-    packages = [*PACKAGES, *(MORE if more else ())]
+    packages = named or [*PACKAGES, *(MORE if more else ())]
     known = {item["hash"] for other in without for item in json.loads((other / "chosen.json").read_text("utf-8"))}
     for package in packages:
         if not any(wheels.glob(package.replace("-", "_") + "-*")):
@@ -137,7 +139,7 @@ def harvest(folder: Path, seed: int, without: list[Path], more: bool) -> None:
     per: Counter[str] = Counter()
     chosen = []
     for item in found:
-        if per[item["package"]] < WANTED // 6 and len(chosen) < WANTED:
+        if per[item["package"]] < wanted // 6 and len(chosen) < wanted:
             per[item["package"]] += 1
             chosen.append(item)
     (folder / "chosen.json").write_text(json.dumps(chosen, indent=1), encoding="utf-8")

@@ -27,7 +27,9 @@ OWN_MODES = ("profiling/", "recurrent/", "deriving/")
 OWN_LISTS = {
     "deriving/calls.py": "how arguments are brought to the form of the table of derivatives",
     "deriving/table.py": "which of that table take sizes one by one",
-    "deriving/printing.py": "how calls are written down",
+    "deriving/expressions.py": "how calls are written down",
+    "deriving/naming.py": "what of that table may stand between a name and what is named after it",
+    "deriving/printing.py": "which of that table are cheap enough to be written twice",
     "deriving/graph.py": "which of that table are linear in their tensor",
     "deriving/memory.py": "how a view of that table is put back into what it looks at",
     "deriving/reader.py": "what of a tensor may be asked while forward is read, and what gives back its operand",

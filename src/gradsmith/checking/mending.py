@@ -82,7 +82,7 @@ def _failing(lab: Lab) -> tuple[list[Lab], list[str]]:
     try:
         pairs = lab.gradient.wrong
     except Exception:  # backward raises on the example itself
-        return [lab], [leaf.name for leaf in lab.arguments.differentiable]
+        return [lab], _suspects(lab)
     if pairs:
         return [lab], list(dict.fromkeys(pair.leaf.name for pair in pairs))
     failing, wrong = [], []
@@ -95,6 +95,20 @@ def _failing(lab: Lab) -> tuple[list[Lab], list[str]]:
             failing.append(Lab(lab.precise[0], trial.arguments, lab.settings, lab.level, isolated=lab.isolated))
             wrong += [trial.mismatch.argument] if trial.mismatch is not None else []
     return failing, list(dict.fromkeys(wrong))
+
+
+def _suspects(lab: Lab) -> list[str]:
+    """Where backward raises, or torch refuses a shape: the inputs whose gradient is not right where only they require grad."""
+    arguments = lab.arguments
+    suspects = []
+    for leaf in arguments.differentiable:
+        alone = Lab(lab.target, arguments.only({leaf.position}), lab.settings, lab.level, isolated=lab.isolated)
+        try:
+            right = not alone.gradient.wrong
+        except Exception:  # the user's backward, or what torch says of its result
+            right = False
+        suspects += [] if right else [leaf.name]
+    return suspects or [leaf.name for leaf in arguments.differentiable]
 
 
 def _with(finding: Finding, mend: Mend, unsafe: str, meant: str) -> Finding:

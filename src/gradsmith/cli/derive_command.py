@@ -92,6 +92,6 @@ def _found(target: str) -> tuple[Any, Any]:
             from gradsmith.nearest import nearest
 
             raise GradsmithError(
-                f"{path} has no {name!r}; {nearest(name, [n for n in vars(module) if not n.startswith('_')])}"
+                f"{path} has no {name!r}; {nearest(name, [n for n, v in vars(module).items() if callable(v) and not n.startswith('_')])}"
             )
     return found, module

@@ -17,6 +17,7 @@ class Algebra:
     """The arithmetic half of a Graph."""
 
     backward: bool
+    conditions: dict[Node, bool]
 
     def make(self, op: str, *args: Any, value: Any = None) -> Any:
         raise NotImplementedError
@@ -33,6 +34,8 @@ class Algebra:
             return INFIX[op][2](a, b)
         if op in ("add", "sub") and (not _tensors(a, b) or not (_floating(a) or _floating(b))):
             known = _cancelled(op, a, b)
+            if known is None and op == "add" and a is b:
+                known = self._two_halves(a)
             if known is not None:
                 return known
         if not self.backward or not _floating(a) or not _floating(b):
@@ -45,6 +48,14 @@ class Algebra:
         if op in ("add", "sub"):
             return self._sum(op, a, b)
         return self._identity(op, a, b)
+
+    def _two_halves(self, half: Any) -> Any:
+        """n of n // 2 + n // 2, where forward has cut n in two; else None."""
+        if not isinstance(half, Node) or half.op != "floor_divide" or not is_number(half.args[1], 2):
+            return None
+        whole = half.args[0]
+        even = self.make("eq", self.make("remainder", whole, 2), 0)
+        return whole if self.conditions.get(even) else None
 
     def neg(self, a: Any) -> Any:
         if not isinstance(a, Node):
@@ -141,6 +152,7 @@ class Algebra:
         up: list[Any] = []
         above, below = _cancelled_inside(above, below)
         above, below = self._known_together(above, below)
+        above, below = _turned_over(*self._tangents(above, below))
         down = list(below)
         for factor in above:
             while _is_neg(factor) or _is_plain_neg(factor):
@@ -171,6 +183,18 @@ class Algebra:
         result = self._quotient(result, *then)
         result = 1 if result is None else result
         return result if sign > 0 else self.neg(result)
+
+    def _tangents(self, above: list[Any], below: list[Any]) -> tuple[list[Any], list[Any]]:
+        """sinh(x) / cosh(x) is tanh(x), and stays finite where both do not; |x| sign(x) is x."""
+        for size in [f for f in above if isinstance(f, Node) and f.op == "abs"]:
+            for sign in [f for f in above if isinstance(f, Node) and f.op == "sign" and f.args[0] is size.args[0]]:
+                above = [*_without(above, [size, sign]), size.args[0]]
+        for upper, lower, name in (("sinh", "cosh", "tanh"), ("sin", "cos", "tan")):
+            for over in [f for f in above if isinstance(f, Node) and f.op == upper]:
+                for under in [f for f in below if isinstance(f, Node) and f.op == lower and f.args[0] is over.args[0]]:
+                    above = [*_without(above, [over]), self.make(name, over.args[0])]
+                    return above, _without(below, [under])
+        return above, below
 
     def _known_together(self, above: list[Any], below: list[Any]) -> tuple[list[Any], list[Any]]:
         """g * d * e as g * z, and g * x / s as g * u, where forward has z = d * e and u = x / s."""
@@ -345,6 +369,14 @@ def _without(factors: list[Any], gone: list[Any]) -> list[Any]:
     for factor in gone:
         left.pop(next(i for i, other in enumerate(left) if other is factor))
     return left
+
+
+def _turned_over(above: list[Any], below: list[Any]) -> tuple[list[Any], list[Any]]:
+    """x / (x / y) is y."""
+    for under in [f for f in below if isinstance(f, Node) and f.op == "div"]:
+        if any(under.args[0] is f for f in above):
+            return [*_without(above, [under.args[0]]), under.args[1]], _without(below, [under])
+    return above, below
 
 
 def _like(algebra: Algebra, a: Node, b: Node) -> bool:

@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 
+from gradsmith.deriving.expressions import counted
 from gradsmith.deriving.guarding import Test, of_values, test_of
 from gradsmith.deriving.naming import label, unique
 from gradsmith.deriving.node import Node
-from gradsmith.deriving.printing import Printer, Statement, counted, serving
+from gradsmith.deriving.printing import Printer, Statement, serving
 from gradsmith.deriving.reading import Reading
 from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.saving import Plan
@@ -103,7 +104,7 @@ class Text:
             *_indented(forward, 2),
             "",
             "    @staticmethod",
-            "    def setup_context(ctx, inputs, output):",
+            f"    def setup_context(ctx, {', '.join(self._given())}):",
             *_indented(setup or ["pass"], 2),
             "",
             "    @staticmethod",
@@ -173,15 +174,21 @@ class Text:
         printer.taken |= set(found.values())
         return found
 
+    def _given(self) -> tuple[str, str]:
+        """What setup_context calls the inputs and the result: nothing that it unpacks may have these names."""
+        made = {*self.saved.values(), *self.outputs.values()} - set(self.arguments)
+        return "given" if "inputs" in made else "inputs", "result" if "output" in self.arguments else "output"
+
     def _setup(self) -> list[str]:
         lines = []
+        inputs, result = self._given()
         stored = [f"ctx.{name} = {text}" for name, text in self.attributes.items()]
         used = set(_WORD.findall(" ".join(self.attributes.values()))) | {
             self.saved[n] for n in self.saved if n.op == "input"
         }
         if used & set(self.arguments):
             unpacked = ", ".join(a if a in used else "_" for a in self.arguments)
-            lines.append(f"({unpacked},) = inputs" if len(self.arguments) == 1 else f"{unpacked} = inputs")
+            lines.append(f"({unpacked},) = {inputs}" if len(self.arguments) == 1 else f"{unpacked} = {inputs}")
         inert = [self.outputs[o] for o in self.reading.outputs if o not in self.grads] + [
             self.saved[n] for n in self.extra
         ]
@@ -189,11 +196,10 @@ class Text:
         if wanted:
             names = [self.outputs[o] for o in self.reading.outputs] + [self.saved[n] for n in self.extra]
             if len(names) > 1 or not self.reading.single:
-                lines.append(
-                    ", ".join(n if n in wanted else "_" for n in names) + ("," if len(names) == 1 else "") + " = output"
-                )
-            elif names[0] != "output":
-                lines.append(f"{names[0]} = output")
+                shown = ", ".join(n if n in wanted else "_" for n in names) + ("," if len(names) == 1 else "")
+                lines.append(f"{shown} = {result}")
+            elif names[0] != result:
+                lines.append(f"{names[0]} = {result}")
         if inert:
             lines.append(f"ctx.mark_non_differentiable({', '.join(inert)})")
         if self._without_zeros():

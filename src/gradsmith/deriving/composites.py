@@ -276,3 +276,12 @@ def broadcast_tensors(*tensors):  # type: ignore
     tensors = tuple(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
     shape = torch.broadcast_shapes(*(t.shape for t in tensors))
     return tuple(t.expand(shape) for t in tensors)
+
+
+def stack_begun(tensors, dim=0):  # type: ignore
+    """Of a list that a loop has appended to, what it held before comes first."""
+    return torch.cat((torch.stack(tensors.begun, dim), torch.stack(tensors.alone, dim)), dim)
+
+
+def cat_begun(tensors, dim=0):  # type: ignore
+    return torch.cat((*tensors.begun, torch.cat(tensors.alone, dim)), dim)

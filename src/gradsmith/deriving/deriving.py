@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from gradsmith.deriving.assembling import Text
+from gradsmith.deriving.expressions import NotAtHand
 from gradsmith.deriving.guarding import conditions
 from gradsmith.deriving.naming import unique
 from gradsmith.deriving.node import Node
-from gradsmith.deriving.printing import NotAtHand
 from gradsmith.deriving.reading import Reading, read
 from gradsmith.deriving.refusal import LoopRefused, Refused
 from gradsmith.deriving.saving import Plan, planned
@@ -64,6 +64,7 @@ def _derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     partial: tuple[int, Derived] | None = None  # right wherever it runs, but raises so often where forward runs
     ranks: frozenset[str] = frozenset()  # inputs of which it takes one number of dimensions only
     refusal: Refused | None = None
+    looped: Refused | None = None  # why a loop could not stay one
     fixed: frozenset[str] = frozenset()  # numbers for whose value alone it is right
     literal = unrolled = once = False
     attempts = [(False, 0), (True, 1), (True, 2), (True, 3)]
@@ -84,13 +85,13 @@ def _derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
                 once=once,
             )
         except LoopRefused as error:
-            refusal = refusal or error
+            refusal = looped = looped or error
             if not unrolled:
                 unrolled = True
                 attempts.insert(0, (trusting, level))
             continue
         except Refused as error:
-            refusal = refusal if level == 3 and refusal is not None else error
+            refusal = refusal if level == 3 and refusal is not None else _both(looped, error)
             continue
         bound = _right_for_one_number(made)
         if bound:
@@ -128,6 +129,14 @@ def _derived(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     if partial is not None:
         return partial[1]
     raise refusal if refusal is not None else Refused("nothing was derived.")
+
+
+def _both(looped: Refused | None, error: Refused) -> Refused:
+    """Why a loop could not stay one, and why it is not read turn by turn either."""
+    if looped is None or "unrolled" not in error.reason:
+        return looped or error
+    reason = f"{looped.reason} {error.reason[0].upper()}{error.reason[1:]}"
+    return Refused(reason, f"{looped.remedy} Or {error.remedy[0].lower()}{error.remedy[1:]}", looped.line)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gradsmith.deriving.algebra import Algebra
+from gradsmith.deriving.algebra import Algebra, ratio
 from gradsmith.deriving.calls import bound
 from gradsmith.deriving.dims import dims_of, fresh
 from gradsmith.deriving.indices import simpler
@@ -48,6 +48,9 @@ _LINEAR += (
     "gather",
     "take_along_dim",
 )
+
+
+_MOVES = ("unsqueeze", "squeeze", "mT")
 
 
 class Graph(Algebra):
@@ -104,8 +107,12 @@ class Graph(Algebra):
                 return known
         if self.backward and self._signs_pass(op, args):
             return self.neg(self.make(op, args[0].args[0], *args[1:]))
+        if self.backward and (made := self._number_outside(op, args)) is not None:
+            return made
         if op == "squeeze" and self.backward and _undone(*args):
             return args[0].args[0]
+        if op == "squeeze" and (inner := _added_by_index(*args) or _all_undone(*args)) is not None:
+            return inner
         if op == "reshape" and self.backward and self._has_shape(args[0], args[1]):
             return args[0]
         if op == "squeeze" and self.backward and _kept_by_sum(*args):
@@ -136,6 +143,20 @@ class Graph(Algebra):
         if not isinstance(first, Node) or first.op != "neg" or not first.back or first.grad_of is not None:
             return False
         return op in _LINEAR
+
+    def _number_outside(self, op: str, args: tuple[Any, ...]) -> Any:
+        """Of 0.5 * x, with an operation that moves elements: 0.5 * op(x), where the number may meet others; else None."""
+        first = args[0] if args else None
+        if op not in _MOVES or not isinstance(first, Node) or not first.back or first.op not in ("mul", "div"):
+            return None
+        if first.grad_of is not None and first.grad_of.name:
+            return None
+        above, below = ratio(first)
+        numbers = [f for f in above if is_number(f)]
+        if not numbers or len(numbers) == len(above):
+            return None
+        rest = self.product([f for f in above if not is_number(f)], below)
+        return self.product([*numbers, self.make(op, rest, *args[1:])], []) if rest.is_tensor else None
 
     @contextmanager
     def of_forward(self) -> Iterator[None]:
@@ -175,9 +196,10 @@ class Graph(Algebra):
                 return _pulled_back(args[0], args[1], value_of(args[2]))
             return self.computed(op, [value_of(a) for a in args])
         except Exception as error:
-            raise Refused(
-                f"`{op}` could not be computed on the example: {error}.", "Give inputs on which it runs."
-            ) from None
+            remedy = "Give inputs on which it runs."
+            if "dtype" in str(error):
+                remedy = "Forward is read in float64: make tensors with the dtype of an input (`dtype=x.dtype`)."
+            raise Refused(f"`{op}` could not be computed on the example: {error}.", remedy) from None
 
     def computed(self, op: str, values: list[Any]) -> Any:
         """The operation on real values."""
@@ -260,6 +282,29 @@ def _undone(node: Node, dim: Any) -> bool:
     if node.op != "unsqueeze" or not isinstance(dim, int):
         return False
     return bool(dim % len(node.dims) == value_of(node.args[1]) % len(node.dims))
+
+
+def _all_undone(node: Node, dims: Any) -> Node | None:
+    """What several unsqueezes have put dimensions into, where these are the ones."""
+    if not isinstance(dims, tuple):
+        return None
+    for dim in sorted((d % len(node.dims) for d in dims), reverse=True):
+        if not _undone(node, dim):
+            return None
+        node = node.args[0]
+    return node
+
+
+def _added_by_index(node: Node, dim: Any) -> Node | None:
+    """x of `x[:, None]`, where `dim` is the dimension that the index has put in."""
+    if node.op != "getitem" or not isinstance(dim, int):
+        return None
+    index = node.args[1] if isinstance(node.args[1], tuple) else (node.args[1],)
+    whole = all(i is None or (isinstance(i, slice) and i == slice(None)) for i in index)
+    if not whole or index.count(None) != 1 or dim % len(node.dims) != index.index(None):
+        return None
+    inner: Node = node.args[0]
+    return inner
 
 
 def _kept_by_sum(node: Node, dim: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import random
+import re
 import types
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,8 +13,8 @@ from typing import Any
 
 import torch
 
+from gradsmith.deriving.expressions import Expressions
 from gradsmith.deriving.node import Node
-from gradsmith.deriving.printing import Printer
 from gradsmith.deriving.reading import Reading
 from gradsmith.deriving.refusal import Refused
 
@@ -49,7 +50,7 @@ def _closed(text: str) -> bool:
     return " and " not in text and " or " not in text
 
 
-def of_values(reading: Reading, printer: Printer) -> list[Test]:
+def of_values(reading: Reading, printer: Expressions) -> list[Test]:
     """Tests of tensors that forward itself makes, in the names that the printer has."""
     asked = [(n, truth) for n, truth in reading.graph.conditions.items() if n.is_tensor]
     return list(dict.fromkeys(test_of(printer.text(node), truth) for node, truth in asked))
@@ -60,7 +61,7 @@ def conditions(reading: Reading, level: int, ranks: frozenset[str]) -> list[Test
 
     `ranks` names the inputs whose number of dimensions has to be tested; if it is empty, all are."""
     names: dict[Node, str] = {node: name for name, node in reading.inputs.items()}
-    printer = Printer(dict(names))
+    printer = Expressions(dict(names))
     found = []
     asked = {node: truth for node, truth in reading.graph.conditions.items() if not node.is_tensor}
     pinned = {node.args[0] for node, truth in asked.items() if truth and _pins(node)}
@@ -70,13 +71,23 @@ def conditions(reading: Reading, level: int, ranks: frozenset[str]) -> list[Test
     if level == 3:
         shapes = [test_of(f"{n.name}.shape == {tuple(n.value.shape)}", True) for n in reading.tensors]
         return list(dict.fromkeys(found + shapes))
+    sizes = _equal_sizes(reading) if level >= 1 else []
     if level >= 2:
-        found += [
-            test_of(f"{n.name}.dim() == {n.value.ndim}", True) for n in reading.tensors if not ranks or n.name in ranks
-        ]
-    if level >= 1:
-        found += [test_of(text, True) for text in _equal_sizes(reading)]
+        tested = [n for n in reading.tensors if not ranks or n.name in ranks]
+        told = _ranks_told(sizes, [str(n.name) for n in tested])
+        found += [test_of(f"{n.name}.dim() == {n.value.ndim}", True) for n in tested if n.name not in told]
+    found += [test_of(text, True) for text in sizes]
     return list(dict.fromkeys(found))
+
+
+def _ranks_told(sizes: list[str], tested: list[str]) -> set[str]:
+    """Of the tested inputs those whose number of dimensions follows from that of another: `x.shape[-1:] == weight.shape`."""
+    told: set[str] = set()
+    for text in sizes:
+        found = re.fullmatch(r"(\w+)\.shape(\[-\d+:\])? == (\w+)\.shape", text)
+        if found and found[1] in tested and found[1] not in told:
+            told.add(found[3])
+    return told
 
 
 def _pins(node: Node) -> bool:
@@ -122,7 +133,7 @@ def _equal_sizes(reading: Reading) -> list[str]:
 
 def _of_expressions(reading: Reading, sizes: set[Node]) -> list[str]:
     """`c.shape[-1] == weight.shape[0] // 4`: a size of an input that met one that was computed."""
-    printer = Printer({node: name for name, node in reading.inputs.items()})
+    printer = Expressions({node: name for name, node in reading.inputs.items()})
     found = []
     for met in reading.graph.trusted:
         own = [m for m in met if m in sizes]

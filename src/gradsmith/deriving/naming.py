@@ -37,6 +37,23 @@ _WORDS = {
     "or": "mask",
     "neg": "minus",
 }
+# What may stand between a name and what is named after it: `sqrt_var` of var + eps, but no `tanh_x` of tanh(softplus(x)).
+_ARITHMETIC = (
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "neg",
+    "pow",
+    "matmul",
+    "mT",
+    "to",
+    "clamp",
+    "unsqueeze",
+    "reshape",
+    "getitem",
+)
+_LIGHT = {*_ARITHMETIC, "vector_norm", "sum", "mean", "amax", "amin"}
 
 
 def label(node: Node) -> str:
@@ -77,10 +94,13 @@ def _by_operation(node: Node) -> str:
         joining = {"sub": "minus", "add": "plus", "div": "over", "mul": "times"}.get(node.op)
         if joining:
             return f"{names[0]}_{joining}_{names[1]}"
+    if node.op == "mul" and len(names) == 1 and is_number(node.args[0]):
+        return f"{'half' if is_number(node.args[0], 0.5) else 'scaled'}_{names[0]}"
     if node.op == "sub" and is_number(node.args[0], 1) and names:
         return f"one_minus_{names[0]}"
     if not names:
-        inner = {m.name for n in node.operands for m in n.operands if m.name and m.is_tensor}
+        light = [n for n in node.operands if n.op in _LIGHT]
+        inner = {m.name for n in light for m in n.operands if m.name and m.is_tensor}
         names = [name for name in inner if name] if len(inner) == 1 else []
     word = _WORDS.get(node.op, node.op)
     return f"{word}_{names[0]}" if len(names) == 1 and len(names[0]) < 12 else word

@@ -1,50 +1,26 @@
-"""Values as Python text: expressions, and the statements that compute some values from others."""
+"""Statements that compute some values from others: what has a name, is read twice or would be too long stands alone."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import torch
-
+from gradsmith.deriving.expressions import ATOM, FRESH, Expressions
 from gradsmith.deriving.indices import apart, as_tuple
 from gradsmith.deriving.loops.printing import backward_block, forward_block
 from gradsmith.deriving.memory import is_all
 from gradsmith.deriving.naming import label, unique
-from gradsmith.deriving.node import Node, is_number, key_of, nodes_in
-from gradsmith.deriving.refusal import Refused
+from gradsmith.deriving.node import Node, nodes_in
 from gradsmith.deriving.saving import read_by
-from gradsmith.deriving.table import INFIX, PREFIX, SIZES_APART
+from gradsmith.deriving.wrapping import in_terms
 from gradsmith.source import knowledge as know
 
 _WIDTH = 92
 _LINE = 108  # of a statement in backward, before it is indented
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
-_POSITIONAL = ("dim", "dims", "diagonal", "start_dim", "ord", "approximate")
-_TO_SHAPE = ("reshape", "expand", "new_zeros", "new_ones")
-_ATOM = 12
-ACCUMULATE = "torch.ops.aten.index_put"  # as a method it takes no slices among the indices
-_ADDING = ("index_put", "index_add", "scatter_add", "scatter")
-_FRESH = know.FILLED_NOT_COMPUTED | know.UNWRITTEN
 _CHEAP = ("add", "sub", "mul", "neg")
-_PI = {math.pi: "math.pi", -math.pi: "-math.pi", 2 * math.pi: "2 * math.pi", math.pi / 2: "math.pi / 2"}
-_PI |= {
-    math.pi / 4: "math.pi / 4",
-    -math.pi / 2: "-math.pi / 2",
-    180 / math.pi: "180 / math.pi",
-    math.pi / 180: "math.pi / 180",
-}
-
-
-class NotAtHand(Refused):
-    """Backward has to write down an input that is not saved, if only for a size: it must be saved, too."""
-
-    def __init__(self, node: Node) -> None:
-        super().__init__(f"internal: {node.name} is not at hand.")
-        self.node = node
 
 
 @dataclass(frozen=True)
@@ -77,233 +53,12 @@ def serving(statements: Sequence[Statement], final: Iterable[str]) -> list[tuple
 
 
 @dataclass
-class Printer:
-    """Prints values in terms of the names it has; `outside` prints sizes and dtypes of inputs that are not at hand."""
-
-    names: dict[Node, str]
-    outside: Callable[[Node, str], str] | None = None
-    taken: set[str] = field(default_factory=set)
-    numbers: set[Node] = field(default_factory=set)  # inputs that are numbers, as far as they were printed
-    counts: dict[Node, int] = field(default_factory=dict)  # how often a value is read, in what is printed
-    final: set[Node] = field(default_factory=set)  # values that whoever asks for statements goes on with
-    stacks: dict[Node, str] = field(default_factory=dict)  # of what a loop keeps: its text
-    apart: set[Node] = field(default_factory=set)  # calls that are written as the operations they are made of
+class Printer(Expressions):
+    """Prints statements, each in terms of those before it."""
 
     def inner(self, names: dict[Node, str]) -> Printer:
         """A printer for the body of a loop."""
         return Printer({**self.names, **names}, self.outside, self.taken, self.numbers)
-
-    def text(self, value: Any, level: int = 0, *, whole: bool = False) -> str:
-        """The expression; in parentheses where it binds weaker than `level`."""
-        if isinstance(value, Node):
-            if value in self.names and not whole:
-                return self.names[value]
-            text, own = self._node(value)
-            return f"({text})" if own < level else text
-        if isinstance(value, tuple):
-            inner = ", ".join(self.text(v) for v in value)
-            return f"({inner},)" if len(value) == 1 else f"({inner})"
-        if isinstance(value, slice):
-            ends = [self.text(v) if v is not None else "" for v in (value.start, value.stop)]
-            return ":".join(ends) + (f":{self.text(value.step)}" if value.step is not None else "")
-        if value is Ellipsis:
-            return "..."
-        if isinstance(value, float) and not math.isfinite(value):
-            return f'float("{value}")'
-        if isinstance(value, float) and (named := _PI.get(value)):
-            return f"({named})" if " " in named and level > 8 else named
-        if isinstance(value, str):
-            return '"' + value.replace('"', '\\"') + '"'
-        if isinstance(value, torch.device):
-            return f'torch.device("{value}")'
-        return f"({value!r})" if is_number(value) and value < 0 and level > 8 else repr(value)
-
-    def _node(self, node: Node) -> tuple[str, int]:
-        if node.call is not None and node not in self.apart:
-            return self._node(node.call)
-        op, args = node.op, node.args
-        if op == "literal":
-            return args[0], _ATOM
-        if op == "input":
-            if node.is_tensor:
-                raise NotAtHand(node)
-            self.numbers.add(node)
-            return str(node.name), _ATOM
-        if op in know.OUTSIDE:
-            return self._outside(node), _ATOM
-        if op == "python":
-            return f"{args[0]}({', '.join(self.text(a) for a in args[1:])})", _ATOM
-        if op == "item":
-            return f"{self.text(args[0], _ATOM)}[{self.text(args[1])}]", _ATOM
-        if op == "vjp":
-            return self._vjp(node), _ATOM
-        if op == "kept":
-            return self.stacks[node], _ATOM
-        if op == "create":
-            shown = [self.text(a) for a in args[1]] + [f"{k}={self.text(v)}" for k, v in args[2]]
-            name = f"{args[0]}_" if args[0] == ACCUMULATE and self._own(args[1][0]) else args[0]
-            return f"{name}({', '.join(shown)})", _ATOM
-        if op == "neg" and args[0].op == "neg" and args[0] not in self.names:
-            return (
-                self._node(args[0].args[0])
-                if args[0].args[0] not in self.names
-                else (self.names[args[0].args[0]], _ATOM)
-            )
-        if op in PREFIX:
-            loose = op == "neg" and args[0] not in self.names and args[0].op in ("mul", "div") and node.back
-            inner = self.text(args[0], 8 if loose else 9)
-            if loose and inner.startswith("-"):
-                return inner[1:], 8  # two minus signs in front of a product
-            return PREFIX[op][0] + inner, 8 if loose else 9
-        if op in INFIX:
-            return self._infix(node)
-        return self._call(node), _ATOM
-
-    def _vjp(self, node: Node) -> str:
-        """`torch.autograd.functional.vjp(lambda x: F.interpolate(x, ...), (x,), g)[1]`, with a graph where one is asked for.
-
-        torch.func.vjp is shorter, and raises under saved_tensors_hooks (torch 2.13), so under save_on_cpu.
-        """
-        y, operands, g = node.args
-        params = [unique(str(n.name or "x"), set()) for n in operands]
-        params = [p if params.count(p) == 1 else f"{p}{i}" for i, p in enumerate(params)]
-        inner = Printer({**self.names, **dict(zip(operands, params))}, self.outside, self.taken, self.numbers)
-        given = ", ".join(self.text(n) for n in operands)
-        call = f"tuple({inner.text(y, whole=True)})" if y.is_parts else inner.text(y, whole=True)
-        given = f"({given},)" if len(operands) == 1 else f"({given})"
-        known = re.fullmatch(rf"([\w.]+)\({re.escape(', '.join(params))}\)", call)
-        function = known[1] if known else f"lambda {', '.join(params)}: {call}"
-        once = "" if node.graph.once else ", create_graph=torch.is_grad_enabled()"
-        return f"torch.autograd.functional.vjp({function}, {given}, {self.text(g)}{once})[1]"
-
-    def _infix(self, node: Node) -> tuple[str, int]:
-        sign, level, _ = INFIX[node.op]
-        a, b = node.args
-        if node.op == "pow":
-            base, power = self.text(a, level + 1), self.text(b, level)
-            simple = all(c.isalnum() or c in "._" for c in base + power.lstrip("-"))
-            return f"{base}{'**' if simple else ' ** '}{power}", level
-        if node.op == "mul" and is_number(b) and isinstance(a, Node) and (a in self.names or self._node(a)[1] != level):
-            return f"{self.text(b)} {sign} {self.text(a, level + 1)}", level  # `2 * x`, which torch tells as `x * 2`
-        # What the sweep has made may be regrouped; what the user wrote is computed in the user's order.
-        regrouped = {"add": ("add", "sub"), "mul": ("mul", "div")}.get(node.op, ())
-        loose = node.back and isinstance(b, Node) and b.op in regrouped
-        if loose and node.op == "mul" and b.op == "div" and is_number(b.args[0], 1) and b not in self.names:
-            sign, b, loose = "/", b.args[1], False  # `g * (1 / n)`, where `1 / n` is the user's
-        left, right = self.text(a, level + (level == 2)), self.text(b, level + (not loose))
-        if node.op == "add" and node.back and right.startswith("-"):
-            return f"{left} - {right[1:]}", level
-        return f"{left} {sign} {right}", level
-
-    def _call(self, node: Node) -> str:
-        operation = node.graph.operations[node.op]
-        args = node.args
-        if operation.style == "item":
-            index = self.text(args[1])
-            return f"{self.text(args[0], _ATOM)}[{index[1:-1].rstrip(',') if isinstance(args[1], tuple) else index}]"
-        if operation.style == "attribute":
-            return f"{self.text(args[0], _ATOM)}.{operation.name}"
-        if node.op == "einsum":
-            return f"torch.einsum({self.text(args[0])}, {', '.join(self.text(t) for t in args[1])})"
-        method = operation.style == "method"
-        if node.op == "expand" and isinstance(args[1], Node):
-            shape = self.text(args[1])
-            if shape.endswith(".shape"):
-                return f"{self.text(args[0], _ATOM)}.expand_as({shape.removesuffix('.shape')})"
-        shown: list[str] = []
-        skipped = False
-        for i, (param, value) in enumerate(zip(operation.params, args)):
-            spelled = param == "dim" and operation.keeps_all(args)
-            if param in operation.defaults and key_of(value) == key_of(operation.defaults[param]) and not spelled:
-                skipped = True
-                continue
-            named = skipped or param in operation.keyword or (param in operation.defaults and param not in _POSITIONAL)
-            skipped = named
-            if method and i == 1 and operation.name in SIZES_APART and isinstance(value, tuple) and value:
-                like = self._shaped_like(value) if operation.name in _TO_SHAPE else None
-                if like is not None:
-                    shown.append(f"{like}.shape")
-                    continue
-                shown += [self.text(v) for v in value]
-                continue
-            shown.append((f"{param}=" if named and i else "") + self.text(value, _ATOM if method and not i else 0))
-        if node.op == "to" and shown[1:] == [f"{shown[0]}.dtype"]:
-            return shown[0]
-        if method:
-            name = f"{operation.name}_" if operation.name in _ADDING and self._own(args[0]) else operation.name
-            return f"{shown[0]}.{name}({', '.join(shown[1:])})"
-        return f"{operation.style}.{operation.name}({', '.join(shown)})"
-
-    def _shaped_like(self, sizes: tuple[Any, ...]) -> str | None:
-        """The name of a tensor at hand that has all these sizes, where they are more than one."""
-        if len(sizes) < 2 or sum(isinstance(d, Node) for d in sizes) < 2:
-            return None
-        for other, name in self.names.items():
-            dims = other.dims if other.is_tensor else ()
-            if len(dims) == len(sizes) and all(other.graph.same(p, q) for p, q in zip(dims, sizes)):
-                return name
-        return None
-
-    def _own(self, value: Any) -> bool:
-        """Is this memory that backward has made in this very expression? Then it may be written to."""
-        if not isinstance(value, Node) or not value.back or self.counts.get(value, 0) > 1 or value in self.final:
-            return False
-        if value.op == "create" and value.args[0] == ACCUMULATE:
-            return True
-        return value.op in _FRESH or (value.op in _ADDING and self._own(value.args[0]))
-
-    # ---- sizes and dtypes: of whatever is at hand and has the same
-
-    def _outside(self, node: Node) -> str:
-        x = node.args[0]
-        if node.op == "size":
-            return self._size(node)
-        if node.op in ("dtype", "device"):
-            for other, name in self.names.items():
-                if other.is_tensor and (other.value.dtype == x.value.dtype or node.op == "device"):
-                    return f"{name}.{node.op}"
-            return self._of_input(x, node.op)
-        tail = "numel()" if node.op == "numel" else "shape"
-        for other, name in sorted(self.names.items(), key=lambda item: item[0] is not x):
-            if other is x or (other.is_tensor and x.dims and _same_dims(other, x)):
-                return f"{name}.{tail}"
-        if x.op == "input":
-            return self._of_input(x, tail)
-        for other in x.graph.pool.values():
-            if other.op == "input" and other.is_tensor and _same_dims(other, x) and x.dims:
-                return self._of_input(other, tail)
-        if any(isinstance(d, frozenset) for d in x.dims):
-            if x.op not in x.graph.operations or x.graph.operations[x.op].kind != "e":
-                raise Refused(f"the shape of a value in line {x.line} cannot be written down.")
-            shapes = ", ".join(self.text(x.graph.shape_of(n)) for n in x.operands if n.is_tensor)
-            return f"torch.broadcast_shapes({shapes})" + (".numel()" if tail == "numel()" else "")
-        if tail == "shape":
-            return self.text(tuple(x.dims))
-        sizes = [d for d in x.dims if not is_number(d, 1)]
-        if len(sizes) < 2:
-            return self.text(sizes[0], 9) if sizes else "1"
-        return "(" + " * ".join(self.text(d, 9) for d in sizes) + ")"
-
-    def _size(self, node: Node) -> str:
-        x, dim = node.args
-        for other, name in sorted(self.names.items(), key=lambda item: item[0] is not x):
-            if not other.is_tensor:
-                continue
-            for i, d in enumerate(other.dims):
-                if d is node or (not isinstance(d, frozenset) and node.graph.same(d, node)):
-                    return f"{name}.shape[{counted(node, i, len(other.dims))}]"
-        if x.op == "input":
-            return self._of_input(x, "shape") + f"[{counted(node, dim, len(x.dims))}]"
-        if x.op in x.graph.operations and x.graph.operations[x.op].kind == "v":  # moves elements: cheap to do again
-            return f"{self.text(x, _ATOM)}.shape[{dim}]"
-        raise Refused(f"the size of a value in line {x.line} cannot be written down.")
-
-    def _of_input(self, x: Node, what: str) -> str:
-        if self.outside is None or x.op != "input":
-            raise Refused(f"internal: the {what} of {x.name or x.op} is not at hand.")
-        return self.outside(x, what)
-
-    # ---- statements
 
     def statements(self, targets: Mapping[Node, str], also: Sequence[Node] = ()) -> list[Statement]:
         """Assignments that compute the targets: what is used twice, has a name or would be too long stands on its own line.
@@ -354,7 +109,9 @@ class Printer:
     def _shortened(self, node: Node, width: int) -> list[Statement]:
         """Lines of their own for the longest parts of a value, until what is left of it fits into one line."""
         made: list[Statement] = []
-        while width + len(self.text(node, whole=True)) > _LINE:
+        while width + len(text := self.text(node, whole=True)) > _LINE:
+            if len(text) <= 2 * _LINE and in_terms(f"{'y' * max(1, width)} = {text}", _LINE) is not None:
+                break
             parts = [n for n in self._inlined(node) if len(self.text(n)) > _LINE // 3]
             if not parts:
                 break
@@ -382,16 +139,22 @@ class Printer:
         base, places = written_into(node, needed, targets)
         name = targets.get(node) or self._plain_name(node)
         inlined = base not in self.names and (_fresh(base) or base.back)
-        first = self.text(base) if inlined else f"{self.text(base, _ATOM)}.clone()"
+        first = self.text(base) if inlined else f"{self.text(base, ATOM)}.clone()"
         lines = [f"{name} = {first}"]
         for i, (index, value, sign) in enumerate(places):
             alone = base.op == "new_zeros" and all(apart(index, before) for before, _, _ in places[:i])
             sign = "=" if alone else sign
-            lines.append(f"{name}[{self.index(index)}] {sign} {self.text(value)}")
+            text = self.text(value)
+            if sign == "+=" and text.startswith("-") and isinstance(value, Node) and value.op == "neg":
+                sign, text = "-=", self.text(value.args[0])
+            lines.append(f"{name}[{self.index(index)}] {sign} {text}")
         self.names[node] = name
         return [Statement(name, "\n".join(lines), node, tuple(lines))]
 
     def _plain_name(self, node: Node) -> str:
+        of = node.grad_of or node.near
+        if node.op == "item" and node.back and of is not None and not of.name and "_" not in label(of):
+            return unique(f"grad_{node.args[1]}", self.taken)  # of a part that has no name
         return unique(f"grad_{label(node.grad_of)}" if node.grad_of is not None else label(node), self.taken)
 
     def index(self, index: Any) -> str:
@@ -471,9 +234,10 @@ class Printer:
             return unique(node.name, self.taken)
         simple = node.op in ("mT", "item", "transpose") or (node.op == "getitem" and not node.back and _is_view(node))
         simple = simple or (node.op == "neg" and (node.args[0] in self.names or not node.args[0].operands))
-        if (uses > 1 and not simple) or len(self.text(node, whole=True)) > _WIDTH - 20:
-            return unique(f"grad_{label(node.grad_of)}" if node.grad_of is not None else label(node), self.taken)
-        return None
+        own = f"grad_{label(node.grad_of)}" if node.grad_of is not None else label(node)
+        # What is long and read once is broken where it is read, unless a person would give it a name.
+        long = (own == "slope" or own.startswith("grad_")) and len(self.text(node, whole=True)) > _WIDTH - 20
+        return unique(own, self.taken) if long or (uses > 1 and not simple) else None
 
 
 def _parts_of(node: Node) -> set[Node]:
@@ -490,14 +254,6 @@ def _parts_of(node: Node) -> set[Node]:
     return {part for part in found if part.op not in _CHEAP}
 
 
-def counted(size: Node, dim: int, rank: int) -> int:
-    """The number of a dimension, counted as the user's source counts it; the last is -1."""
-    asked = size.graph.counted.get(size)
-    if asked is None:
-        return -1 if dim == rank - 1 else dim
-    return dim - rank if asked < 0 else dim
-
-
 def _is_view(node: Node) -> bool:
     """Does it lie in the memory of what it is a part of? Then writing it twice costs nothing."""
     whole = node.args[0].value
@@ -512,7 +268,7 @@ def _read_every_turn(node: Node) -> tuple[Node, ...]:
 
 def _fresh(node: Node) -> bool:
     """Does it make memory of its own, that nothing else can see?"""
-    return node.op in (*_FRESH, "create")
+    return node.op in (*FRESH, "create")
 
 
 def written_into(node: Node, needed: set[Node], targets: Mapping[Node, str]) -> tuple[Node, list[tuple[Any, Any, str]]]:
@@ -529,7 +285,3 @@ def written_into(node: Node, needed: set[Node], targets: Mapping[Node, str]) -> 
             node = base
             continue
         return base, places
-
-
-def _same_dims(a: Node, b: Node) -> bool:
-    return len(a.dims) == len(b.dims) and all(a.graph.same(p, q) for p, q in zip(a.dims, b.dims))

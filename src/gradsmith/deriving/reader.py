@@ -232,6 +232,8 @@ class Reader(TorchFunctionMode):
         return size
 
     def _operation(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        if name in ("stack", "cat") and isinstance(args[0], Appended) and args[0].begun:
+            return self._inlined(composites.stack_begun if name == "stack" else composites.cat_begun, args, kwargs)
         replacement = getattr(composites, name, None) if not name.startswith("_") else None
         if stays_whole(name, args, kwargs):
             replacement = None

@@ -184,7 +184,7 @@ def _set_up(function: Any, ctx: Context, inputs: tuple[Any, ...], result: Any) -
 
 def plain_function(fn: Any) -> Callable[..., Any]:
     """The Python function behind what is given."""
-    if isinstance(fn, torch.nn.Module):
+    if isinstance(fn, torch.nn.Module) or (isinstance(fn, type) and issubclass(fn, torch.nn.Module)):
         raise Refused(
             "a module keeps its parameters to itself.", "Write a function that takes them as arguments, and derive it."
         )
@@ -194,7 +194,8 @@ def plain_function(fn: Any) -> Callable[..., Any]:
     if isinstance(found, types.MethodType):
         raise Refused("a bound method keeps its object to itself.", "Write a function that takes what it needs.")
     if not isinstance(found, types.FunctionType):
-        raise Refused(f"{getattr(fn, '__name__', fn)!r} is not a Python function, so its source cannot be read.")
+        told = f"{getattr(fn, '__name__', fn)!r} is not a Python function, so its source cannot be read."
+        raise Refused(told, "Write a function that calls it, and derive that.")
     if not found.__name__.isidentifier():
         raise Refused("a lambda has no name to call the Function by.", "Write it as `def name(...):`, and derive that.")
     return found

@@ -300,6 +300,11 @@ def summed(node: Node, c: Any, *, force: bool = False) -> Any:
         dims = tuple(i - len(c.dims) for i in sure)
         c = graph.make("sum", c, dims[0] if len(dims) == 1 else dims, True)
         return summed(node, c, force=force) if maybe else c
+    if sure and graph.trusting and all(own[i] is None for i in maybe):
+        c = graph.make("sum", c, tuple(sorted({*sure, *maybe})), False)
+        for i in sure:
+            c = graph.make("unsqueeze", c, i - extra)
+        return c
     operation = graph.operations.get(node.op)
     if force or (node.op != "input" and (operation is None or operation.kind != "e")):
         return graph.make("sum_to_size", c, graph.shape_of(node))

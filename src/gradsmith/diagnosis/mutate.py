@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import contextlib
 import copy
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gradsmith.source import knowledge as know
@@ -43,11 +44,18 @@ class Candidate:
 
     @property
     def before(self) -> str:
-        return ast.unparse(self.old)
+        return _text(self.old)
 
     @property
     def after(self) -> str:
-        return ast.unparse(self.new)
+        return _text(self.new)
+
+
+def _text(node: ast.expr) -> str:
+    """As people write it: several names that are assigned to stand without parentheses."""
+    if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Store):
+        return ", ".join(map(ast.unparse, node.elts))
+    return ast.unparse(node)
 
 
 def candidates(tree: ast.FunctionDef) -> Iterator[Candidate]:
@@ -56,6 +64,7 @@ def candidates(tree: ast.FunctionDef) -> Iterator[Candidate]:
     places = list(_places(tree))
     # Inside a comparison almost any change fits by accident: between two samples any threshold will do.
     compared = {id(n) for p in places if isinstance(p.node, ast.Compare) for n in ast.walk(p.node) if n is not p.node}
+    yield from _unpacked(tree)
     yield from _renamed(tree, places, names)
     for make in (_operands, _operators, _constants, _comparisons, _tensors, _parts):
         for place in places:
@@ -63,6 +72,43 @@ def candidates(tree: ast.FunctionDef) -> Iterator[Candidate]:
                 continue
             for kind, replacement in list(make(place.node, names)):
                 yield from _offered(tree, place, replacement, kind)
+
+
+def of_ctx(tree: ast.FunctionDef, kept: Sequence[str]) -> Iterator[Candidate]:
+    """What takes a number that forward keeps on ctx: an option written down as a constant, a factor that nobody reads."""
+    if not tree.args.args:
+        return
+    ctx = tree.args.args[0].arg
+    places = list(_places(tree))
+    attribute = lambda name: ast.Attribute(ast.Name(ctx, ast.Load()), name, ast.Load())  # noqa: E731
+    read = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+    for place in places:
+        value = place.node.value if isinstance(place.node, ast.Constant) else None
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            for name in kept:
+                yield from _offered(tree, place, attribute(name), "wrong-constant")
+                for op in (ast.Sub(), ast.Add()):
+                    yield from _offered(tree, place, ast.BinOp(attribute(name), op, _number(1)), "wrong-constant")
+    for name in kept:
+        if name not in read:
+            for place in places:
+                if isinstance(place.node, (ast.BinOp, ast.Call, ast.Name)):
+                    for factor in (ast.Mult(), ast.Div()):
+                        yield from _offered(tree, place, ast.BinOp(place.node, factor, attribute(name)), "chain-factor")
+
+
+def _unpacked(tree: ast.FunctionDef) -> Iterator[Candidate]:
+    """Two names exchanged where several are assigned at once: `w, x = ctx.saved_tensors`."""
+    for statement in tree.body:
+        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+            continue
+        (target,) = statement.targets
+        if isinstance(target, ast.Tuple) and all(isinstance(e, ast.Name) for e in target.elts):
+            place = _Place(target, statement, "targets", 0)
+            for i, j in itertools.combinations(range(len(target.elts)), 2):
+                order = list(target.elts)
+                order[i], order[j] = order[j], order[i]
+                yield from _offered(tree, place, ast.Tuple(order, ast.Store()), "wrong-tensor")
 
 
 def _operators(node: ast.expr, names: list[str]) -> Iterator[tuple[str, ast.expr]]:

@@ -12,7 +12,7 @@ import copy
 import inspect
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ import torch
 from gradsmith.diagnosis.case import Case, Fit
 from gradsmith.diagnosis.mending.own_source import own_source
 from gradsmith.diagnosis.mending.proof import elsewhere, no_worse
-from gradsmith.diagnosis.mutate import Candidate, candidates
+from gradsmith.diagnosis.mutate import Candidate, candidates, of_ctx
 from gradsmith.findings import Edit
 from gradsmith.lab import Run, forward
 from gradsmith.lab.lab import Lab, same
@@ -42,6 +42,9 @@ _MOST = 1500
 _ELEMENTS = 30_000_000  # of inputs and outputs, over all candidates
 _CPU_SECONDS = 6.0  # for a backward that loops in Python
 _EXPENSIVE_SECONDS = 3.0  # where one run is dear, and whatever is proved takes hundreds of them
+
+
+Offers = Callable[[ast.FunctionDef], Iterator[Candidate]]
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,14 @@ def any_repair(case: Case) -> Fit | None:
 def edit_of(case: Case) -> Edit | None:
     """The small change that makes this gradient right, as an edit of the user's file."""
     repair = _repair(case)
+    return repair.edit if repair is not None else None
+
+
+def edit_with_ctx(case: Case) -> Edit | None:
+    """The same with what forward keeps on ctx, for an option that backward takes for a constant, or leaves out."""
+    source = own_source(case.lab.target.function) if case.lab.target.function is not None else None
+    kept = source.attributes if source is not None else ()
+    repair = _search(case, lambda tree: of_ctx(tree, kept)) if kept else None
     return repair.edit if repair is not None else None
 
 
@@ -106,7 +117,7 @@ def _repairs(lab: Lab) -> dict[tuple[int, int], Repair | None]:
     return {}
 
 
-def _search(case: Case) -> Repair | None:
+def _search(case: Case, offers: Offers = candidates) -> Repair | None:
     cls = case.lab.target.function
     if cls is None or case.explains(case.claimed) or case.scale == 0:  # anything that vanishes would be right
         return None
@@ -127,23 +138,23 @@ def _search(case: Case) -> Repair | None:
     writes = sum(t._version for t in needed)
     most, start_s = min(_MOST, _ELEMENTS // max(elements, 1)), time.thread_time()
     longest_s = _EXPENSIVE_SECONDS if case.lab.budget.expensive else _CPU_SECONDS
-    for count, candidate in enumerate(candidates(tree)):
+    for count, candidate in enumerate(offers(tree)):
         if count >= most or time.thread_time() - start_s > longest_s:
             break
         if sum(t._version for t in needed) != writes:  # the last candidate wrote into what the next ones need
             run = forward(target, arguments, seed=case.lab.settings.seed)
             needed = _needed(run)
             writes = sum(t._version for t in needed)
-        function = _compiled(candidate.tree, original)
+        function = compiled(candidate.tree, original)
         if function is None or not _gives(case, run, function, case.v, case.truth):
             continue
         right_again = wanted is None or _gives(case, run, function, second, wanted)
         if right_again and _is_linear(case, run, function) and _holds_elsewhere(case, function):
-            edit = _edit(candidate, original)
+            edit = edit_for(candidate, original)
             if edit is not None and not _stands(case, edit):
                 continue
             return Repair(candidate.kind, candidate.before, candidate.after, candidate.line, edit)
-    return _in_kernel(case, original, second, wanted)
+    return _in_kernel(case, original, second, wanted) if offers is candidates else None
 
 
 def _stands(case: Case, edit: Edit) -> bool:
@@ -156,11 +167,11 @@ def _stands(case: Case, edit: Edit) -> bool:
     others = [case.own] if case.own is not None else []
     wanted = (case.pair.leaf.position, case.pair.output)
     return all(no_worse(lab, made, wanted) for lab in (case.lab, *others)) and elsewhere(
-        made, case.own or case.lab, [case.name]
+        made, case.own or case.lab, [case.name], small=True
     )
 
 
-def _edit(candidate: Candidate, original: Callable[..., Any]) -> Edit | None:
+def edit_for(candidate: Candidate, original: Callable[..., Any]) -> Edit | None:
     """The change as an edit: in parentheses where the text would otherwise mean something else."""
     file = file_of(original)
     if file is None:
@@ -227,7 +238,7 @@ def _needed(run: Run) -> list[torch.Tensor]:
     return [*run.passed.values(), *run.outputs, *(t for t in saved if t is not None)]
 
 
-def _compiled(tree: ast.FunctionDef, original: Callable[..., Any]) -> Callable[..., Any] | None:
+def compiled(tree: ast.FunctionDef, original: Callable[..., Any]) -> Callable[..., Any] | None:
     scope = dict(getattr(original, "__globals__", {}))
     scope |= inspect.getclosurevars(original).nonlocals
     try:

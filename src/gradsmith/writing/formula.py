@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import dis
+import itertools
 import keyword
 import linecache
 import math
@@ -17,7 +19,13 @@ from gradsmith.findings import GradsmithError
 
 _MODULES = {"torch": torch, "F": F, "math": math}
 # Domains that a formula may ask for, the widest first, as code that draws from them.
-_DRAWS = ("torch.randn(3, 4{dtype})", "torch.rand(3, 4{dtype}) * 0.8 + 0.1", "torch.rand(3, 4{dtype}) + 1.2")
+_DRAWS = (
+    "torch.randn({sizes}{dtype})",
+    "torch.rand({sizes}{dtype}) * 0.8 + 0.1",
+    "torch.rand({sizes}{dtype}) + 1.2",
+)
+_SIZES = ("3, 4", "4, 3", "4", "3")
+_MOST_NAMES = 4  # of which all sizes are tried
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,11 @@ def formula(name: str, text: str) -> Formula:
             scope[word] = _of_either(found, getattr(math, word, None))
         elif word not in scope:
             names.append(word)
+    called = {
+        n.func.id for n in ast.walk(ast.parse(text.strip())) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
+    }
+    if unknown := [word for word in names if word in called]:
+        raise GradsmithError(f"the formula calls {unknown[0]!r}, which is no function of torch, F or math")
     if not names:
         raise GradsmithError(f"the formula {text!r} has no tensor: every name in it is a function of torch or math")
     source = f"def {name}({', '.join(names)}):\n    return {text.strip()}\n"
@@ -83,16 +96,18 @@ def named(name: str) -> None:
 
 
 def _inputs(function: Callable[..., Any], names: list[str]) -> str:
-    """The first domain on which the formula is finite for every tensor."""
+    """The first sizes, and of these the first domain, on which the formula is finite for every tensor."""
     problem = "it gives no tensor"
-    for draw in _DRAWS:
-        one = f"({draw.format(dtype=', dtype=torch.float64')}).requires_grad_()"
-        code = f"({', '.join([one] * len(names))},)"
+    others = itertools.product(_SIZES, repeat=len(names)) if 1 < len(names) <= _MOST_NAMES else ()
+    tried = dict.fromkeys([(_SIZES[0],) * len(names), *others])
+    for sizes, draw in itertools.product(tried, _DRAWS):
+        each = [f"({draw.format(sizes=s, dtype=', dtype=torch.float64')}).requires_grad_()" for s in sizes]
+        code = f"({', '.join(each)},)"
         torch.manual_seed(0)
         try:
             out = function(*eval(code, dict(_MODULES)))
         except Exception as error:
-            problem = f"it raises {type(error).__name__}: {error}"
+            problem = problem if problem != "it gives no tensor" else f"it raises {type(error).__name__}: {error}"
             continue
         if isinstance(out, torch.Tensor) and bool(torch.isfinite(out).all()) and out.requires_grad:
             return code

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from gradsmith.deriving.wrapping import wrapped
 from gradsmith.findings import GradsmithError
 from gradsmith.writing.derive import written
 from gradsmith.writing.formula import formula, named
@@ -70,8 +71,9 @@ def _module(name: str, parameters: list[str]) -> str:
 
 def _rest(name: str, subject: str, inputs: str) -> str:
     """Declared inputs, the test of one line, and a benchmark to fill in."""
+    declared = "\n".join(wrapped(f'gradsmith_inputs = {{"{subject}": lambda: {inputs}}}'))
     return (
-        f'\n\ngradsmith_inputs = {{"{subject}": lambda: {inputs}}}\n'
+        f"\n\n{declared}\n"
         f"\n\ndef test_{name.strip('_')}():\n"
         f"    import gradsmith as gs\n\n"
         f"    gs.check({subject}).raise_if_failed()\n"

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gradsmith.deriving.loops.loop import Loop, State
-from gradsmith.deriving.loops.turns import Appended, Turns, turns_of
+from gradsmith.deriving.loops.turns import Appended, Beginning, Turns, turns_of
 from gradsmith.deriving.node import Node, value_of
 from gradsmith.deriving.reader import Reader
 from gradsmith.deriving.refusal import LoopRefused, Promoted
@@ -57,13 +57,17 @@ class Rolled(Begun):
         self.loop.index.name = target if counted and target not in ("", "_") else "i" if counted else "t"
         self.states: dict[str, Any] = {}
         self.before = {n: v for n, v in variables.items() if not n.startswith("__")}
-        self.lengths = {n: len(v) for n, v in self.before.items() if isinstance(v, list)}
+        self.begun = {
+            n: tuple(v) for n, v in self.before.items() if isinstance(v, list) and not isinstance(v, Appended)
+        }
         self.asked = dict(graph.conditions)
         self.names = [n for n in names if n in self.before]
         self.flat: dict[str, list[State]] = {}
         with torch._C.DisableTorchFunction():
             for name in self.names:
                 made = self._carried(name, self.before[name])
+                if made is None and self.begun.get(name):
+                    made = Beginning(self.begun[name])
                 if made is not None:
                     self.states[name] = made
         graph.open_loops.append(self.loop)
@@ -110,7 +114,7 @@ class Rolled(Begun):
             node = self.reader.known(value) if isinstance(value, Tensor) else None
             if node is not None and loop in node.inside and node.is_tensor:
                 loop.lasts.append((name, node))
-        changed = [n for n, length in self.lengths.items() if len(variables.get(n, ())) != length]
+        changed = [n for n, begun in self.begun.items() if len(variables.get(n, ())) != len(begun)]
         for name in changed:
             self._list(name, variables[name])
         self._settle_gradients()
@@ -154,12 +158,12 @@ class Rolled(Begun):
             self.loop.states.append(state)
 
     def _list(self, name: str, value: Any) -> None:
-        if not isinstance(value, list) or len(value) != 1 or self.lengths[name] or not isinstance(value[0], Tensor):
-            raise LoopRefused(
-                f"the list `{name}` is not empty before the loop, or gets more than one value in a turn.",
-                "Append one tensor in every turn.",
-            )
-        self.loop.lists.append((name, self.reader.nodes(value[0])))
+        begun = self.begun[name]
+        own = value.since(len(begun)) if isinstance(value, Beginning) else value if isinstance(value, list) else []
+        if len(own) != 1 or not all(isinstance(v, Tensor) for v in (*begun, *own)):
+            told = f"the list `{name}` gets more than one value in a turn, or values that are not tensors."
+            raise LoopRefused(told, "Append one tensor in every turn.")
+        self.loop.lists.append((name, self.reader.nodes(own[0])))
 
     def _settle_gradients(self) -> None:
         """A state has a gradient if its first value has one, or if a turn brings one in."""
@@ -194,7 +198,7 @@ class Rolled(Begun):
             last = self._last(appended)
             filled = Appended([appended.value.detach()] * (int(value_of(loop.count)) - 1))
             filled.append(appended.value.detach() if last is None else last)
-            filled.node, filled.ends = item, last is not None
+            filled.node, filled.ends, filled.begun = item, last is not None, self.begun[name]
             results[name] = filled
         for i, (name, last) in enumerate(loop.lasts):
             item = graph.make("item", node, loop.position("last", i))

@@ -89,6 +89,7 @@ class Appended(list[Any]):
 
     node: Node
     ends: bool  # is its last value known?
+    begun: tuple[Any, ...] = ()  # what it held before the loop
 
     def __getitem__(self, index: Any) -> Any:
         if index == -1 and self.ends:
@@ -97,6 +98,26 @@ class Appended(list[Any]):
 
     def __iter__(self) -> Any:
         raise LoopRefused("a list that a loop has filled is read one by one.", "Use torch.stack or torch.cat on it.")
+
+    @property
+    def alone(self) -> Appended:
+        """Without what it held before the loop."""
+        made = Appended(list.__getitem__(self, slice(None)))
+        made.node, made.ends = self.node, self.ends
+        return made
+
+
+class Beginning(list[Any]):
+    """A list with values, while a loop appends to it: which its last one is depends on the turn."""
+
+    def __getitem__(self, index: Any) -> Any:
+        raise LoopRefused("a loop reads the list that it appends to.", "Keep the last value in a variable.")
+
+    def __iter__(self) -> Any:
+        raise LoopRefused("a loop reads the list that it appends to.", "Keep the last value in a variable.")
+
+    def since(self, count: int) -> list[Any]:
+        return list.__getitem__(self, slice(count, None))
 
 
 class Looping:

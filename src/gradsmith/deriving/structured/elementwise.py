@@ -35,6 +35,9 @@ def pow_(y: Node, g: Any) -> Pairs:
 def quotient(y: Node, g: Any) -> Pairs:
     """g / b and -g * y / b, with the one division written once where both are wanted and b is not small."""
     a, b = y.args
+    if is_number(a, 1) and isinstance(b, Node) and b.is_tensor:
+        yield b, -g * y**2
+        return
     part = g / b
     shared = all(isinstance(n, Node) and n.needs_grad and n.value.numel() == y.value.numel() > 1 for n in (a, b))
     if shared and isinstance(part, Node) and part.op == "div":
@@ -159,4 +162,22 @@ def softplus(y: Node, g: Any) -> Pairs:
     x, beta, threshold = y.args
     inner = x if is_number(beta, 1) else beta * x
     slope = inner.sigmoid()
+    if is_number(threshold) and threshold >= 20:  # where torch says 1, sigmoid is 1 - 2e-9 and more
+        yield x, g * slope
+        return
     yield x, y.graph.call("where", (inner > threshold, g, g * slope), {})
+
+
+@rule
+def relu(y: Node, g: Any) -> Pairs:
+    """y > 0 where x > 0, and y is what a next layer keeps anyway."""
+    x = y.args[0]
+    yield x, g * ((x if x.op == "input" else y) > 0)
+
+
+@rule
+def leaky_relu(y: Node, g: Any) -> Pairs:
+    """The sign of y is that of x, where the slope is a positive number."""
+    x, slope = y.args
+    told = y if is_number(slope) and slope > 0 and x.op != "input" else x
+    yield x, y.graph.call("where", (told > 0, g, g * slope), {})

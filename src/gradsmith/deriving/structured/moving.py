@@ -47,11 +47,7 @@ def cat(y: Node, g: Any) -> Pairs:
         yield tensors, y.graph.make("split", g, piece, dim)
         return
     if _of_one_size(y, tensors, value_of(dim)):
-        parts = y.graph.make("chunk", g, len(tensors), dim)
-        for i, tensor in enumerate(tensors):
-            part = y.graph.make("item", parts, i)
-            part.dims = tensor.dims
-            yield tensor, part
+        yield from _parts_for(tensors, y.graph.make("chunk", g, len(tensors), dim))
         return
     start: Any = None
     for i, tensor in enumerate(tensors):
@@ -73,8 +69,20 @@ def stack(y: Node, g: Any) -> Pairs:
     if isinstance(y.args[0], Node):  # a list that a loop has filled
         yield y.args[0], y.graph.make("unbind", g, y.args[1])
         return
-    for i, tensor in enumerate(y.args[0]):
+    tensors = y.args[0]
+    if len(set(tensors)) == len(tensors) > 1 and all(t.needs_grad for t in tensors):
+        yield from _parts_for(tensors, y.graph.make("unbind", g, y.args[1]))
+        return
+    for i, tensor in enumerate(tensors):
         yield tensor, at(g, y.args[1], i)
+
+
+def _parts_for(tensors: Any, parts: Node) -> Pairs:
+    """Each its own part of a gradient that is taken apart in one line."""
+    for i, tensor in enumerate(tensors):
+        part = parts.graph.make("item", parts, i)
+        part.dims = tensor.dims
+        yield tensor, part
 
 
 @rule

@@ -36,10 +36,16 @@ def linear(y: Node, g: Any) -> Pairs:
         yield from vjp(y, g)
         return
     yield x, g @ weight
-    rows = lambda t: t.flatten(0, -2) if len(t.dims) > 2 else t.unsqueeze(0) if len(t.dims) == 1 else t  # noqa: E731
-    yield weight, rows(g).mT @ rows(x)
+    yield weight, _rows(g, weight, 0).mT @ _rows(x, weight, 1)
     if isinstance(bias, Node):
-        yield bias, rows(g).sum(0)
+        yield bias, g  # summed to its own shape, whatever the number of dimensions
+
+
+def _rows(t: Any, weight: Node, dim: int) -> Any:
+    """Everything but the last dimension as one: `t.reshape(-1, n)`, which is right for any number of dimensions."""
+    if len(t.dims) == 2:
+        return t
+    return t.unsqueeze(0) if len(t.dims) == 1 else t.reshape((-1, weight.graph.size(weight, dim)))
 
 
 @rule

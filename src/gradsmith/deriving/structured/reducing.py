@@ -15,7 +15,7 @@ def unreduced(node: Node, value: Any) -> Any:
     """A reduced value with the reduced dimensions back as ones."""
     operation = node.graph.operations[node.op]
     dim, keep = operation.argument(node.args, "dim"), operation.argument(node.args, "keepdim")
-    if keep or dim is None or value.dims == ():
+    if keep or dim in (None, ()) or value.dims == ():
         return value
     for d in reduced(dim, len(node.args[0].dims)) if isinstance(dim, tuple) else [dim]:
         value = value.unsqueeze(d)
@@ -25,7 +25,7 @@ def unreduced(node: Node, value: Any) -> Any:
 def count(node: Node) -> Any:
     """How many elements a reduction takes together."""
     x, dim = node.args[0], node.graph.operations[node.op].argument(node.args, "dim")
-    if dim is None or x.dims == ():
+    if dim in (None, ()) or x.dims == ():  # an empty tuple is every dimension
         return node.graph.make("numel", x) if x.dims else 1
     total: Any = 1
     for d in dim if isinstance(dim, tuple) else (dim,):

@@ -93,7 +93,30 @@ def _text(source: OwnSource, name: str) -> str:
 
 def _attribute(source: OwnSource, text: str) -> str:
     name, dot, rest = text.partition(".")
-    return _text(source, name) + dot + rest
+    own = _text(source, name)
+    if dot and _may_be_none(source.forward, name):
+        return f"None if {own} is None else {own}{dot}{rest}"
+    return own + dot + rest
+
+
+def _may_be_none(forward: ast.FunctionDef, name: str) -> bool:
+    """Whether forward's signature says so, or forward asks."""
+    arguments = forward.args
+    plain = [*arguments.posonlyargs, *arguments.args]
+    defaults = dict(zip([a.arg for a in reversed(plain)], reversed(arguments.defaults)))
+    default = defaults.get(name)
+    annotation = next((a.annotation for a in plain if a.arg == name), None)
+    told = ast.unparse(annotation) if annotation is not None else ""
+    asked = any(
+        isinstance(n, ast.Compare)
+        and isinstance(n.left, ast.Name)
+        and n.left.id == name
+        and isinstance(n.ops[0], (ast.Is, ast.IsNot))
+        for n in ast.walk(forward)
+    )
+    return (
+        asked or "None" in told or "Optional" in told or (isinstance(default, ast.Constant) and default.value is None)
+    )
 
 
 def _with_more(source: OwnSource, call: ast.Call, names: list[str]) -> Edit:

@@ -11,14 +11,17 @@ from typing import Any
 import torch
 
 from gradsmith.deriving.deriving import Swept
+from gradsmith.deriving.expressions import NotAtHand
 from gradsmith.deriving.naming import label, unique
 from gradsmith.deriving.node import Node
-from gradsmith.deriving.printing import NotAtHand, Printer, Statement
+from gradsmith.deriving.printing import Printer, Statement
 from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.saving import draws, read_by
+from gradsmith.deriving.wrapping import wrapped
 from gradsmith.diagnosis.mending.hand import Hand
 from gradsmith.source import knowledge as know
 
+_WIDTH = 104  # with the indentation of a method
 _MODULES = {"torch": torch, "F": torch.nn.functional, "math": math}
 
 
@@ -68,8 +71,15 @@ def lines_for(found: Swept, wanted: Sequence[Node], hand: Hand, names: Mapping[N
             )
             for s in lines.statements
         ]
+        lines.statements = [s if s.block else replace(s, block=_broken(s)) for s in lines.statements]
         lines.modules = sorted(absent)
         return lines
+
+
+def _broken(statement: Statement) -> tuple[str, ...]:
+    """The lines of a statement that is too long for one."""
+    lines = wrapped(statement.lines[0], _WIDTH)
+    return tuple(lines) if len(lines) > 1 else ()
 
 
 def _printed(found: Swept, wanted: Sequence[Node], printer: Printer, names: Mapping[Node, str]) -> Lines:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from gradsmith.deriving.deriving import Swept, gradients_of
 from gradsmith.deriving.refusal import LoopRefused, Refused
-from gradsmith.diagnosis.case import case_of
+from gradsmith.diagnosis.case import Case, case_of
 from gradsmith.diagnosis.mending.own_source import OwnSource, own_source
 from gradsmith.diagnosis.mending.proof import Serious, proved
 from gradsmith.diagnosis.mending.rewriting import rewrites
+from gradsmith.diagnosis.mending.running import running_edits
 from gradsmith.diagnosis.mending.slots import slot_edits
 from gradsmith.diagnosis.mending.whole import whole
-from gradsmith.diagnosis.repair import edit_of
+from gradsmith.diagnosis.repair import edit_of, edit_with_ctx
 from gradsmith.findings import Edit
 from gradsmith.lab.lab import Lab
 
@@ -43,9 +48,15 @@ def mended(
     source = own_source(cls) if cls is not None and not own.surrogate and not own.approximate else None
     if source is None:
         return None
-    for edits in (*_small(own, failing), *slot_edits(source, _positions(own, wrong))):
+    tensors = [leaf.name for leaf in own.arguments.differentiable]
+    for edits in chain(
+        _small(own, failing, edit_of),
+        slot_edits(source, _positions(own, wrong), _positions(own, tensors)),
+        _small(own, failing, edit_with_ctx),
+        *(running_edits(source, lab) for lab in failing[:1] if _raises(lab)),
+    ):
         made = source.changed(edits)
-        if made is not None and proved(made, own, [*failing, *others], wrong, serious):
+        if made is not None and proved(made, own, [*failing, *others], wrong, serious, small=True):
             line = source.file.text.splitlines()[edits[0].line - 1]
             return Mend(source.file.path, edits, tuple(wrong), edits[0].line, derived=False, changed=line)
     for found in _derivations(source, [*failing, own]):
@@ -82,7 +93,14 @@ def _positions(own: Lab, wrong: Sequence[str]) -> list[int]:
     return [i for i, name in enumerate(own.target.names) if name in wrong]
 
 
-def _small(own: Lab, failing: Sequence[Lab]) -> Iterator[tuple[Edit, ...]]:
+def _raises(lab: Lab) -> bool:
+    try:
+        return not lab.gradient.pairs
+    except Exception:  # of the user's backward
+        return True
+
+
+def _small(own: Lab, failing: Sequence[Lab], edit_of: Callable[[Case], Edit | None]) -> Iterator[tuple[Edit, ...]]:
     """The changes that mend one gradient each: alone, then all of them together."""
     found: list[Edit] = []
     for lab in failing:
@@ -109,6 +127,23 @@ def _derivations(source: OwnSource, labs: Sequence[Lab]) -> Iterator[Swept]:
             if found is not None:
                 yield found
                 break
+    for args in _with_more_dimensions(*_call(labs[-1])):
+        found = _derived(source, args, {}, trusting=True)
+        if found is not None:
+            yield found
+
+
+def _with_more_dimensions(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """What is written for more dimensions is often right for fewer, too: a flattened batch, where the example has none."""
+    floating = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.is_floating_point() and a.dim()]
+    if kwargs:
+        return
+    for chosen in [[i] for i in floating] + ([floating] if len(floating) > 1 else []):
+        larger = list(args)
+        for i in chosen:
+            a = args[i]
+            larger[i] = torch.stack([a.detach(), 1.1 * a.detach()]).requires_grad_(a.requires_grad)
+        yield tuple(larger)
 
 
 def _derived(source: OwnSource, args: tuple[Any, ...], kwargs: dict[str, Any], *, trusting: bool) -> Swept | None:

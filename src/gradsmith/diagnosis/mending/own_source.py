@@ -39,6 +39,20 @@ class OwnSource:
         return self.setup or self.forward
 
     @property
+    def attributes(self) -> list[str]:
+        """The names under which it puts something on ctx."""
+        ctx = self.keeper.args.args[0].arg
+        stored = [
+            n.attr
+            for n in ast.walk(self.keeper)
+            if isinstance(n, ast.Attribute)
+            and isinstance(n.ctx, ast.Store)
+            and isinstance(n.value, ast.Name)
+            and n.value.id == ctx
+        ]
+        return list(dict.fromkeys(stored))
+
+    @property
     def scope(self) -> dict[str, Any]:
         """Every name that the methods can use."""
         inner = inspect.unwrap(self.function.forward)
