@@ -17,7 +17,6 @@ class Refused(GradsmithError):
         """The same refusal, with the line where it happened."""
         return self if self.line or not line else type(self)(self.reason, self.remedy, line)
 
-
     def of(self, name: str) -> Refused:
         """The same refusal, to somebody who has to be told of what nothing was derived."""
         told = type(self)(self.reason, self.remedy, self.line)
