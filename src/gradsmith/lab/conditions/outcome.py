@@ -129,7 +129,7 @@ def far(a: Tensor | None, b: Tensor | None) -> str:
     a, b = widened(a), widened(b)
     size = float(a.abs().nan_to_num(0, 0, 0).max()) or 1.0
     off = float((a - b.to(a.dtype)).abs().nan_to_num(0, 0, 0).max()) / size
-    return f"differs by up to {off:.2g} times the largest correct element"
+    return f"is off by up to {off:.2g} times the largest correct element"
 
 
 def compared(lab: Lab, run: Callable[[], Results], refuses: Callable[[BaseException], bool] | None = None) -> Outcome:

@@ -107,10 +107,11 @@ def lint(function: FunctionModel) -> Iterator[Finding]:
             continue
         node = next(iter(costly.values()))
         shown = ", ".join(f"'{n}'" for n in names)
+        whats = dict.fromkeys(f"a {_what(backward, one)}" for one in costly.values())
         yield function.at(
             node,
             f"{function.name}.{backward.name} always computes the {'gradients' if len(names) > 1 else 'gradient'} of {shown} "
-            f"({'each costs ' if len(names) > 1 else ''}a {_what(backward, node)}), also when "
+            f"({'each costs ' if len(whats) == 1 < len(names) else ''}{' and '.join(whats)}), also when "
             f"{'an' if len(names) > 1 else 'that'} input does not require a gradient.",
             advice="; ".join(
                 f"{'Compute' if first else 'compute'} the gradient of '{name}' only `if ctx.needs_input_grad[{i}]`"
