@@ -119,7 +119,7 @@ def assumption_finding(lab: Lab, discovery: Discovery) -> Finding:
     harm = f"the gradient is wrong. {_numbers(discovery)}" if m is not None else f"{discovery.trial.detail}."
     # A broken structure is the sentence itself, turned round: to say it twice helps nobody.
     where = "without that" if all(move.assumes for move in moves) else told(moves)
-    message = f"{lab.target.name}.backward assumes that {sentence}. gradsmith changed your inputs: {where}, {harm}"
+    message = f"{lab.target.name}.backward assumes that {sentence}. gradsmith tried other inputs: {where}, {harm}"
     finding = lab.finding(
         message,
         argument=_argument(discovery),

@@ -98,7 +98,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
             f"{lab.target.name}.backward returns {value} as the gradient of {leaf.name}{first}. That element is {given:.6g} in "
             f"{named_inputs(lab.inputs_from)}, and every output is finite.",
             argument=leaf.name,
-            advice=_ADVICE if abs(given) < 1 else _LARGE,
+            advice=_ADVICE if abs(given) < 1e-3 else _LARGE,
             at="gradient",
             evidence={"element": first, "value": value, "input": given},
         )

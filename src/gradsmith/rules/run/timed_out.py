@@ -31,9 +31,8 @@ import torch
 class Double(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
-        rest = x
-        while rest.abs().max() >= 0:  # holds for ever
-            rest = rest / 2
+        while x.abs().max() >= 0:  # holds for ever
+            pass
         return 2 * x
 
     @staticmethod

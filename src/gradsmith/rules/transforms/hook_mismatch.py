@@ -74,7 +74,7 @@ def probe(lab: Lab) -> Iterator[Finding]:
     from gradsmith.rules.transforms import used_outside
 
     for name, outcome in (
-        ("where saved-tensor hooks return copies, as offloading to the CPU does,", copied_by_hooks(lab)),
+        ("under saved-tensor hooks that return copies (as CPU offload does)", copied_by_hooks(lab)),
         ("under save_on_cpu", offloaded(lab)),
     ):
         if outcome.state == "fails":
