@@ -119,8 +119,8 @@ def _with(finding: Finding, mend: Mend, unsafe: str, meant: str) -> Finding:
     if mend.derived or not advice.startswith("Write `"):
         advice = told
     if "assumption" in finding.evidence:  # how to accept it stays, and the repair is the other way out
-        kept, _, _ = (finding.advice or "").partition(" Otherwise ")
-        advice = f"{kept} Otherwise: {told[0].lower()}{told[1:]}"
+        kept, _, _ = (finding.advice or "").partition(" If not, ")
+        advice = f"{kept} If not, {told[0].lower()}{told[1:]}"
     advice += f" The change is unsafe: {unsafe}." if unsafe else ""
     advice += meant if meant not in advice else ""
     repair = {"derived": mend.derived, "gradients": list(mend.gradients), "leaves out": _leaves_out(mend)}
