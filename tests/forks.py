@@ -74,7 +74,8 @@ class Forks:
 
     def _ask(self, **asked: Any) -> int:
         with self.lock:
-            if self.server is None:
+            # A command that ran in this process has ended what was started meanwhile.
+            if self.server is None or self.server.poll() is not None:
                 call = [sys.executable, str(Path(__file__).parent / "fork_server.py")]
                 self.server = subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
                 assert self._answer() == "ready"
