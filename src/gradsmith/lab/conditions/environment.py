@@ -244,7 +244,7 @@ def _checkpoint(lab: Lab, *, use_reentrant: bool) -> Outcome:
         return Outcome("not tried", reason)
     if any(call.dirty for call in lab.baseline.run.trace.forwards):
         return Outcome("not tried", "forward works in place, which recomputation cannot repeat")
-    if use_reentrant and (lab.target.module is not None or any(x.held for x in lab.arguments.leaves)):
+    if use_reentrant and (lab.target.module is not None or not _only_direct(lab)):
         return Outcome("not tried", "the reentrant kind sees tensors only as direct arguments")
     call = lab.precise[0].call
     backward = accumulating_backward if use_reentrant else plain_backward
@@ -252,6 +252,12 @@ def _checkpoint(lab: Lab, *, use_reentrant: bool) -> Outcome:
         lab,
         lambda: results(lab, lambda *a, **k: checkpoint(call, *a, use_reentrant=use_reentrant, **k), backward=backward),
     )
+
+
+def _only_direct(lab: Lab) -> bool:
+    """Whether every input that requires a gradient is an argument itself, in no list, no keyword and no other argument."""
+    direct = {id(value) for value in lab.arguments.with_tensors({})[0]}
+    return all(id(x.tensor) in direct and not x.held for x in lab.arguments.differentiable)
 
 
 def accumulating_backward(
