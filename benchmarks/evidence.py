@@ -65,6 +65,8 @@ ENTRIES = (
           ("reach.py", "benchmarks/reach/set4"), "29 of 32 named (91 %), errors on 0 of 32 right files", minutes=15),
     Entry("reach6", "Hidden bugs, set 6", "60 pairs and 40 right Functions, by somebody who knew only the README; nothing was fixed for them.",
           ("reach.py", "benchmarks/reach/set6"), "49 of 60 named (82 %), errors on 0 of 100 right files", minutes=15),
+    Entry("reach7", "Hidden bugs, set 7", "50 pairs and 40 right Functions, by somebody else who knew only the README.",
+          ("reach.py", "benchmarks/reach/set7"), "41 of 50 named (82 %), errors on 1 of 90 right files", minutes=15),
     Entry("impoverished", "Mutants whose inputs hide the mistake", "Mutants of the gallery, declared inputs made poor by script until gradcheck passes.",
           ("impoverished.py",), "25 of a sample of 30 named (83 %)", minutes=90),
     Entry("mutants", "Mutants against gradcheck, gradgradcheck and opcheck", "One generic change to the source of right Functions.",
