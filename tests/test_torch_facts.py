@@ -648,6 +648,14 @@ def test_what_a_clamp_hands_back_at_its_bound_is_everything_or_the_least(side: s
     assert slope == (least if torch_says.clamp_stops_at_its_bounds() else 1.0)
 
 
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")
+def test_a_list_of_lists_is_an_index_for_each_dimension_or_one_tensor() -> None:
+    x, index = torch.arange(9).reshape(3, 3), [[0, 2], [1, 1]]
+    as_tuple = torch_says.reads_as_tuple(index)
+    assert x[index].equal(x[0:3:2, 1] if as_tuple else x[torch.tensor(index)])
+    assert not torch_says.reads_as_tuple([0, 2]) and x[[0, 2]].equal(x[0:3:2])
+
+
 @pytest.mark.parametrize("larger", [torch.fmax, torch.fmin])
 def test_equal_arguments_of_fmax_share_the_gradient_or_the_first_has_it(larger: Callable[..., Tensor]) -> None:
     x, y = torch.zeros((), requires_grad=True), torch.zeros((), requires_grad=True)

@@ -31,10 +31,6 @@ REASONS: dict[str, str] = {
     "gallery/modern/in_place.py::ExpInPlace": "torch.compile of 2.13 drops mark_dirty (pytorch#133491); 2.6 gives the right result.",
     "broken/kernels/rms_norm_shared_row.py::RMSNorm": "The kernel reads memory that nobody wrote, which is what is wrong with it:"
     " other findings depend on what lay there.",
-    "test_sizes::test_in_attention_the_width_of_values_is_free_of_that_of_queries": "Fixed since, and passes alone with 2.6: products"
-    " of batches took the sizes of stand-ins for plain integers.",
-    "test_gallery_docs::test_myth_is_still_refuted[15-x[t]-in-a-loop]": "Fixed since, and passes alone with 2.6: the page counted views,"
-    " and 2.6 detaches once more.",
 }
 
 Kept = dict[str, dict[str, Any]]

@@ -241,6 +241,15 @@ def test_a_list_as_index_is_not_two_indices() -> None:
     assert compared(swapped, made.wrapper, {"x": r(2, 2).detach()}, {"x"}) == "same"
 
 
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")
+def test_a_list_of_lists_as_index_is_what_torch_makes_of_it() -> None:
+    def picked(x: Any) -> Any:
+        return x[[[0, 2], [1, 1]]] ** 2
+
+    made = derived(picked, (r(3, 3),), {})
+    assert compared(picked, made.wrapper, {"x": r(3, 3).detach()}, {"x"}) == "same"
+
+
 def test_a_product_inside_a_product_keeps_its_parentheses() -> None:
     def f(x: Any, a: Any, b: Any) -> Any:
         return x * (a @ b) + (x % 3) * torch.floor(a)

@@ -26,6 +26,7 @@ from gradsmith.deriving.refusal import Refused
 from gradsmith.deriving.running import asked_of, user_frame, user_line
 from gradsmith.deriving.scalars import Real, Whole, number, plain
 from gradsmith.deriving.structured.idioms import stays_whole
+from gradsmith.lab.process import torch_says
 from gradsmith.source import knowledge as know
 
 _PLACES = (("F", torch.nn.functional), ("torch", torch))
@@ -525,10 +526,12 @@ def _python_body(func: Any) -> Callable[..., Any] | None:
 
 
 def _without_lists(index: Any) -> Any:
-    """x[[1, 2]] is not x[1, 2]: a list of numbers is a tensor of them."""
-    if isinstance(index, list):
-        return torch.tensor(index)
-    return tuple(_without_lists(i) for i in index) if isinstance(index, tuple) else index
+    """x[[1, 2]] is not x[1, 2]: a list of numbers is a tensor of them; x[[[1], [2]]] is x[[1], [2]], where torch reads it so."""
+    if isinstance(index, list) and torch_says.reads_as_tuple(index):
+        index = tuple(index)
+    if isinstance(index, tuple):
+        return tuple(torch.tensor(i) if isinstance(i, list) else _without_lists(i) for i in index)
+    return torch.tensor(index) if isinstance(index, list) else index
 
 
 def _holds_tensors(value: Any) -> bool:

@@ -14,6 +14,7 @@ import logging
 import math
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -308,6 +309,19 @@ def clamp_stops_at_its_bounds() -> bool:
 def fmax_shares_between_equals() -> bool:
     """Whether equal arguments of torch.fmax share the gradient, as those of torch.maximum do; the first had it before torch 2.15."""
     return _slope_at_zero(lambda x: torch.fmax(x, torch.zeros(()))) == 0.5
+
+
+def reads_as_tuple(index: Sequence[Any]) -> bool:
+    """Whether this list, as an index, is read as one index for each dimension: deprecated, and announced to end."""
+    parts = any(isinstance(i, (Tensor, Sequence, slice)) or i is None or i is Ellipsis for i in index)
+    return parts and len(index) < 32 and _lists_of_indices_are_tuples()
+
+
+@functools.cache
+def _lists_of_indices_are_tuples() -> bool:
+    with warnings.catch_warnings(), torch._C.DisableTorchFunction():  # whoever is reading must not read this, too
+        warnings.simplefilter("ignore")
+        return torch.zeros(2, 2)[[[0], [1]]].ndim == 1
 
 
 def _slope_at_zero(call: Callable[[Tensor], Tensor]) -> float:
