@@ -55,6 +55,15 @@ def test_products_of_all_layouts(way: str, dtype: torch.dtype, transposed_a: boo
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rows_and_columns_that_are_expanded_lie_nowhere_apart(way: str, dtype: torch.dtype) -> None:
+    for m, k, n in SIZES:
+        b = torch.randn(k, n, dtype=dtype)
+        for a in (torch.randn(1, k, dtype=dtype).expand(m, k), torch.randn(m, 1, dtype=dtype).expand(m, k)):
+            exact = (a.double() @ b.double()).to(dtype)
+            torch.testing.assert_close(matmul(a, b), exact, rtol=1e-5, atol=1e-5 * max(k, 1) ** 0.5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_products_with_packed_weights_near_and_far(dtype: torch.dtype) -> None:
     """Beyond 512 KB of weights the next panel is fetched while one is used."""
     library = _kernels.loaded(dtype)

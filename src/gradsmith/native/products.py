@@ -76,8 +76,8 @@ static inline __attribute__((always_inline)) void tile(const int m, int first, l
     for (int i = 0; i < m; i++) { *(vec *)(C + i * N) += c[i][0]; *(vec *)(C + i * N + LANES) += c[i][1]; }
   }
 }
-/* Where A lies tile by tile, row and column are 0. */
-#define TILE(m) case m: tile(m, first, deep, a, row ? row : 1, row ? column : m, P, ahead, c, N, wide); break;
+/* Where A lies tile by tile, row and column are -1; rows that are one row over and over lie 0 apart. */
+#define TILE(m) case m: tile(m, first, deep, a, row < 0 ? 1 : row, row < 0 ? m : column, P, ahead, c, N, wide); break;
 #if TALL == 12
 #define TILES TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6) TILE(7) TILE(8) TILE(9) TILE(10) TILE(11) TILE(12)
 #else
@@ -89,7 +89,7 @@ static inline __attribute__((always_inline)) void against_panel(int first, long 
     const real *P, real *C, long N, long wide, const int far) {
   const long tiles = (M + TALL - 1) / TALL;
   for (long q = 0; q < tiles; q++) {
-    const long i = M * q / tiles; const real *a = A + i * (row ? row : deep); real *c = C + i * N;
+    const long i = M * q / tiles; const real *a = A + i * (row < 0 ? deep : row); real *c = C + i * N;
     const real *ahead = far ? P + deep * (PANEL + (q & 1) * LANES) : 0;
     switch (M * (q + 1) / tiles - i) { TILES }
   }
@@ -99,7 +99,7 @@ static inline __attribute__((always_inline)) void against_panel(int first, long 
 FUNCTION(rows_against_panel, stride, 1, 0)
 FUNCTION(far_rows_against_panel, stride, 1, 1)
 FUNCTION(columns_against_panel, 1, stride, 0)
-FUNCTION(far_tiles_against_panel, 0, 0, 1)
+FUNCTION(far_tiles_against_panel, -1, -1, 1)
 /* Elements a power of two apart fall on a few places of the caches only. Where many panels pass, copying a block of A to where its
    elements are close costs less than that: rows with their distance changed, columns tile by tile. */
 #define MANY (16 * PANEL)
