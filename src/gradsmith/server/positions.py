@@ -46,8 +46,8 @@ class TextLines:
     def place(self, line: int, column: int) -> ProtocolPlace:
         """Line (from 1) and column (in characters) as the protocol counts; what lies beyond the text is its end.
 
-        >>> Lines("x = '😋'; y").place(1, 8)
-        Place(line=0, character=9)
+        >>> TextLines("x = '😋'; y").place(1, 8)
+        ProtocolPlace(line=0, character=9)
         """
         if line > len(self.starts):
             line, column = len(self.starts), len(self.text)
@@ -57,7 +57,7 @@ class TextLines:
     def column(self, line: int, character: int) -> int:
         """The column in characters of a place in a line (from 0); what lies beyond the line is its end.
 
-        >>> Lines("x = '😋'; y").column(0, 9)
+        >>> TextLines("x = '😋'; y").column(0, 9)
         8
         """
         text = self.line(line)
@@ -79,7 +79,7 @@ class TextLines:
     def replaced(self, start: ProtocolPlace, end: ProtocolPlace, new: str) -> str:
         """The text with everything between two places replaced.
 
-        >>> Lines("ab\\ncd\\n").replaced(Place(0, 1), Place(1, 1), "-")
+        >>> TextLines("ab\\ncd\\n").replaced(ProtocolPlace(0, 1), ProtocolPlace(1, 1), "-")
         'a-d\\n'
         """
         first, last = self.offset(*start), self.offset(*end)

@@ -66,3 +66,13 @@ def _at_line(file: FileModel, line: int) -> list[ast.expr]:
 @once
 def _expressions(file: FileModel) -> list[ast.expr]:
     return [node for node in ast.walk(file.tree) if isinstance(node, (ast.Call, ast.Compare))]
+
+
+def names_called(expression: str) -> frozenset[str]:
+    """The names that an expression calls.
+
+    >>> sorted(names_called("x * gate(relu(y))"))
+    ['gate', 'relu']
+    """
+    calls = (node for node in ast.walk(ast.parse(expression.strip(), mode="eval")) if isinstance(node, ast.Call))
+    return frozenset(call.func.id for call in calls if isinstance(call.func, ast.Name))

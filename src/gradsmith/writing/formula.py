@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import dis
 import itertools
 import keyword
@@ -16,6 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from gradsmith.findings import GradsmithError
+from gradsmith.source.expressions import names_called
 
 _MODULES = {"torch": torch, "F": F, "math": math}
 # Domains that a formula may ask for, the widest first, as code that draws from them.
@@ -63,11 +63,8 @@ def formula(name: str, text: str) -> Formula:
             scope[word] = _of_either(found, getattr(math, word, None))
         elif word not in scope:
             names.append(word)
-    called = {
-        n.func.id for n in ast.walk(ast.parse(text.strip())) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
-    }
-    if unknown := [word for word in names if word in called]:
-        raise GradsmithError(f"the formula calls {unknown[0]!r}, which is no function of torch, F or math")
+    if unknown := [word for word in names if word in names_called(text)]:
+        raise GradsmithError(f"the formula calls {unknown[0]!r}, which torch, F and math do not have")
     if not names:
         raise GradsmithError(f"the formula {text!r} has no tensor: every name in it is a function of torch or math")
     source = f"def {name}({', '.join(names)}):\n    return {text.strip()}\n"
