@@ -105,6 +105,7 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def create_module(self, spec: Any) -> ModuleType:
         module = StandInModule(spec.name)
         module.why = self.why[self._root(spec.name) or ""]
+        _made.add(spec.name)
         return module
 
     def exec_module(self, module: ModuleType) -> None: ...
@@ -117,10 +118,14 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return next((n for n in self.why if fullname == n or fullname.startswith(n + ".")), None)
 
 
+_made: set[str] = set()  # names of modules: to look at all that are loaded would write into the memory that forks share
+
+
 def hide() -> None:
     """Take stand-ins out of `sys.modules`, where torch would find them; who imported one has it."""
-    for name in [name for name, module in sys.modules.items() if isinstance(module, StandInModule)]:
-        del sys.modules[name]
+    for name in _made:
+        if isinstance(sys.modules.get(name), StandInModule):
+            del sys.modules[name]
 
 
 def _asked_by_user() -> bool:
