@@ -140,5 +140,5 @@ def test_formulas_find_the_sizes_of_matrices_and_name_what_they_do_not_know() ->
     from gradsmith.writing.formula import formula
 
     assert formula("layer", "(x @ w).relu()").names == ("x", "w")
-    with pytest.raises(gs.GradsmithError, match="'foo', which is no function"):
+    with pytest.raises(gs.GradsmithError, match="'foo', which torch"):
         formula("layer", "foo(x)")
