@@ -229,13 +229,13 @@ def _relevant(paths: Iterable[str]) -> tuple[list[str], list[str]]:
     """Those that count, in order: files of users, and installed ones."""
     files: list[str] = []
     installed: list[str] = []
-    for path in sorted({_written_by_people(p) for p in paths if p}):
+    for path in sorted({_source_for(p) for p in paths if p}):
         if not _irrelevant(path):
             (installed if path.startswith(INSTALLED) else files).append(path)
     return files, installed
 
 
-def _written_by_people(path: str) -> str:
+def _source_for(path: str) -> str:
     """The source of compiled bytecode; any other path as it is."""
     if not path.endswith(".pyc"):
         return path

@@ -59,10 +59,10 @@ def main() -> None:
     if pid := os.fork():
         _end_as(_status(pid))
     _leave_with(waiting)
-    _work_for(folder)
+    _serve(folder)
 
 
-def _work_for(folder: Path) -> None:
+def _serve(folder: Path) -> None:
     line = Conversation(folder, sys.stdin.readline().strip())
     witness.watch(folder)
     gc.disable()  # while half a million objects are made to stay: a sixth of the import's time
