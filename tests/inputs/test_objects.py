@@ -124,10 +124,12 @@ class Rational(Slope):
 """
 
 
-@pytest.mark.parametrize(("more", "built"), [("", "Rational"), ("\nprint('a script')\n", "Slope")])
+@pytest.mark.parametrize(
+    ("more", "built"), [("", "Rational"), ("\nprint('a script')\n", "Slope"), ("\nmade = print('a script')\n", "Slope")]
+)
 def test_of_an_abstract_class_one_is_built_that_completes_it(tmp_path, monkeypatch, more, built):
     """It is looked for in the files beside it; not in those that would do something."""
-    package = f"slopes_{built.lower()}"
+    package = f"slopes_{len(more)}"
     (tmp_path / package).mkdir()
     for name, text in (("__init__", ""), ("base", BASE), ("rational", COMPLETE + more)):
         (tmp_path / package / f"{name}.py").write_text(text)

@@ -53,7 +53,13 @@ def _derives(path: Path, base: str) -> bool:
         return False
     body = file.tree.body
     bases = [ast.unparse(b).rpartition(".")[2] for s in body if isinstance(s, ast.ClassDef) for b in s.bases]
-    return base in bases and all(isinstance(s, _DEFINES) or _is_text(s) for s in body)
+    return base in bases and all((isinstance(s, _DEFINES) and not _calls_something(s)) or _is_text(s) for s in body)
+
+
+def _calls_something(statement: ast.stmt) -> bool:
+    """`model = build()`: whoever imports it runs code of the user's that nobody asked for."""
+    assigns = isinstance(statement, (ast.Assign, ast.AnnAssign))
+    return assigns and any(isinstance(node, ast.Call) for node in ast.walk(statement))
 
 
 def _is_text(statement: ast.stmt) -> bool:
